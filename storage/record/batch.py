@@ -1,0 +1,88 @@
+"""Version 2 record batches: a frozen view of one batch's bytes.
+
+A `RecordBatch` promises only its frame until asked for more: `check_crc` for its checksum, `records` for its
+contents. Making new batches is left to `encoding`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.errors import ChecksumError, StorageError
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of, decompress
+from storage.record.kernel.decode import RecordIterator
+from storage.record.kernel.walk import BatchFrame
+from storage.record.layout import (
+    BATCH_HEADER_BYTES,
+    CODEC_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    LOG_APPEND_TIME_BIT,
+    TRANSACTIONAL_BIT,
+    TimestampType,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class RecordBatch(BatchFrame):
+    """One v2 batch: the header's fields, what follows from them, and the way to its records."""
+
+    __slots__ = ()
+
+    @property
+    def codec(self) -> Codec:
+        """How the records are compressed."""
+        return codec_of(self.attributes)
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Whether producers set the timestamps, or the broker when it appended the batch."""
+        return TimestampType.LOG_APPEND_TIME if self.attributes & LOG_APPEND_TIME_BIT else TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction, its marker included."""
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are control records, which consumers never see."""
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When tombstones and markers in here may go, if a cleaner has set that time."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
+
+    @property
+    def crc_matches(self) -> bool:
+        """Whether the bytes have the checksum that the header carries."""
+        return self.checksum() == self.crc
+
+    def check_crc(self) -> None:
+        """Raise `ChecksumError` unless the bytes have the checksum that the header carries."""
+        actual = self.checksum()
+        if actual != self.crc:
+            raise ChecksumError(
+                f"the batch's bytes have CRC {actual:08x}, its header says {self.crc:08x}",
+                position=self.position,
+                offset=self.base_offset,
+            )
+
+    def section(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Buffer:
+        """The records as stored in an uncompressed batch; at most `limit_bytes` are ever produced."""
+        stored = self.view(BATCH_HEADER_BYTES, self.size_bytes)
+        try:
+            codec = self.codec
+            return stored if codec is Codec.NONE else decompress(codec, stored, limit_bytes=limit_bytes)
+        except StorageError as error:
+            raise error.located(position=self.position, offset=self.base_offset) from None
+
+    def records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> RecordIterator:
+        """The records in order. Decompression happens here, each record is parsed when its turn comes."""
+        if not self.attributes & CODEC_MASK or self.count == 0:
+            return RecordIterator(self)
+        return RecordIterator(self, self.section(limit_bytes=limit_bytes))
+

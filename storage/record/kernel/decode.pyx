@@ -1,0 +1,235 @@
+# cython: language_level=3
+"""Records as lazy values: places in a buffer, cut out only when asked for."""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyObject_GenericGetAttr
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from cython cimport final, freelist, no_gc
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcmp
+
+from storage.errors import MalformedRecordsError
+from storage.record.kernel cimport wire
+from storage.record.kernel.region cimport Region
+from storage.record.kernel.walk cimport BatchFrame, EntryFrame
+
+cdef enum:
+    NO_SEQUENCE = -1
+
+cdef dict REASONS = {
+    wire.MALFORMED_VARINT: "a varint does not end where it must",
+    wire.MALFORMED_LENGTH: "the record's length overruns the section",
+    wire.MALFORMED_KEY: "the key overruns the record",
+    wire.MALFORMED_VALUE: "the value overruns the record",
+    wire.MALFORMED_HEADERS: "the headers overrun the record",
+    wire.MALFORMED_REST: "the record's fields do not fill it",
+}
+
+
+# The names of the four attributes that every consumer reads, as the interpreter interns them.
+cdef object OFFSET = "offset"
+cdef object TIMESTAMP = "timestamp"
+cdef object KEY = "key"
+cdef object VALUE = "value"
+
+# Header names recur from record to record, so the last ones seen are kept, each in the place its bytes hash to.
+cdef enum:
+    NAME_PLACES = 256
+    LONGEST_KEPT_NAME = 40
+cdef list KEPT_NAMES = [None] * NAME_PLACES
+cdef list KEPT_NAME_BYTES = [b""] * NAME_PLACES
+
+
+cdef object header_name(const uint8_t* data, int32_t size):
+    """The name as text; bytes that are not UTF-8 become lone surrogates, so that none is lost."""
+    cdef uint32_t place = <uint32_t>size
+    cdef int32_t index
+    cdef bytes kept
+    if size > LONGEST_KEPT_NAME:
+        return PyUnicode_DecodeUTF8(<char*>data, size, "surrogateescape")
+    for index in range(size):
+        place = place * 31 + data[index]
+    place = (place ^ (place >> 8)) % NAME_PLACES
+    kept = <bytes>KEPT_NAME_BYTES[place]
+    if len(kept) != size or KEPT_NAMES[place] is None or memcmp(<const char*>kept, data, size) != 0:
+        KEPT_NAMES[place] = PyUnicode_DecodeUTF8(<char*>data, size, "surrogateescape")
+        KEPT_NAME_BYTES[place] = PyBytes_FromStringAndSize(<const char*>data, size)
+    return KEPT_NAMES[place]
+
+
+cdef inline object bytes_or_null(const uint8_t* data, int32_t size):
+    if size < 0:
+        return None
+    return PyBytes_FromStringAndSize(<const char*>data, size)
+
+
+@final
+@no_gc
+@freelist(64)
+cdef class Record:
+    """One record. Key, value and headers are made from the underlying bytes each time they are asked for.
+
+    Equality compares what a consumer sees: offset, timestamp and its type, key, value and headers.
+    """
+
+    def __getattribute__(self, name):
+        # Four comparisons of pointers cost half of what finding the descriptor does, and this is the hot loop.
+        if name is KEY:
+            return bytes_or_null(self.key_at, self.key_size)
+        if name is VALUE:
+            return bytes_or_null(self.value_at, self.value_size)
+        if name is OFFSET:
+            return self.offset
+        if name is TIMESTAMP:
+            return self.timestamp
+        return PyObject_GenericGetAttr(self, name)
+
+    @property
+    def key(self):
+        """The key's bytes, or None for a null key."""
+        return bytes_or_null(self.key_at, self.key_size)
+
+    @property
+    def value(self):
+        """The value's bytes, or None for a null value (a tombstone)."""
+        return bytes_or_null(self.value_at, self.value_size)
+
+    @property
+    def headers(self):
+        """The headers in order, as (name, value or None). Bytes that are not UTF-8 become lone surrogates."""
+        cdef wire.Bytes at = self.headers_at
+        cdef wire.Bytes key = NULL
+        cdef wire.Bytes value = NULL
+        cdef int32_t index, key_size = 0, value_size = 0
+        cdef tuple headers, header
+        cdef object part
+        if self.header_count == 0:
+            return ()
+        headers = PyTuple_New(self.header_count)
+        for index in range(self.header_count):
+            # The record was checked to its last byte when it was read, so this cannot fail.
+            wire.read_header(&at, self.end_at, &key, &key_size, &value, &value_size)
+            header = PyTuple_New(2)
+            part = header_name(key, key_size)
+            Py_INCREF(part)
+            PyTuple_SET_ITEM(header, 0, part)
+            part = bytes_or_null(value, value_size)
+            Py_INCREF(part)
+            PyTuple_SET_ITEM(header, 1, part)
+            Py_INCREF(header)
+            PyTuple_SET_ITEM(headers, index, header)
+        return headers
+
+    def __eq__(self, other):
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (
+            self.offset == other.offset
+            and self.timestamp == other.timestamp
+            and self.timestamp_type == other.timestamp_type
+            and self.key == other.key
+            and self.value == other.value
+            and self.headers == other.headers
+        )
+
+    def __hash__(self):
+        return hash((self.offset, self.timestamp, self.key, self.value))
+
+    def __repr__(self):
+        return f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r})"
+
+
+@final
+cdef class RecordIterator:
+    """The records of a v2 batch, in order: from `section`, its decompressed records, or from its own bytes.
+
+    After the declared count of records the section must be used up. Anything else raises
+    `MalformedRecordsError` with the batch's position, at the record where it shows; the records before it were
+    right. Of a batch that declares none nothing is looked at, as on the JVM. The section must not change while any
+    of its records is alive.
+    """
+
+    cdef Region region
+    cdef wire.Bytes at
+    cdef wire.Bytes end
+    cdef int32_t left
+    cdef BatchFrame batch
+    cdef int64_t base_timestamp
+    cdef int timestamp_type
+
+    def __init__(self, BatchFrame batch not None, section=None):
+        if section is None:
+            self.region = batch.region
+            self.at = batch.data() + wire.HEADER_SIZE
+            self.end = batch.data() + batch.size_bytes
+        else:
+            self.region = Region(section)
+            self.at = self.region.data
+            self.end = self.at + self.region.size
+        if batch.count < 0:
+            raise MalformedRecordsError(f"the batch declares {batch.count} records", position=batch.position)
+        if batch.count == 0:
+            self.at = self.end
+        self.batch = batch
+        self.left = batch.count
+        self.timestamp_type = (batch.attributes >> 3) & 1
+        self.base_timestamp = batch.max_timestamp if self.timestamp_type else batch.base_timestamp
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef wire.Span span
+        cdef Record record
+        cdef int reason
+        if self.left == 0:
+            if self.at != self.end:
+                raise MalformedRecordsError(
+                    f"{self.end - self.at} bytes follow the last record the batch declares", position=self.batch.position
+                )
+            raise StopIteration
+        reason = wire.read_record(&self.at, self.end, &span)
+        if reason:
+            raise MalformedRecordsError(
+                f"{REASONS[reason]}, {self.left} of the batch's records before its end", position=self.batch.position
+            )
+        self.left -= 1
+        record = Record.__new__(Record)
+        record.offset = wire.add64(self.batch.base_offset, span.offset_delta)
+        record.timestamp_type = self.timestamp_type
+        record.timestamp = self.base_timestamp
+        if not self.timestamp_type:
+            record.timestamp = wire.add64(self.base_timestamp, span.timestamp_delta)
+        record.sequence = NO_SEQUENCE
+        if self.batch.base_sequence >= 0:
+            record.sequence = wire.sequence_after(self.batch.base_sequence, span.offset_delta)
+        record.key_size = span.key_size
+        record.value_size = span.value_size
+        record.header_count = span.header_count
+        record.key_at = span.key
+        record.value_at = span.value
+        record.headers_at = span.headers
+        record.end_at = span.end
+        record.region = self.region
+        return record
+
+
+def entry_record(EntryFrame entry not None, int64_t offset, int64_t timestamp, int timestamp_type):
+    """The record that a legacy entry holds, at the offset and time which its message set gives it."""
+    cdef Record record
+    if entry.key_start < 0:
+        raise MalformedRecordsError("the key or value overruns the entry", position=entry.position)
+    record = Record.__new__(Record)
+    record.region = entry.region
+    record.offset = offset
+    record.timestamp = timestamp
+    record.timestamp_type = timestamp_type
+    record.sequence = NO_SEQUENCE
+    record.key_size = entry.key_size
+    record.value_size = entry.value_size
+    record.key_at = entry.region.data + entry.key_start
+    record.value_at = entry.region.data + entry.value_start
+    record.header_count = 0
+    return record

@@ -1,0 +1,9 @@
+from typing import final
+
+from typing_extensions import Buffer
+
+@final
+class Region:
+    def __new__(cls, source: Buffer) -> Region: ...
+    def __len__(self) -> int: ...
+    def view(self, start: int, end: int) -> memoryview: ...

@@ -1,0 +1,194 @@
+# cython: language_level=3
+"""Walking a run of batches: from one frame to the next, all magics, nothing decompressed.
+
+A frame is a batch's extent and header fields. `Walk` promises that every frame it yields lies wholly within the
+buffer and that its lengths agree with each other; checksums and records are the caller's to check.
+"""
+
+from cython cimport final
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
+
+from storage.errors import FramingError
+from storage.record.kernel cimport wire
+from storage.record.kernel.crc32c cimport checksum
+from storage.record.kernel.region cimport Region
+
+cdef enum:
+    SMALLEST_FRAME = 17  # up to and with the magic byte
+    SMALLEST_LENGTH = 14  # what a v0 entry without key and value declares
+    ENTRY_CRC_AT = 12
+    ENTRY_ATTRIBUTES_AT = 17
+    ENTRY_TIMESTAMP_AT = 18
+    NO_TIMESTAMP = -1
+    NO_SEQUENCE = -1
+    MALFORMED = -1
+
+
+cdef class Frame:
+    """One batch or legacy entry: where it lies and what its header says. Frozen."""
+
+    cdef const uint8_t* data(self) noexcept:
+        return self.region.data + self.start
+
+    def view(self, Py_ssize_t start, Py_ssize_t end):
+        """The batch's bytes from start to end (counted from its first byte), without a copy."""
+        if not 0 <= start <= end <= self.size_bytes:
+            raise IndexError(f"{start}..{end} is not within a batch of {self.size_bytes} bytes")
+        return self.region.view(self.start + start, self.start + end)
+
+
+cdef class BatchFrame(Frame):
+    """The header of a v2 batch, as its fields are named in `storage.record.layout`."""
+
+    @property
+    def last_offset(self):
+        """The last offset the batch accounts for, whether or not a record still has it."""
+        return wire.add64(self.base_offset, self.last_offset_delta)
+
+    @property
+    def last_sequence(self):
+        """The sequence number of the last record the batch was written with, or -1."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return wire.sequence_after(self.base_sequence, self.last_offset_delta)
+
+    def checksum(self):
+        """The CRC-32C of what the header's `crc` covers, computed now."""
+        cdef const uint8_t* covered = self.data() + wire.ATTRIBUTES_AT
+        cdef size_t covered_bytes = self.size_bytes - wire.ATTRIBUTES_AT
+        cdef uint32_t result
+        if covered_bytes < 32768:  # below this, releasing the lock costs more than it gives others
+            return checksum(covered, covered_bytes)
+        with nogil:
+            result = checksum(covered, covered_bytes)
+        return result
+
+
+cdef class EntryFrame(Frame):
+    """One entry of a v0 or v1 message set.
+
+    An entry whose key or value overruns it is still a frame, so that the walk can go on behind it; asking for its
+    record is an error.
+    """
+
+
+@final
+cdef class Walk:
+    """Iterates over the frames of `source` from `start`, in order, as `batch_type` and `entry_type` objects.
+
+    It ends at the first place where no whole frame follows: `position` is then that place (as `origin` counts),
+    and `missing_bytes` how much more must follow for one frame more, as far as that can be told (0 at a clean
+    end). A length or magic that cannot be right raises `FramingError` there. `origin` is the position in the file
+    of the buffer's first byte.
+    """
+
+    cdef Region region
+    cdef Py_ssize_t at
+    cdef Py_ssize_t end
+    cdef int64_t origin
+    cdef type batch_type
+    cdef type entry_type
+
+    def __init__(self, source, type batch_type, type entry_type, *, Py_ssize_t start=0, end=None, int64_t origin=0):
+        if not (issubclass(batch_type, BatchFrame) and issubclass(entry_type, EntryFrame)):
+            raise TypeError("frames are made of subclasses of BatchFrame and EntryFrame")
+        self.region = source if isinstance(source, Region) else Region(source)
+        self.end = self.region.size if end is None else end
+        if not 0 <= start <= self.end <= self.region.size:
+            raise IndexError(f"{start}..{self.end} is not within a buffer of {self.region.size} bytes")
+        self.at = start
+        self.origin = origin
+        self.batch_type = batch_type
+        self.entry_type = entry_type
+
+    def __iter__(self):
+        return self
+
+    @property
+    def position(self):
+        """Where the next frame begins, or would."""
+        return self.origin + self.at
+
+    @property
+    def missing_bytes(self):
+        """How many bytes more than there are the next frame needs at least; 0 if nothing follows."""
+        cdef Py_ssize_t left = self.end - self.at
+        cdef int64_t length
+        if left == 0:
+            return 0
+        if left <= SMALLEST_FRAME:
+            return SMALLEST_FRAME + 1 - left
+        length = <int32_t>wire.load32(self.region.data + self.at + wire.LENGTH_AT)
+        return max(length + wire.LOG_OVERHEAD - left, 0)
+
+    def __next__(self):
+        cdef const uint8_t* data = self.region.data + self.at
+        cdef Py_ssize_t left = self.end - self.at
+        cdef int32_t length
+        cdef int8_t magic
+        # Kafka's readers want one byte more than a header up to its magic, and so does whoever agrees with them.
+        if left <= SMALLEST_FRAME:
+            raise StopIteration
+        length = <int32_t>wire.load32(data + wire.LENGTH_AT)
+        if length < SMALLEST_LENGTH:
+            raise FramingError(
+                f"the batch length {length} is below the smallest possible, {SMALLEST_LENGTH}", position=self.position
+            )
+        if length > left - wire.LOG_OVERHEAD:
+            raise StopIteration
+        magic = <int8_t>data[wire.MAGIC_AT]
+        if magic == 2:
+            return self.next_batch(data, length)
+        if magic == 0 or magic == 1:
+            return self.next_entry(data, length, magic)
+        raise FramingError(f"the magic byte is {magic}, and only 0, 1 and 2 are known", position=self.position)
+
+    cdef BatchFrame next_batch(self, const uint8_t* data, int32_t length):
+        cdef BatchFrame frame
+        if length < wire.HEADER_SIZE - wire.LOG_OVERHEAD:
+            raise FramingError(f"the batch length {length} has no room for a v2 header", position=self.position)
+        frame = self.batch_type.__new__(self.batch_type)
+        self.place(frame, length, 2)
+        frame.attributes = <int16_t>wire.load16(data + wire.ATTRIBUTES_AT)
+        frame.crc = wire.load32(data + wire.CRC_AT)
+        frame.base_offset = <int64_t>wire.load64(data)
+        frame.leader_epoch = <int32_t>wire.load32(data + wire.LEADER_EPOCH_AT)
+        frame.last_offset_delta = <int32_t>wire.load32(data + wire.LAST_OFFSET_DELTA_AT)
+        frame.base_timestamp = <int64_t>wire.load64(data + wire.BASE_TIMESTAMP_AT)
+        frame.max_timestamp = <int64_t>wire.load64(data + wire.MAX_TIMESTAMP_AT)
+        frame.producer_id = <int64_t>wire.load64(data + wire.PRODUCER_ID_AT)
+        frame.producer_epoch = <int16_t>wire.load16(data + wire.PRODUCER_EPOCH_AT)
+        frame.base_sequence = <int32_t>wire.load32(data + wire.BASE_SEQUENCE_AT)
+        frame.count = <int32_t>wire.load32(data + wire.COUNT_AT)
+        return frame
+
+    cdef EntryFrame next_entry(self, const uint8_t* data, int32_t length, int8_t magic):
+        cdef EntryFrame frame = self.entry_type.__new__(self.entry_type)
+        cdef Py_ssize_t size = length + wire.LOG_OVERHEAD
+        cdef Py_ssize_t key_at = ENTRY_TIMESTAMP_AT + (8 if magic == 1 else 0) + 4
+        cdef int64_t value_at
+        frame.offset = <int64_t>wire.load64(data)
+        frame.crc = wire.load32(data + ENTRY_CRC_AT)
+        frame.attributes = <int8_t>data[ENTRY_ATTRIBUTES_AT]
+        frame.timestamp = NO_TIMESTAMP
+        frame.key_size = frame.value_size = frame.key_start = frame.value_start = MALFORMED
+        if key_at + 4 <= size:
+            if magic == 1:
+                frame.timestamp = <int64_t>wire.load64(data + ENTRY_TIMESTAMP_AT)
+            frame.key_size = <int32_t>wire.load32(data + key_at - 4)
+            value_at = key_at + max(<int64_t>frame.key_size, 0) + 4
+            if value_at <= size:
+                frame.value_size = <int32_t>wire.load32(data + value_at - 4)
+                if value_at + max(<int64_t>frame.value_size, 0) <= size:
+                    frame.key_start = self.at + key_at
+                    frame.value_start = self.at + value_at
+        self.place(frame, length, magic)
+        return frame
+
+    cdef void place(self, Frame frame, int32_t length, int8_t magic):
+        frame.region = self.region
+        frame.start = self.at
+        frame.position = self.origin + self.at
+        frame.size_bytes = length + wire.LOG_OVERHEAD
+        frame.magic = magic
+        self.at += frame.size_bytes

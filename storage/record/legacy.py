@@ -1,0 +1,144 @@
+"""Version 0 and 1 message sets, read: an entry is a record, or a wrapper whose value holds compressed entries.
+
+Both appear as `LegacyBatch`, one for each outer entry, as Kafka treats them, and give the same `Record` values as
+v2 batches do. Writing message sets is left to `legacy_encoding`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.errors import ChecksumError, MalformedRecordsError, StorageError
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of, decompress
+from storage.record.kernel.decode import Record, entry_record
+from storage.record.kernel.walk import BatchFrame, EntryFrame, Walk
+from storage.record.layout import ENTRY_CRC_COVERS_FROM, LOG_APPEND_TIME_BIT, TimestampType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from typing_extensions import Buffer
+
+
+class LegacyEntry(NamedTuple):
+    """A record with the checksum that its own entry carries."""
+
+    record: Record
+    crc: int
+    crc_matches: bool
+
+
+class LegacyBatch(EntryFrame):
+    """One outer entry of a message set: a single record, or a compressed wrapper of several."""
+
+    __slots__ = ()
+
+    @property
+    def codec(self) -> Codec:
+        """How the wrapper's entries are compressed; NONE means that the entry is itself a record."""
+        return codec_of(self.attributes)
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamps; v0 has none."""
+        if self.magic == 0:
+            return TimestampType.NONE
+        return TimestampType.LOG_APPEND_TIME if self.attributes & LOG_APPEND_TIME_BIT else TimestampType.CREATE_TIME
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record, which is the one that the outer entry carries."""
+        return self.offset
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp, or the append time of all records, or -1."""
+        return self.timestamp
+
+    def checksum(self) -> int:
+        """The CRC-32 of what the entry's `crc` covers, computed now."""
+        return zlib.crc32(self.view(ENTRY_CRC_COVERS_FROM, self.size_bytes))
+
+    @property
+    def crc_matches(self) -> bool:
+        """Whether the bytes have the checksum that the entry carries."""
+        return self.checksum() == self.crc
+
+    def check_crc(self) -> None:
+        """Raise `ChecksumError` unless the bytes have the checksum that the entry carries."""
+        actual = self.checksum()
+        if actual != self.crc:
+            raise ChecksumError(
+                f"the entry's bytes have CRC {actual:08x}, it says {self.crc:08x}",
+                position=self.position,
+                offset=self.offset,
+            )
+
+    def records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Iterator[Record]:
+        """The records in order, at their absolute offsets."""
+        return (entry.record for entry in self.entries(limit_bytes=limit_bytes))
+
+    def entries(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Iterator[LegacyEntry]:
+        """The records in order, each with its own checksum.
+
+        A wrapper is decompressed and framed to its end before its first record is given, because v1 offsets
+        count back from the last one.
+        """
+        try:
+            if self.codec is Codec.NONE:
+                record = entry_record(self, self.offset, self.timestamp, self.timestamp_type)
+                yield LegacyEntry(record, self.crc, self.crc_matches)
+            else:
+                yield from self._unwrapped(limit_bytes)
+        except StorageError as error:
+            error.position = self.position
+            raise error.located(offset=self.offset) from None
+
+    def _unwrapped(self, limit_bytes: int) -> Iterator[LegacyEntry]:
+        section = self._section(limit_bytes)
+        last_inner = -1
+        for entry in _inner_entries(section):
+            last_inner = entry.offset
+        base = self._base_offset(last_inner)
+        appended = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        for entry in _inner_entries(section):
+            # Old cleaners left v0 entries in v1 wrappers: such an entry has no time, whatever the wrapper says.
+            timeless = entry.magic == 0
+            record = entry_record(
+                entry,
+                base + entry.offset,
+                self.timestamp if appended and not timeless else entry.timestamp,
+                TimestampType.NONE if timeless else self.timestamp_type,
+            )
+            yield LegacyEntry(record, entry.crc, entry.crc_matches)
+
+    def _section(self, limit_bytes: int) -> Buffer:
+        value = entry_record(self, self.offset, self.timestamp, self.timestamp_type).value
+        if value is None:
+            raise MalformedRecordsError("the compressed wrapper has a null value")
+        return decompress(self.codec, value, limit_bytes=limit_bytes, magic=self.magic)
+
+    def _base_offset(self, last_inner: int) -> int:
+        """What the inner offsets count from: absolute in v0, relative in v1."""
+        if self.magic == 0 or self.offset == 0:
+            return 0  # a v1 wrapper at 0 comes from an old librdkafka and has absolute inner offsets
+        if self.offset < last_inner:
+            raise MalformedRecordsError(f"the wrapper's offset is below its last inner offset, {last_inner}")
+        return self.offset - last_inner
+
+
+def _inner_entries(section: Buffer) -> Iterator[LegacyBatch]:
+    walk = Walk(section, BatchFrame, LegacyBatch)
+    empty = True
+    for entry in walk:
+        if not isinstance(entry, LegacyBatch):
+            raise MalformedRecordsError("the compressed wrapper holds a v2 batch")
+        if entry.codec is not Codec.NONE:
+            raise MalformedRecordsError("the compressed wrapper holds another compressed entry")
+        empty = False
+        yield entry
+    if walk.missing_bytes:
+        raise MalformedRecordsError("the compressed wrapper ends within an entry")
+    if empty:
+        raise MalformedRecordsError("the compressed wrapper holds no entries")
