@@ -81,3 +81,7 @@ class DecompressedTooLargeError(CorruptBatchError):
 
 class InvalidRecordError(StorageError):
     """A record or batch handed over for writing cannot be written in the format asked for."""
+
+
+class RecordTooLargeError(InvalidRecordError):
+    """A single record makes a batch larger than the largest that may be written."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.errors import ChecksumError, MalformedRecordsError, StorageError
+from storage.errors import ChecksumError, FramingError, MalformedRecordsError, StorageError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of, decompress
 from storage.record.kernel.decode import Record, entry_record
 from storage.record.kernel.walk import BatchFrame, EntryFrame, Walk
@@ -87,7 +87,7 @@ class LegacyBatch(EntryFrame):
         """
         try:
             if self.codec is Codec.NONE:
-                record = entry_record(self, self.offset, self.timestamp, self.timestamp_type)
+                record = entry_record(self, 0, self.timestamp, self.timestamp_type)
                 yield LegacyEntry(record, self.crc, self.crc_matches)
             else:
                 yield from self._unwrapped(limit_bytes)
@@ -107,14 +107,14 @@ class LegacyBatch(EntryFrame):
             timeless = entry.magic == 0
             record = entry_record(
                 entry,
-                base + entry.offset,
+                base,
                 self.timestamp if appended and not timeless else entry.timestamp,
                 TimestampType.NONE if timeless else self.timestamp_type,
             )
             yield LegacyEntry(record, entry.crc, entry.crc_matches)
 
     def _section(self, limit_bytes: int) -> Buffer:
-        value = entry_record(self, self.offset, self.timestamp, self.timestamp_type).value
+        value = entry_record(self, 0, self.timestamp, self.timestamp_type).value
         if value is None:
             raise MalformedRecordsError("the compressed wrapper has a null value")
         return decompress(self.codec, value, limit_bytes=limit_bytes, magic=self.magic)
@@ -131,13 +131,16 @@ class LegacyBatch(EntryFrame):
 def _inner_entries(section: Buffer) -> Iterator[LegacyBatch]:
     walk = Walk(section, BatchFrame, LegacyBatch)
     empty = True
-    for entry in walk:
-        if not isinstance(entry, LegacyBatch):
-            raise MalformedRecordsError("the compressed wrapper holds a v2 batch")
-        if entry.codec is not Codec.NONE:
-            raise MalformedRecordsError("the compressed wrapper holds another compressed entry")
-        empty = False
-        yield entry
+    try:
+        for entry in walk:
+            if not isinstance(entry, LegacyBatch):
+                raise MalformedRecordsError("the compressed wrapper holds a v2 batch")
+            if entry.codec is not Codec.NONE:
+                raise MalformedRecordsError("the compressed wrapper holds another compressed entry")
+            empty = False
+            yield entry
+    except FramingError as error:
+        raise MalformedRecordsError(f"within the compressed wrapper {error.reason}") from None
     if walk.missing_bytes:
         raise MalformedRecordsError("the compressed wrapper ends within an entry")
     if empty:

@@ -216,14 +216,14 @@ cdef class RecordIterator:
         return record
 
 
-def entry_record(EntryFrame entry not None, int64_t offset, int64_t timestamp, int timestamp_type):
-    """The record that a legacy entry holds, at the offset and time which its message set gives it."""
+def entry_record(EntryFrame entry not None, int64_t base_offset, int64_t timestamp, int timestamp_type):
+    """The record that a legacy entry holds; its offset counts from the base, its time is what its set gives it."""
     cdef Record record
     if entry.key_start < 0:
         raise MalformedRecordsError("the key or value overruns the entry", position=entry.position)
     record = Record.__new__(Record)
     record.region = entry.region
-    record.offset = offset
+    record.offset = wire.add64(base_offset, entry.offset)
     record.timestamp = timestamp
     record.timestamp_type = timestamp_type
     record.sequence = NO_SEQUENCE
