@@ -1,0 +1,1 @@
+"""One segment's files: the log and what is kept beside it."""
