@@ -1,9 +1,15 @@
-"""What the whole test suite shares."""
+"""What the whole test suite shares: Hypothesis profiles, the outcomes that scripts/test adds up, and data sets.
+
+Tests run with the profile `test`, which tries the same examples every time. KAFKAFS_HYPOTHESIS_PROFILE=prove tries
+many more, different ones each time; the seed that the first lines show, given as --hypothesis-seed, repeats them.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
+import random
 import shutil
 import tarfile
 from pathlib import Path
@@ -11,11 +17,55 @@ from typing import TYPE_CHECKING
 
 import pytest
 import zstandard
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 TESTS = Path(__file__).parent
+
+settings.register_profile("test", derandomize=True, deadline=None, max_examples=100, print_blob=True)
+settings.register_profile(
+    "prove",
+    database=None,
+    deadline=None,
+    max_examples=100_000,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+PROFILE = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE", "test")
+settings.load_profile(PROFILE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of a run that is not derandomized, before Hypothesis would choose one in silence."""
+    if PROFILE != "test" and config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.getrandbits(32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    seed = "the same examples every time" if PROFILE == "test" else f"--hypothesis-seed={config.option.hypothesis_seed}"
+    return f"hypothesis profile {PROFILE}: {seed}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write each test's outcome, name and reason as a row where scripts/test looks for it."""
+    if path := os.environ.get("KAFKAFS_TEST_RESULTS"):
+        with Path(path).open("a", encoding="utf-8") as rows:
+            rows.writelines("\t".join(row) + "\n" for row in _outcomes(terminalreporter))
+
+
+def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str]]:
+    failed = {report.nodeid: None for outcome in ("failed", "error") for report in reporter.stats.get(outcome, [])}
+    yield from (("failed", name, "") for name in failed)
+    passed = (report.nodeid for report in reporter.stats.get("passed", []))
+    yield from (("passed", name, "") for name in passed if name not in failed)
+    for report in reporter.stats.get("skipped", []):
+        reason = " ".join(str(report.longrepr[2]).removeprefix("Skipped: ").split())
+        # Whoever runs continuous integration can give it every capability but a Maven that answers.
+        forbidden = os.environ.get("CI") and not reason.startswith("not run: Maven")
+        yield "failed" if forbidden else "skipped", report.nodeid, reason
 
 
 @pytest.fixture(scope="session")

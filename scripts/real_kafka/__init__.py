@@ -1,0 +1,15 @@
+"""A real Apache Kafka for interop tests: the parts of `scripts/kafka`.
+
+`release` finds one with Maven and keeps it, `java` runs its classes, `broker` starts and stops brokers, `judging` lets
+a broker adopt a partition directory. Only the standard library is used, so that any Python 3.11 runs them.
+"""
+
+from __future__ import annotations
+
+
+class UnavailableError(Exception):
+    """Java or Maven is missing or does not answer; the message is one sentence that begins with its name."""
+
+
+class FailedError(Exception):
+    """What was asked for did not happen; the message is the reason."""

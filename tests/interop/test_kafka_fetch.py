@@ -1,0 +1,157 @@
+"""scripts/kafka finds the newest whole release, survives interruption, and says in a sentence what is missing.
+
+Maven and Java are played by scripts here, so that the repository can be as awkward as a test wants it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.checkout
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+MVN = """\
+import os, pathlib, re, sys
+
+VERSIONS = ["3.9.1", "3.9.2", "3.10.0", "4.3.1", "4.4.0-rc1", "4.4.0", "5.0.0-rc1"]
+INCOMPLETE = "4.4.0"
+
+def order(version):
+    numbers, _, candidate = version.partition("-")
+    return [*map(int, (numbers + ".0.0").split(".")[:3]), not candidate]
+
+def option(name):
+    return pathlib.Path(next(each for each in sys.argv if each.startswith(name)).partition("=")[2])
+
+with open(os.environ["MAVEN_CALLS"], "a") as calls:
+    calls.write("called\\n")
+if "MAVEN_WAITS_FOR" in os.environ:
+    open(os.environ["MAVEN_WAITS_FOR"]).read()
+if "MAVEN_FAILS" in os.environ:
+    print("[ERROR] %s -> [Help 1]" % os.environ["MAVEN_FAILS"])
+    sys.exit(1)
+pom = pathlib.Path(sys.argv[sys.argv.index("-f") + 1]).read_text()
+wanted = dict(re.findall("<artifactId>(.*?)</artifactId>\\\\s*<version>(.*?)</version>", pom))
+version = wanted["kafka_2.13"]
+if version.startswith("["):
+    low, high = version.strip("[)").split(",")
+    newest = max((each for each in VERSIONS if order(low) <= order(each) < order(high)), key=order)
+    option("-DoutputFile").write_text("   org.apache.kafka:kafka_2.13:pom:%s:compile" % newest)
+elif version == INCOMPLETE:
+    print("[ERROR] Could not find artifact org.apache.kafka:kafka-clients:jar:%s in central -> [Help 1]" % version)
+    sys.exit(1)
+else:
+    jars = option("-DoutputDirectory")
+    jars.mkdir(parents=True, exist_ok=True)
+    del wanted["real-kafka"]
+    logging = {"slf4j-reload4j": "1.7.36"} if version.startswith("3") else {"log4j-core": "2.25.4"}
+    for artifact, its_version in {**wanted, **logging, "slf4j-api": "1.7.36"}.items():
+        (jars / ("%s-%s.jar" % (artifact, its_version))).touch()
+"""
+SHELL_MVN = """\
+#!/bin/sh
+exec "{python}" "$0.py" "$@"
+"""
+JAVA = """\
+#!/bin/sh
+echo "openjdk version \\"${JAVA_VERSION:-17.0.1}\\" 2021-10-19" >&2
+"""
+
+
+class Checkout:
+    """A checkout of nothing but scripts/kafka, beside the only programs that it finds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.scripts, self.cache = folder / "scripts", folder / ".cache" / "kafka"
+        shutil.copytree(SCRIPTS / "real_kafka", self.scripts / "real_kafka")
+        shutil.copytree(SCRIPTS / "kafka-judge", self.scripts / "kafka-judge")
+        shutil.copy(SCRIPTS / "kafka", self.scripts)
+        self.programs, self.calls = folder / "programs", folder / "calls"
+        self.programs.mkdir()
+        shell_mvn = SHELL_MVN.format(python=sys.executable)
+        for name, text in {"mvn": shell_mvn, "mvn.py": MVN, "java": JAVA, "javac": JAVA}.items():
+            (self.programs / name).write_text(text)
+            (self.programs / name).chmod(0o755)
+
+    def fetch(self, **environment: str) -> subprocess.Popen[str]:
+        known = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+        return subprocess.Popen(
+            [sys.executable, self.scripts / "kafka", "fetch"],
+            env={**known, "PATH": str(self.programs), "MAVEN_CALLS": str(self.calls), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def jars(self, version: str) -> set[str]:
+        return {jar.name for jar in (self.cache / version / "jars").iterdir()}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_the_newest_whole_release_of_each_series_is_fetched_once(checkout):
+    output, said = checkout.fetch().communicate()
+    assert output == "3.9=3.9.2\n4=4.3.1\n"
+    assert said.count("passing over Apache Kafka 4.4.0:") == 1
+    assert checkout.jars("3.9.2") == {
+        "kafka_2.13-3.9.2.jar",
+        "kafka-tools-3.9.2.jar",
+        "slf4j-api-1.7.36.jar",
+        "slf4j-reload4j-1.7.36.jar",
+    }
+    assert checkout.jars("4.3.1") == {
+        "kafka_2.13-4.3.1.jar",
+        "kafka-tools-4.3.1.jar",
+        "slf4j-api-1.7.36.jar",
+        "log4j-core-2.25.4.jar",
+        "log4j-slf4j-impl-2.25.4.jar",
+    }
+    assert {entry.name for entry in checkout.cache.iterdir()} == {"lock", "3.9.2", "4.3.1"}
+
+    checkout.calls.unlink()
+    assert checkout.fetch().communicate() == (output, "")
+    assert not checkout.calls.exists()
+
+
+def test_a_fetch_waits_for_another_and_takes_over_when_that_one_is_killed(checkout, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    first = checkout.fetch(MAVEN_WAITS_FOR=str(pipe))
+    with pipe.open("w"):  # opened as soon as the first one's Maven runs
+        second = checkout.fetch()
+        assert "waiting for it" in second.stderr.readline()
+        first.kill()
+        output, _ = second.communicate()
+    assert output == "3.9=3.9.2\n4=4.3.1\n"
+    assert {entry.name for entry in checkout.cache.iterdir()} == {"lock", "3.9.2", "4.3.1"}
+    first.communicate()
+
+
+@pytest.mark.parametrize(
+    ("removed", "environment", "sentence"),
+    [
+        ("java", {}, "Java is missing: no java on PATH; a JDK, 17 or newer, is needed"),
+        ("javac", {}, "Java is missing: no javac on PATH; a JDK, 17 or newer, is needed"),
+        ("", {"JAVA_VERSION": "11.0.2"}, "Java 11.0.2 is too old: 17 or newer is needed"),
+        ("mvn", {}, "Maven is missing: no mvn on PATH"),
+        ("", {"MAVEN_FAILS": "no route to host"}, "Maven does not answer: no route to host"),
+    ],
+)
+def test_what_is_missing_is_said_in_one_sentence(checkout, removed, environment, sentence):
+    if removed:
+        (checkout.programs / removed).unlink()
+    process = checkout.fetch(**environment)
+    output, said = process.communicate()
+    assert (process.returncode, output) == (3, "")
+    assert said.splitlines()[-1] == f"scripts/kafka: {sentence}"
+    assert not list(checkout.cache.glob("[0-9]*"))
