@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.errors import ChecksumError, StorageError
+from storage.errors import ChecksumError, FramingError, StorageError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of, decompress
 from storage.record.kernel.decode import RecordIterator
 from storage.record.kernel.walk import BatchFrame
@@ -34,7 +34,10 @@ class RecordBatch(BatchFrame):
     @property
     def codec(self) -> Codec:
         """How the records are compressed."""
-        return codec_of(self.attributes)
+        try:
+            return codec_of(self.attributes)
+        except FramingError as error:
+            raise error.located(position=self.position, offset=self.base_offset) from None
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -85,4 +88,3 @@ class RecordBatch(BatchFrame):
         if not self.attributes & CODEC_MASK or self.count == 0:
             return RecordIterator(self)
         return RecordIterator(self, self.section(limit_bytes=limit_bytes))
-

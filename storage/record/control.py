@@ -188,6 +188,8 @@ class _Reader:
 
 def _end_transaction(reader: _Reader, control_type: int) -> Control:
     version = reader.number(">h")
+    if version < 0:
+        raise MalformedRecordsError(f"the marker of a transaction's end has version {version}")
     return EndTransactionMarker(control_type == ControlType.COMMIT, reader.number(">i"), version)
 
 

@@ -37,7 +37,10 @@ class LegacyBatch(EntryFrame):
     @property
     def codec(self) -> Codec:
         """How the wrapper's entries are compressed; NONE means that the entry is itself a record."""
-        return codec_of(self.attributes)
+        try:
+            return codec_of(self.attributes)
+        except FramingError as error:
+            raise error.located(position=self.position, offset=self.offset) from None
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -125,7 +128,8 @@ class LegacyBatch(EntryFrame):
             return 0  # a v1 wrapper at 0 comes from an old librdkafka and has absolute inner offsets
         if self.offset < last_inner:
             raise MalformedRecordsError(f"the wrapper's offset is below its last inner offset, {last_inner}")
-        return self.offset - last_inner
+        # A sum of offsets that no broker wrote wraps around, as it does on the JVM.
+        return (self.offset - last_inner + 2**63) % 2**64 - 2**63
 
 
 def _inner_entries(section: Buffer) -> Iterator[LegacyBatch]:

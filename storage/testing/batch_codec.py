@@ -46,7 +46,7 @@ DELETE_HORIZON = 0x40
 
 NONE_ID = -1
 NO_TIMESTAMP = -1
-SEQUENCE_MODULUS = 2**31
+LAST_SEQUENCE = 2**31 - 1
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -95,7 +95,7 @@ class OracleBatch:
     @property
     def last_sequence(self) -> int:
         """The sequence of the last offset, or -1."""
-        return _sequence(self.base_sequence, self.last_offset_delta)
+        return NONE_ID if self.base_sequence == NONE_ID else _incremented(self.base_sequence, self.last_offset_delta)
 
     @property
     def codec(self) -> int:
@@ -288,6 +288,11 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def _sequence(base_sequence: int, offset_delta: int) -> int:
-    if base_sequence < 0:
-        return NONE_ID
-    return (base_sequence + offset_delta) % SEQUENCE_MODULUS
+    return _incremented(base_sequence, offset_delta) if base_sequence >= 0 else NONE_ID
+
+
+def _incremented(sequence: int, increment: int) -> int:
+    # Java's sum, in its 32 bits: meant to go on at 0 after 2^31-1, it makes odd numbers of increments below 0.
+    if sequence > wrap32(LAST_SEQUENCE - increment):
+        return wrap32(increment - (LAST_SEQUENCE - sequence) - 1)
+    return wrap32(sequence + increment)

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, auto_pickle=False, autotestdict=False
 """CRC-32C, the checksum of v2 batches and producer snapshots."""
 
 from libc.stdint cimport uint8_t, uint32_t

@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, auto_pickle=False, autotestdict=False
 """Records as lazy values: places in a buffer, cut out only when asked for."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize

@@ -1,9 +1,10 @@
 from typing import Generic, Self, TypeVar, final
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from storage.record.kernel.region import Region
 
+@disjoint_base
 class Frame:
     @property
     def region(self) -> Region: ...
@@ -19,6 +20,7 @@ class Frame:
     def crc(self) -> int: ...
     def view(self, start: int, end: int) -> memoryview: ...
 
+@disjoint_base
 class BatchFrame(Frame):
     @property
     def base_offset(self) -> int: ...
@@ -44,6 +46,7 @@ class BatchFrame(Frame):
     def last_sequence(self) -> int: ...
     def checksum(self) -> int: ...
 
+@disjoint_base
 class EntryFrame(Frame):
     @property
     def offset(self) -> int: ...

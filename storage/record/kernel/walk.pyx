@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, auto_pickle=False, autotestdict=False
 """Walking a run of batches: from one frame to the next, all magics, nothing decompressed.
 
 A frame is a batch's extent and header fields. `Walk` promises that every frame it yields lies wholly within the

@@ -36,6 +36,7 @@ cdef extern from *:
         return (int32_t)(s + n);
     }
     static inline int kfs_varint_size(int64_t n) {
+        if ((uint64_t)n + 64 < 128) return 1;
         uint64_t z = ((uint64_t)n << 1) ^ (uint64_t)(n >> 63);
         return (70 - __builtin_clzll(z | 1)) / 7;
     }

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from storage.errors import MalformedRecordsError
-from storage.record import decode_control, encode_end_transaction, read_batches
+from storage.record import decode_control, read_batches
 from storage.record.control import (
     Control,
     Endpoint,
@@ -22,6 +22,7 @@ from storage.record.control import (
     SnapshotHeader,
     UnknownControl,
     Voter,
+    encode_end_transaction,
 )
 
 if TYPE_CHECKING:

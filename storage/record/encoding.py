@@ -1,0 +1,157 @@
+"""New v2 batches: rows of records, or lines of text, packed into batches of bounded size.
+
+What a batch is stamped with is a `BatchForm`; which offsets it gets and whether it may be written at all is the
+business of whoever appends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storage.errors import RecordTooLargeError
+from storage.record.compression import Codec, compress
+from storage.record.control import EndTransactionMarker, encode_end_transaction
+from storage.record.kernel.encode import encode_rows
+from storage.record.kernel.lines import encode_lines
+from storage.record.kernel.section import Section, seal
+from storage.record.layout import (
+    CONTROL_BIT,
+    LAST_SEQUENCE,
+    LOG_APPEND_TIME_BIT,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
+
+    from typing_extensions import Buffer
+
+    Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+    Row: TypeAlias = tuple[int, Buffer | None, Buffer | None, Headers]
+    """A record to be written: timestamp in milliseconds, key, value, headers."""
+
+DEFAULT_MAX_BATCH_BYTES = 1024 * 1024 + 12  # Kafka's default for max.message.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BatchForm:
+    """What batches are made with, beside their records.
+
+    `append_time_ms` set means that the broker's clock stands for every record's own time. With a producer's
+    `base_sequence` each batch continues where the one before it ended.
+    """
+
+    codec: Codec = Codec.NONE
+    level: int | None = None
+    append_time_ms: int | None = None
+    leader_epoch: int = NO_LEADER_EPOCH
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    base_sequence: int = NO_SEQUENCE
+    transactional: bool = False
+
+    @property
+    def attributes(self) -> int:
+        """The attribute bits of such a batch."""
+        appended = LOG_APPEND_TIME_BIT if self.append_time_ms is not None else 0
+        return self.codec | appended | (TRANSACTIONAL_BIT if self.transactional else 0)
+
+
+PLAIN = BatchForm()
+
+
+def batches_of_rows(
+    rows: Sequence[Row], *, base_offset: int = 0, max_bytes: int = DEFAULT_MAX_BATCH_BYTES, form: BatchForm = PLAIN
+) -> Iterator[bytes]:
+    """The rows as batches of at most `max_bytes`, with offsets that rise by one from `base_offset`.
+
+    A record that does not fit a batch of its own is a `RecordTooLargeError`, raised when its turn comes.
+    """
+
+    def section_from(start: int, largest_bytes: int) -> Section:
+        return encode_rows(rows, max_bytes=largest_bytes, start=start)
+
+    return _batches(section_from, len(rows), base_offset, max_bytes, form)
+
+
+def batches_of_lines(
+    block: Buffer,
+    *,
+    timestamp_ms: int,
+    base_offset: int = 0,
+    max_bytes: int = DEFAULT_MAX_BATCH_BYTES,
+    form: BatchForm = PLAIN,
+) -> Iterator[bytes]:
+    """Each line of the block as a record with a null key, packed as rows are; the last may lack its newline."""
+
+    def section_from(start: int, largest_bytes: int) -> Section:
+        return encode_lines(block, timestamp=timestamp_ms, max_bytes=largest_bytes, start=start, include_last=True)
+
+    return _batches(section_from, memoryview(block).nbytes, base_offset, max_bytes, form)
+
+
+def marker_batch(
+    marker: EndTransactionMarker,
+    *,
+    offset: int,
+    timestamp_ms: int,
+    producer_id: int,
+    producer_epoch: int,
+    leader_epoch: int = NO_LEADER_EPOCH,
+) -> bytes:
+    """The control batch that ends a producer's transaction."""
+    key, value = encode_end_transaction(marker)
+    form = BatchForm(
+        leader_epoch=leader_epoch, producer_id=producer_id, producer_epoch=producer_epoch, transactional=True
+    )
+    section = encode_rows([(timestamp_ms, key, value, ())], max_bytes=DEFAULT_MAX_BATCH_BYTES)
+    return _sealed(section, offset, NO_SEQUENCE, form, control=True)
+
+
+def _batches(
+    section_from: Callable[[int, int], Section], end: int, base_offset: int, max_bytes: int, form: BatchForm
+) -> Iterator[bytes]:
+    """Batch after batch, until what is encoded reaches the input's end."""
+    start, sequence = 0, form.base_sequence
+    while start < end:
+        largest_bytes = max_bytes
+        while True:
+            section = section_from(start, largest_bytes)
+            batch = _sealed(section, base_offset, sequence, form)
+            excess_bytes = len(batch) - max_bytes
+            if excess_bytes <= 0:
+                break
+            if section.count == 1:
+                raise RecordTooLargeError(
+                    f"a record takes a batch of {len(batch)} bytes, and the largest allowed is {max_bytes}",
+                    offset=base_offset,
+                )
+            # Only data that compression makes larger comes here: take so much less of it that the rest fits.
+            largest_bytes = max(min(largest_bytes, len(section)) - excess_bytes, 0)
+        yield batch
+        start = section.stop
+        base_offset += section.count
+        if sequence != NO_SEQUENCE:
+            sequence = (sequence + section.count) % (LAST_SEQUENCE + 1)
+
+
+def _sealed(section: Section, base_offset: int, base_sequence: int, form: BatchForm, *, control: bool = False) -> bytes:
+    return seal(
+        section if form.codec is Codec.NONE else compress(form.codec, section, level=form.level),
+        base_offset=base_offset,
+        leader_epoch=form.leader_epoch,
+        attributes=form.attributes | (CONTROL_BIT if control else 0),
+        last_offset_delta=section.count - 1,
+        base_timestamp=section.base_timestamp,
+        max_timestamp=section.max_timestamp if form.append_time_ms is None else form.append_time_ms,
+        producer_id=form.producer_id,
+        producer_epoch=form.producer_epoch,
+        base_sequence=base_sequence,
+        count=section.count,
+    )

@@ -1,0 +1,33 @@
+from typing import final
+
+from typing_extensions import Buffer
+
+__pyx_capi__: dict[str, object]
+
+@final
+class Section(Buffer):
+    @property
+    def count(self) -> int: ...
+    @property
+    def base_timestamp(self) -> int: ...
+    @property
+    def max_timestamp(self) -> int: ...
+    @property
+    def stop(self) -> int: ...
+    def __len__(self) -> int: ...
+
+def seal(
+    section: Section | Buffer,
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    count: int,
+) -> bytes: ...
+def patch_placement(target: Buffer, start: int, base_offset: int, leader_epoch: int) -> None: ...

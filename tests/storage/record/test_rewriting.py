@@ -1,0 +1,93 @@
+"""Batches made from batches: what stays and what changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import compress as choose
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from storage.errors import InvalidRecordError
+from storage.record import Codec, RecordBatch, read_batches
+from storage.record.rewriting import place, recompressed, retaining, with_append_time
+from storage.testing import strategies
+from storage.testing.codec import CODEC_MASK, DELETE_HORIZON, LOG_APPEND_TIME, OracleBatch, decode_batches, encode_batch
+
+pytestmark = pytest.mark.property
+
+
+def parsed(data: bytes) -> RecordBatch:
+    (batch,) = read_batches(data)
+    assert isinstance(batch, RecordBatch)
+    return batch
+
+
+def oracle_of(data: bytes) -> OracleBatch:
+    (batch,) = decode_batches(data)
+    assert isinstance(batch, OracleBatch)
+    return batch
+
+
+@given(strategies.batches(), st.integers(0, 2**62), st.integers(-1, 2**31 - 1))
+def test_placing_changes_two_fields_and_not_the_checksum(batch: OracleBatch, offset: int, epoch: int) -> None:
+    data = bytearray(b"before" + encode_batch(batch) + b"behind")
+    place(data, start=6, base_offset=offset, leader_epoch=epoch)
+    assert (data[:6], data[-6:]) == (b"before", b"behind")
+    placed = oracle_of(bytes(data[6:-6]))
+    assert (placed.base_offset, placed.partition_leader_epoch) == (offset, epoch)
+    moved = tuple(replace(r, offset=r.offset - batch.base_offset + offset) for r in batch.records)
+    assert placed == replace(batch, base_offset=offset, partition_leader_epoch=epoch, records=moved)
+
+
+@pytest.mark.parametrize("start", [-1, 1, 100, 2**40])
+def test_only_a_batch_can_be_placed(start: int) -> None:
+    with pytest.raises(InvalidRecordError):
+        place(bytearray(100), start=start, base_offset=0, leader_epoch=0)
+
+
+@given(strategies.batches(), st.integers(0, 2**62))
+def test_append_time_replaces_every_time(batch: OracleBatch, time: int) -> None:
+    stamped = oracle_of(with_append_time(parsed(encode_batch(batch)), time))
+    records = tuple(replace(record, timestamp=time) for record in batch.records)
+    attributes = batch.attributes | LOG_APPEND_TIME
+    assert stamped == replace(batch, attributes=attributes, max_timestamp=time, records=records)
+
+
+@given(strategies.data_batches(), st.sampled_from(list(Codec)))
+def test_another_codec_changes_nothing_else(batch: OracleBatch, codec: Codec) -> None:
+    again = oracle_of(recompressed(parsed(encode_batch(batch)), codec))
+    assert again == replace(batch, attributes=batch.attributes & ~CODEC_MASK | codec)
+
+
+@given(strategies.data_batches(), st.lists(st.booleans(), min_size=10, max_size=10), st.none() | st.integers(0, 2**60))
+def test_survivors_keep_their_places(batch: OracleBatch, chosen: list[bool], horizon: int | None) -> None:
+    survivors = tuple(choose(batch.records, chosen))
+    assume(survivors)
+    original = parsed(encode_batch(batch))
+    left = oracle_of(retaining(original, list(choose(original.records(), chosen)), delete_horizon_ms=horizon))
+    assert left.records == survivors
+    set_horizon = original.delete_horizon_ms if horizon is None else horizon
+    kept = max(record.timestamp for record in survivors)
+    assert left == replace(
+        batch,
+        attributes=batch.attributes | (0 if set_horizon is None else DELETE_HORIZON),
+        base_timestamp=survivors[0].timestamp if set_horizon is None else set_horizon,
+        max_timestamp=batch.max_timestamp if batch.is_log_append_time else kept,
+        record_count=len(survivors),
+        records=survivors,
+    )
+
+
+@given(strategies.batches())
+def test_an_emptied_batch_keeps_its_extent(batch: OracleBatch) -> None:
+    data = retaining(parsed(encode_batch(batch)), [])
+    assert len(data) == 61
+    assert oracle_of(data) == replace(
+        batch,
+        attributes=batch.attributes & ~(CODEC_MASK | DELETE_HORIZON),
+        base_timestamp=-1,
+        record_count=0,
+        records=(),
+    )
