@@ -1,0 +1,24 @@
+"""The command line.
+
+`main` knows the names of the commands and where each is; a command's module is imported when the command runs or when
+the help lists it. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import click
+
+from kafkafs.cli.command_table import CommandTable
+
+__all__ = ["main"]
+
+main = CommandTable(
+    modules={
+        "dump": "kafkafs.cli.dump",
+    },
+    name="kafkafs",
+    help="A Kafka log as files: look into a broker's log directories without a broker.",
+    epilog="Example: kafkafs dump /var/lib/kafka/orders-0/00000000000000000000.log",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+click.version_option(package_name="kafkafs", message="%(prog)s %(version)s")(main)

@@ -1,0 +1,122 @@
+"""Imports run one way, and what is optional stays with the module that needs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Module
+
+pytestmark = pytest.mark.checkout
+
+# The modules that make up kafka-dump-log's text.
+DUMP = tuple(
+    f"kafkafs.{name}" for name in ("bounds", "dump", "dump_control", "dump_json", "dump_text", "log_names", "times")
+)
+# The rooms of the house, lowest first: a room may import itself and what stands in a row before its own.
+ROWS = (
+    ("storage.errors", "storage.clock", "storage.files", "storage.config"),
+    ("storage.record",),
+    ("storage.internal", "storage.segment"),
+    ("storage.partition",),
+    ("storage.cleanup",),
+    ("storage.store",),
+    ("storage",),  # the public surface, for those above
+    ("storage.testing", "kafkafs"),
+    ("kafkafs.locator", "kafkafs.render", "kafkafs.sizes", *DUMP),
+    ("kafkafs.tree", "kafkafs.spark"),
+    ("kafkafs.mount",),
+    ("kafkafs.cli",),
+)
+ROW_OF = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
+# Rows whose rooms may import one another.
+OPEN_ROWS = {ROW_OF["storage.errors"], ROW_OF["kafkafs.locator"]}
+# For users and tests; the product does without.
+FOR_TESTS = "storage.testing"
+# What the rows would allow and the house does not.
+FORBIDDEN = {("kafkafs.mount", "kafkafs.spark")}
+
+# Packages that only some installations have, and the rooms or modules that may load them.
+OWNERS = {
+    "pandas": ("kafkafs.spark",),
+    "pyarrow": ("storage.record.columns", "kafkafs.spark"),
+    "pyfuse3": ("kafkafs.mount",),
+    "pyspark": ("kafkafs.spark",),
+    "trio": ("kafkafs.mount",),
+}
+
+
+def room_of(name: str) -> str | None:
+    """The room that a module or a name in it belongs to; None for what is not ours."""
+    while name and name not in ROW_OF:
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def is_allowed(room: str, other: str) -> bool:
+    if room == other:
+        return True
+    if other == FOR_TESTS or (room, other) in FORBIDDEN:
+        return False
+    return ROW_OF[other] < ROW_OF[room] or (ROW_OF[other] == ROW_OF[room] and ROW_OF[room] in OPEN_ROWS)
+
+
+def test_every_module_has_a_room(product: list[Module]) -> None:
+    homeless = [module.name for module in product if room_of(module.name) in {"storage", "kafkafs"} - {module.name}]
+    assert not homeless, f"in no room: {', '.join(homeless)}"
+
+
+def test_no_import_runs_back(product: list[Module]) -> None:
+    back = [
+        f"{module.path.name} of {room} imports {name}"
+        for module in product
+        for name in module.imports()
+        if (room := room_of(module.name)) and (other := room_of(name)) and not is_allowed(room, other)
+    ]
+    assert not back, "; ".join(back)
+
+
+def test_the_kernel_knows_no_policy(product: list[Module]) -> None:
+    kernel = "storage.record.kernel"
+    outside = [
+        f"{module.path.name} imports {name}"
+        for module in product
+        if module.name.startswith(kernel)
+        for name in module.imports()
+        if name.startswith(("storage.", "kafkafs.")) and not name.startswith((kernel, "storage.errors."))
+    ]
+    assert not outside, "; ".join(outside)
+
+
+def test_what_is_optional_stays_with_its_owners(product: list[Module]) -> None:
+    astray = [
+        f"{module.name} loads {name}"
+        for module in product
+        for name in module.imports(when_loaded=True)
+        if (owners := OWNERS.get(name.partition(".")[0]))
+        and not any(f"{module.name}.".startswith(f"{owner}.") for owner in owners)
+    ]
+    assert not astray, "; ".join(astray)
+
+
+@pytest.mark.parametrize(
+    ("room", "other", "allowed"),
+    [
+        ("storage.record", "storage.errors", True),
+        ("storage.errors", "storage.record", False),
+        ("storage.files", "storage.errors", True),
+        ("storage.segment", "storage.internal", False),
+        ("storage.segment", "storage", False),
+        ("storage.store", "storage.testing", False),
+        ("storage.testing", "storage.record", True),
+        ("kafkafs.dump", "kafkafs.render", True),
+        ("kafkafs.tree", "storage", True),
+        ("kafkafs.spark", "kafkafs.tree", False),
+        ("kafkafs.mount", "kafkafs.spark", False),
+        ("kafkafs.render", "kafkafs.cli", False),
+    ],
+)
+def test_the_arrows_are_those_of_the_architecture(room: str, other: str, *, allowed: bool) -> None:
+    assert is_allowed(room, other) is allowed

@@ -1,0 +1,49 @@
+"""The packages under test are the ones meant, and they are installed with all that belongs to them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import kafkafs
+import storage
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("package", [storage, kafkafs], ids=lambda package: package.__name__)
+def test_the_package_under_test_is_the_one_meant(package: object) -> None:
+    """A wheel's tests must not import the checkout, nor those of the checkout a wheel."""
+    assert isinstance(package.__file__, str)
+    place = Path(package.__file__)
+    if os.environ.get("KAFKAFS_TEST_INSTALLED"):
+        assert place.is_relative_to(sys.prefix)
+    else:
+        assert place.parents[1] == ROOT
+
+
+@pytest.mark.parametrize("package", ["storage", "kafkafs"])
+def test_the_package_says_that_it_is_typed(package: str) -> None:
+    assert files(package).joinpath("py.typed").is_file()
+
+
+def test_each_compiled_module_has_its_types_beside_it() -> None:
+    names = {Path(entry.name).name for entry in files("storage.record.kernel").iterdir()}
+    compiled = {name.partition(".")[0] for name in names if name.endswith(".so")}
+    assert compiled
+    assert {f"{name}.pyi" for name in compiled} <= names
+
+
+def test_what_is_optional_is_imported_only_when_used() -> None:
+    """`kafkafs` starts fast, and works where neither FUSE nor Arrow nor Spark is installed."""
+    statement = (
+        "import sys, kafkafs.cli, storage, storage.record;"
+        "print([name for name in ('pyfuse3', 'trio', 'pyarrow', 'pyspark') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", statement], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,108 @@
+"""Nothing is dead: every module is reached from an entry point, and every function is named somewhere else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import Module
+
+pytestmark = pytest.mark.checkout
+
+ROOT = Path(__file__).parents[2]
+ENTRIES = {"storage", "storage.record", "storage.record.columns", "kafkafs", "kafkafs.cli"}
+FOR_TESTS = "storage.testing"
+WORD = re.compile(r"[A-Za-z_]\w*")
+CYTHON_HEAD = re.compile(r"^\s*(?:def|cdef|cpdef)\s+(?!class|struct|union|enum|extern)[^=\n]*?(\w+)\s*\(", re.MULTILINE)
+
+
+def test_every_module_is_reached(product: list[Module]) -> None:
+    known = {module.name for module in product}
+    reached: set[str] = set()
+    queue = sorted(ENTRIES & known)
+    while queue:
+        name = queue.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        for module in product:
+            if module.name == name:
+                named = {*module.imports(), *_strings(module.tree)}
+                queue += [part for each in named for part in _with_parents(each) if part in known]
+    dead = sorted(name for name in known - reached if not name.startswith(FOR_TESTS))
+    assert not dead, f"never imported: {', '.join(dead)}"
+
+
+def _strings(tree: ast.AST) -> Iterator[str]:
+    """Strings in the code: the names in tables from which modules and commands are imported are among them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _with_parents(name: str) -> Iterator[str]:
+    """A dotted name and all packages that it is in: importing it loads them."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+
+
+def test_every_function_is_used(product: list[Module]) -> None:
+    defined = {name for module in product for name in _functions(module)}
+    elsewhere = [path for place in ("tests", "scripts") for path in (ROOT / place).rglob("*") if _is_python(path)]
+    used = Counter(word for module in product for word in _words(module.path))
+    used.update(word for path in elsewhere for word in _words(path))
+    dead = sorted(name for name in defined if not used[name])
+    assert not dead, f"never used: {', '.join(dead)}"
+
+
+def _is_python(path: Path) -> bool:
+    if not path.is_file() or "__pycache__" in path.parts:
+        return False
+    return path.suffix == ".py" or (not path.suffix and path.read_bytes()[:40].startswith(b"#!/usr/bin/env python3"))
+
+
+def _functions(module: Module) -> Iterator[str]:
+    """The functions and methods that somebody has to name; Python, or a foreign base class, calls the others."""
+    if module.path.suffix != ".py":
+        yield from (name for name in CYTHON_HEAD.findall(module.source) if not name.startswith("__"))
+        return
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Module | ast.ClassDef):
+            continue
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base) not in _OURS for base in node.bases):
+            continue
+        for child in node.body:
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and not child.name.startswith("__"):
+                yield child.name
+
+
+# Bases that call nothing of the classes made from them.
+_OURS = {"Exception", "StorageError", "CorruptBatchError", "NamedTuple", "Protocol", "enum.IntEnum", "enum.Enum"}
+
+
+def _words(path: Path) -> Iterator[str]:
+    """The names that a file uses; the head of a definition is no use of its name."""
+    source = path.read_text()
+    if path.suffix in {".pyx", ".pxd"}:
+        code = re.sub(r'""".*?"""|#[^\n]*', "", source, flags=re.DOTALL)
+        heads = Counter(CYTHON_HEAD.findall(code))
+        yield from (Counter(WORD.findall(code)) - heads).elements()
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield node.name
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            yield node.value

@@ -1,0 +1,45 @@
+"""The public surface, pinned: a name is added, renamed or dropped on purpose, and here as well."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+SURFACE = {
+    "kafkafs": ["__version__"],
+    "storage.record": [
+        "DEFAULT_OUTPUT_LIMIT_BYTES",
+        "Batch",
+        "BatchForm",
+        "Codec",
+        "ControlType",
+        "EndTransactionMarker",
+        "LegacyBatch",
+        "Record",
+        "RecordBatch",
+        "TimestampType",
+        "batches_of_lines",
+        "batches_of_rows",
+        "decode_control",
+        "encode_entries",
+        "encode_wrapper",
+        "marker_batch",
+        "place",
+        "read_batches",
+        "recompressed",
+        "retaining",
+        "with_append_time",
+    ],
+}
+
+
+@pytest.mark.parametrize("package", SURFACE)
+def test_the_public_names_are_these(package: str) -> None:
+    assert sorted(import_module(package).__all__) == sorted(SURFACE[package])
+
+
+@pytest.mark.parametrize("package", SURFACE)
+def test_each_public_name_is_there(package: str) -> None:
+    module = import_module(package)
+    assert [name for name in SURFACE[package] if not hasattr(module, name)] == []
