@@ -15,7 +15,7 @@ constraints=$checkout/scripts/constraints.txt
 build_tools=(pip setuptools setuptools-scm wheel Cython)
 
 # Stamps, each written when what it vouches for is done and removed before that is touched: `packages` holds the digest
-# and the extras of what pip installed, `kernel` the digest of the sources that were built.
+# and the extras of what pip installed, `kernel` the digests of the sources that were built and of what came of them.
 packages_stamp=$environment/packages
 kernel_stamp=$environment/kernel
 
@@ -147,19 +147,20 @@ build_kernel() {
 # The digest of what decides which packages are right: the place, because a virtual environment holds absolute paths,
 # the interpreter, and what is asked for.
 packages_digest() {
-  {
-    readlink -f -- "$environment/bin/python" || true
-    printf '%s\n' "$checkout"
-    cat -- "$checkout/pyproject.toml" "$constraints"
-  } | sha256sum
+  local python
+  python=$(readlink -f -- "$environment/bin/python") || true
+  sha256sum <<<"$checkout $python $(<"$checkout/pyproject.toml") $(<"$constraints")"
 }
 
-kernel_digest() {
-  {
-    packages_digest
-    cd -- "$checkout" || exit
-    find storage \( -name '*.pyx' -o -name '*.pxd' -o -name '*.h' \) -exec sha256sum -- {} + | LC_ALL=C sort
-  } | sha256sum
+# The digest of what the kernel is built from, but for what decides on the packages: they go together.
+kernel_sources() {
+  find "$checkout/storage" \( -name '*.pyx' -o -name '*.pxd' -o -name '*.h' \) -exec sha256sum -- {} + |
+    LC_ALL=C sort | sha256sum
+}
+
+# The digest of which compiled modules there are: somebody else may remove them, or build others over them.
+built_kernel() {
+  find "$checkout/storage" -name '*.so' -printf '%p %s %T@\n' | LC_ALL=C sort | sha256sum
 }
 
 # Writes a stamp whole or not at all.
@@ -169,7 +170,7 @@ write_stamp() {
 }
 
 stamped() {
-  [[ -f $1 ]] && cat -- "$1"
+  [[ -f $1 ]] && printf '%s' "$(<"$1")"
 }
 
 packages_are_whole() {
@@ -182,7 +183,7 @@ packages_are_ready() {
 }
 
 kernel_is_ready() {
-  [[ $(stamped "$kernel_stamp") == "$(kernel_digest)" ]]
+  [[ $(stamped "$kernel_stamp") == "$(kernel_sources) $(built_kernel)" ]]
 }
 
 environment_is_ready() {
@@ -204,10 +205,10 @@ set_up() {
   if ! kernel_is_ready; then
     rm -f -- "$kernel_stamp"
     # Taken before the build: a source that changes meanwhile makes it stale.
-    local digest
-    digest=$(kernel_digest)
+    local sources
+    sources=$(kernel_sources)
     step "building the kernel" build_kernel
-    write_stamp "$kernel_stamp" "$digest"
+    write_stamp "$kernel_stamp" "$sources $(built_kernel)"
   fi
   trap - INT
 }

@@ -51,7 +51,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Write each test's outcome, name and reason as a row where scripts/test looks for it."""
-    if path := os.environ.get("KAFKAFS_TEST_RESULTS"):
+    # A worker of a parallel run has a summary too, of what it reports to the process that started it.
+    if (path := os.environ.get("KAFKAFS_TEST_RESULTS")) and "PYTEST_XDIST_WORKER" not in os.environ:
         with Path(path).open("a", encoding="utf-8") as rows:
             rows.writelines("\t".join(row) + "\n" for row in _outcomes(terminalreporter))
 
@@ -104,5 +105,7 @@ def _unpack_whole(archive: Path, target: Path) -> None:
         zstandard.ZstdDecompressor().stream_reader(packed) as stream,
         tarfile.open(fileobj=stream, mode="r|") as tar,
     ):
-        tar.extractall(partial, filter="data")
+        # The archives are ours. Debian 12's Python has no filters yet, and later ones ask which to use.
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)
+        tar.extractall(partial)
     partial.rename(target)

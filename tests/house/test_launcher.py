@@ -165,6 +165,22 @@ def test_a_changed_kernel_source_is_built(checkout: Checkout, name: str) -> None
     assert output.split("|")[1] == (checkout.root / "storage" / "walk.pyx").read_text()
 
 
+def test_a_compiled_module_that_is_gone_is_built(checkout: Checkout) -> None:
+    checkout.run()
+    checkout.asked()
+    (checkout.root / "storage" / "walk.test.so").unlink()
+    checkout.run()
+    assert checkout.asked() == ["kernel"]
+
+
+def test_a_compiled_module_that_somebody_else_built_is_not_used(checkout: Checkout) -> None:
+    checkout.run()
+    checkout.asked()
+    (checkout.root / "storage" / "walk.test.so").write_text("from other sources")
+    checkout.run()
+    assert checkout.asked() == ["kernel"]
+
+
 @pytest.mark.parametrize("name", ["pyproject.toml", "scripts/constraints.txt"])
 def test_changed_requirements_make_all_anew(checkout: Checkout, name: str) -> None:
     checkout.run()

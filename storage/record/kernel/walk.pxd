@@ -6,7 +6,7 @@ cdef class Frame:
     cdef readonly Region region
     cdef Py_ssize_t start
     cdef readonly int64_t position
-    cdef readonly int32_t size_bytes
+    cdef readonly Py_ssize_t size_bytes  # up to 11 more than 32 bits hold
     cdef readonly int magic
     cdef readonly int attributes
     cdef readonly uint32_t crc

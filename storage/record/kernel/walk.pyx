@@ -164,7 +164,7 @@ cdef class Walk:
 
     cdef EntryFrame next_entry(self, const uint8_t* data, int32_t length, int8_t magic):
         cdef EntryFrame frame = self.entry_type.__new__(self.entry_type)
-        cdef Py_ssize_t size = length + wire.LOG_OVERHEAD
+        cdef Py_ssize_t size = <Py_ssize_t>length + wire.LOG_OVERHEAD
         cdef Py_ssize_t key_at = ENTRY_TIMESTAMP_AT + (8 if magic == 1 else 0) + 4
         cdef int64_t value_at
         frame.offset = <int64_t>wire.load64(data)
@@ -189,6 +189,6 @@ cdef class Walk:
         frame.region = self.region
         frame.start = self.at
         frame.position = self.origin + self.at
-        frame.size_bytes = length + wire.LOG_OVERHEAD
+        frame.size_bytes = <Py_ssize_t>length + wire.LOG_OVERHEAD
         frame.magic = magic
         self.at += frame.size_bytes

@@ -1,0 +1,58 @@
+"""Ranges of offsets and times: which records of a log are wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from storage.record.batch import RecordBatch
+
+if TYPE_CHECKING:
+    from storage.record.kernel.decode import Record
+    from storage.record.reading import Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The wanted records' first offset and time, and those behind the last; None leaves a side open.
+
+    A record without a timestamp is in no range of time.
+    """
+
+    first_offset: int | None = None
+    end_offset: int | None = None
+    first_time: int | None = None
+    end_time: int | None = None
+
+    @property
+    def are_open(self) -> bool:
+        """Whether every record is wanted."""
+        return self == _EVERYTHING
+
+    def hold(self, record: Record) -> bool:
+        """Whether the record is wanted."""
+        return self._hold_offsets(record.offset, record.offset) and self._hold_times(record.timestamp, record.timestamp)
+
+    def may_hold_records_of(self, batch: Batch, lowest_offset: int) -> bool:
+        """Whether the batch, none of whose offsets is below `lowest_offset`, can have wanted records."""
+        return self._hold_offsets(lowest_offset, batch.last_offset) and self._hold_times(0, batch.max_timestamp)
+
+    def hold_times_of(self, batch: Batch) -> bool:
+        """Whether any time from the batch's first to its largest timestamp is wanted, as its header has them."""
+        first = batch.max_timestamp
+        if isinstance(batch, RecordBatch) and batch.delete_horizon_ms is None:
+            first = min(batch.base_timestamp, first)
+        return self._hold_times(first, batch.max_timestamp)
+
+    def _hold_offsets(self, lowest: int, highest: int) -> bool:
+        if self.first_offset is not None and highest < self.first_offset:
+            return False
+        return self.end_offset is None or lowest < self.end_offset
+
+    def _hold_times(self, lowest: int, highest: int) -> bool:
+        if self.first_time is None and self.end_time is None:
+            return True
+        return highest >= max(self.first_time or 0, 0) and (self.end_time is None or lowest < self.end_time)
+
+
+_EVERYTHING: Final = Bounds()

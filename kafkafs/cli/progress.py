@@ -1,0 +1,47 @@
+"""How far long work has come, on a terminal's standard error and nowhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TextIO
+
+_PATIENCE_S: Final = 2.0  # shorter work says nothing
+_INTERVAL_S: Final = 0.2
+_ERASE_LINE: Final = "\r\x1b[K"
+
+
+class Progress:
+    """One line that is rewritten in place and gone at the end; without a stream there is none."""
+
+    def __init__(self, stream: TextIO | None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._due = clock() + _PATIENCE_S
+        self._is_visible = False
+
+    @classmethod
+    def on_terminal(cls) -> Self:
+        """Shown on standard error if that is a terminal, and not the one that the results go to."""
+        return cls(sys.stderr if sys.stderr.isatty() and not sys.stdout.isatty() else None)
+
+    def show(self, what: str, done_bytes: int, total_bytes: int) -> None:
+        """Say how much of it is done, if it is time to say something."""
+        if self._stream is None or self._clock() < self._due:
+            return
+        self._due = self._clock() + _INTERVAL_S
+        self._is_visible = True
+        percent = 100 * done_bytes // max(total_bytes, 1)
+        self._stream.write(f"{_ERASE_LINE}{what}: {percent} % of {total_bytes / 1e6:.0f} MB")
+        self._stream.flush()
+
+    def erase(self) -> None:
+        """Leave nothing behind."""
+        if self._stream is not None and self._is_visible:
+            self._stream.write(_ERASE_LINE)
+            self._stream.flush()
+            self._is_visible = False

@@ -1,0 +1,230 @@
+"""The dump of a log: its batches and records in order, as lines of one form or another.
+
+`LogDump` reads the log, selects what is wanted, notes where offsets jump, and goes on behind damage wherever it can
+know that the next batch begins. How a batch, a record or damage looks is left to a form: `dump_text`, `dump_json`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kafkafs.bounds import Bounds
+from kafkafs.log_names import as_printed
+from storage.errors import FramingError, StorageError
+from storage.record.batch import RecordBatch
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec
+from storage.record.kernel.decode import RecordIterator
+from storage.record.layout import LOG_OVERHEAD_BYTES
+from storage.segment.log_file import LogScan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from storage.files import ReadableFile
+    from storage.record.kernel.decode import Record
+    from storage.record.legacy import LegacyBatch, LegacyEntry
+    from storage.record.reading import Batch
+
+RUN_LINES: Final = 1024
+GAPS_KEPT: Final = 100_000
+
+_FRAME: Final = Struct(">qiib")  # offset, length, leader epoch or CRC, magic
+_SMALLEST_LENGTH: Final = 14
+_LARGEST_MAGIC: Final = 2
+_NO_OFFSET: Final = -1
+
+
+class Form(Protocol):
+    """How the parts of a dump look, as lines without their ends."""
+
+    def heading(self, path: str) -> list[bytes]:
+        """What stands before the log's first batch."""
+
+    def batch(self, batch: RecordBatch, records: Iterable[Record], *, is_valid: bool) -> Iterator[bytes]:
+        """A line for the batch, then one for each record. An error ends it behind all that could be shown."""
+
+    def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[bytes]:
+        """The same for an outer entry of a v0 or v1 message set."""
+
+    def damage(self, error: StorageError) -> bytes:
+        """Say what is wrong, and where."""
+
+    def trailing(self, path: str, position: int, size_bytes: int) -> bytes:
+        """Say that the log ends with bytes that are no whole batch."""
+
+
+class Gaps:
+    """Where a record's offset is not the next one after the record before; of very many, the last are kept."""
+
+    def __init__(self, path: str) -> None:
+        self.total = 0
+        self._path = path
+        self._kept: deque[tuple[int, int]] = deque(maxlen=GAPS_KEPT)
+        self._last = _NO_OFFSET
+
+    def follow(self, offset: int) -> None:
+        """Take the next record's offset."""
+        last = self._last
+        if offset != last + 1 and last != _NO_OFFSET:
+            self.total += 1
+            self._kept.append((last, offset))
+        self._last = offset
+
+    def restart(self) -> None:
+        """Forget the last offset, because records were passed over."""
+        self._last = _NO_OFFSET
+
+    def report(self) -> Iterator[str]:
+        """What the real tool prints on standard error, the last gap first; nothing if there is none."""
+        if self.total:
+            path = os.path.join(os.getcwd(), self._path)  # noqa: PTH109, PTH118 -- the JVM resolves no `..` either
+            yield f"Non-consecutive offsets in {as_printed(path)}"
+        for first, second in reversed(self._kept):
+            yield f"  {first} is followed by {second}"
+        if self.total > len(self._kept):
+            yield f"  and {self.total - len(self._kept)} more before these"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What of a log is dumped."""
+
+    bounds: Bounds = field(default_factory=Bounds)
+    with_records: bool = True
+    max_bytes: int | None = None  # of the log, from its beginning
+
+
+class LogDump:
+    """One log's dump; iterate over it once, for runs of lines.
+
+    Damage ends nothing that can go on: a batch whose records do not parse is followed by the next, and so is one
+    whose header makes no sense if a batch begins where it ends by its own word. No batch may need more than
+    `limit_bytes`, stored or decompressed. Errors of the operating system pass through.
+
+    `position` is where in the log the dump has come to, `damaged` whether anything was wrong so far, and `gaps` where
+    offsets jumped.
+    """
+
+    def __init__(
+        self,
+        file: ReadableFile,
+        form: Form,
+        selection: Selection,
+        *,
+        limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
+    ) -> None:
+        self.damaged = False
+        self.position = 0
+        self.gaps = Gaps(file.path)
+        self._file = file
+        self._form = form
+        self._selection = selection
+        self._bounded = not selection.bounds.are_open
+        self._limit_bytes = limit_bytes
+        self._lowest_offset = 0  # of what may follow
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        yield self._form.heading(self._file.path)
+        start: int | None = 0
+        while start is not None:
+            scan = LogScan(self._file, start=start, end=self._selection.max_bytes, limit_bytes=self._limit_bytes)
+            start = None
+            try:
+                for batch in scan:
+                    yield from self._batch(batch)
+            except FramingError as error:
+                yield [self._damage(error)]
+                start = self._next_batch(scan.position, scan.end)
+            else:
+                if scan.trailing_bytes and self._selection.max_bytes is None:
+                    self.damaged = True
+                    yield [self._form.trailing(self._file.path, scan.position, scan.trailing_bytes)]
+
+    def _batch(self, batch: Batch) -> Iterator[list[bytes]]:
+        self.position = batch.position
+        if self._bounded and not self._is_wanted(batch):
+            self.gaps.restart()
+            return
+        is_valid = batch.crc_matches
+        self.damaged |= not is_valid
+        run: list[bytes] = []
+        # Within bounds, a batch is of interest only for its records and for damage.
+        is_of_interest = not (self._bounded and self._selection.with_records)
+        try:
+            for line in self._lines(batch, is_valid=is_valid):
+                run.append(line)
+                if len(run) == RUN_LINES:
+                    yield run
+                    run = []
+                    is_of_interest = True
+        except StorageError as error:
+            run.append(self._damage(error.located(position=batch.position)))
+            is_of_interest = True
+        if run and (is_of_interest or len(run) > 1):
+            yield run
+
+    def _is_wanted(self, batch: Batch) -> bool:
+        # A wrapper does not tell its first offset, but it lies behind what came before.
+        lowest = batch.base_offset if isinstance(batch, RecordBatch) else min(self._lowest_offset, batch.last_offset)
+        self._lowest_offset = batch.last_offset + 1
+        bounds = self._selection.bounds
+        if not bounds.may_hold_records_of(batch, lowest):
+            return False
+        return self._selection.with_records or bounds.hold_times_of(batch)
+
+    def _lines(self, batch: Batch, *, is_valid: bool) -> Iterator[bytes]:
+        if isinstance(batch, RecordBatch):
+            return self._form.batch(batch, self._records(batch), is_valid=is_valid)
+        return self._form.message_set(batch, self._entries(batch), is_valid=is_valid)
+
+    def _records(self, batch: RecordBatch) -> Iterator[Record]:
+        if not self._selection.with_records:
+            return
+        if batch.codec is Codec.NONE or batch.count == 0:
+            records = batch.records()
+        else:
+            # The real tool reads a compressed batch to its end before it prints the first record, and so prints none
+            # of a damaged one: what came out of it may be anything.
+            section = batch.section(limit_bytes=self._limit_bytes)
+            deque(RecordIterator(batch, section), maxlen=0)
+            records = RecordIterator(batch, section)
+        follow = self.gaps.follow
+        hold = self._selection.bounds.hold if self._bounded else None
+        for record in records:
+            follow(record.offset)
+            if hold is None or hold(record):
+                yield record
+
+    def _entries(self, batch: LegacyBatch) -> Iterator[LegacyEntry]:
+        if not self._selection.with_records:
+            return
+        for entry in batch.entries(limit_bytes=self._limit_bytes):
+            self.gaps.follow(entry.record.offset)
+            self.damaged |= not entry.crc_matches
+            if not self._bounded or self._selection.bounds.hold(entry.record):
+                yield entry
+
+    def _damage(self, error: StorageError) -> bytes:
+        self.damaged = True
+        return self._form.damage(error.located(path=self._file.path))
+
+    def _next_batch(self, position: int, end: int) -> int | None:
+        """Where the batch at `position` ends, if it seems to tell that right: there the log ends or a batch begins."""
+        after = self._end_of_frame(position, end)
+        if after is None or after == end or self._end_of_frame(after, end, known_magic=True) is not None:
+            return after
+        return None
+
+    def _end_of_frame(self, position: int, end: int, *, known_magic: bool = False) -> int | None:
+        header = self._file.read_at(position, _FRAME.size)
+        if len(header) < _FRAME.size:
+            return None
+        _, length, _, magic = _FRAME.unpack(header)
+        after = position + LOG_OVERHEAD_BYTES + int(length)
+        if length < _SMALLEST_LENGTH or after > end or (known_magic and not 0 <= magic <= _LARGEST_MAGIC):
+            return None
+        return after

@@ -1,0 +1,120 @@
+"""Control records as kafka-dump-log shows them, and as JSON: what the transaction, the leader or the snapshot says."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Any, Final
+
+from storage.errors import StorageError
+from storage.record.control import (
+    EndTransactionMarker,
+    KRaftVersion,
+    KRaftVoters,
+    LeaderChange,
+    SnapshotFooter,
+    SnapshotHeader,
+    UnknownControl,
+    control_type_of,
+    decode_control,
+)
+from storage.record.layout import ControlType
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from storage.record.control import Control, KRaftVoter, Voter
+    from storage.record.kernel.decode import Record
+
+_UNKNOWN: Final = "UNKNOWN"  # a type from the future
+_TYPE_NAMES: Final[dict[int, str]] = {kind.value: kind.name for kind in ControlType}
+_RECORD_NAMES: Final[dict[int, str]] = {
+    ControlType.SNAPSHOT_HEADER: "SnapshotHeader",
+    ControlType.SNAPSHOT_FOOTER: "SnapshotFooter",
+    ControlType.KRAFT_VERSION: "KRaftVersion",
+    ControlType.KRAFT_VOTERS: "KRaftVoters",
+}
+
+
+def control_text(record: Record) -> str:
+    """What the real tool prints of a control record behind its metadata."""
+    control_type = _control_type(record)
+    type_name = _TYPE_NAMES.get(control_type, _UNKNOWN)
+    if control_type in (ControlType.ABORT, ControlType.COMMIT):
+        marker = _control(record)
+        assert isinstance(marker, EndTransactionMarker)
+        return f" endTxnMarker: {type_name} coordinatorEpoch: {marker.coordinator_epoch}"
+    if control_type in _RECORD_NAMES:
+        fields = json.dumps(_fields(_control(record)), ensure_ascii=False, separators=(",", ":"))
+        return f" {_RECORD_NAMES[control_type]} {fields}"
+    return f" controlType: {type_name}({control_type})"
+
+
+def control_object(record: Record) -> dict[str, Any]:
+    """What the control record says, with the names that Kafka's own JSON has for its fields."""
+    control_type = _control_type(record)
+    type_name = _TYPE_NAMES.get(control_type, _UNKNOWN)
+    return {"type": type_name, "typeId": control_type, **_fields(_control(record))}
+
+
+def _control_type(record: Record) -> int:
+    try:
+        return control_type_of(record.key)
+    except StorageError as error:
+        raise error.located(offset=record.offset) from None
+
+
+def _control(record: Record) -> Control:
+    try:
+        return decode_control(record.key, record.value)
+    except StorageError as error:
+        raise error.located(offset=record.offset) from None
+
+
+def _fields(control: Control) -> dict[str, Any]:
+    match control:
+        case EndTransactionMarker():
+            return {"version": control.version, "coordinatorEpoch": control.coordinator_epoch}
+        case LeaderChange():
+            return {
+                "version": control.version,
+                "leaderId": control.leader_id,
+                "voters": [_voter(voter) for voter in control.voters],
+                "grantingVoters": [_voter(voter) for voter in control.granting_voters],
+            }
+        case SnapshotHeader():
+            return {"version": control.version, "lastContainedLogTimestamp": control.last_contained_log_timestamp}
+        case SnapshotFooter():
+            return {"version": control.version}
+        case KRaftVersion():
+            return {"version": control.version, "kRaftVersion": control.kraft_version}
+        case KRaftVoters():
+            return {"version": control.version, "voters": [_kraft_voter(voter) for voter in control.voters]}
+        case UnknownControl():
+            return {}
+
+
+def _voter(voter: Voter) -> dict[str, Any]:
+    fields: dict[str, Any] = {"voterId": voter.voter_id}
+    if voter.directory_id is not None:
+        fields["voterDirectoryId"] = _uuid(voter.directory_id)
+    return fields
+
+
+def _kraft_voter(voter: KRaftVoter) -> dict[str, Any]:
+    return {
+        "voterId": voter.voter_id,
+        "voterDirectoryId": _uuid(voter.directory_id),
+        "endpoints": [
+            {"name": endpoint.name, "host": endpoint.host, "port": endpoint.port} for endpoint in voter.endpoints
+        ],
+        "kRaftVersionFeature": {
+            "minSupportedVersion": voter.min_supported_version,
+            "maxSupportedVersion": voter.max_supported_version,
+        },
+    }
+
+
+def _uuid(identifier: UUID) -> str:
+    """A UUID as Kafka writes it."""
+    return urlsafe_b64encode(identifier.bytes).decode().rstrip("=")

@@ -1,0 +1,121 @@
+"""A dump in the words of Kafka 3.9's `kafka-dump-log --deep-iteration --print-data-log`, byte for byte.
+
+Its oddities are kept, such as the brace behind a message set's checksum, because programs read this text. Where the
+real tool dies, a line that begins with `Damaged: ` says why, and the dump goes on.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.dump_control import control_text
+from kafkafs.log_names import BOOTSTRAP_NAME, as_printed, log_start_offset, snapshot_end
+from storage.errors import MalformedRecordsError, StorageError
+from storage.record.compression import Codec
+from storage.record.kernel.dump import record_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from storage.record.batch import RecordBatch
+    from storage.record.kernel.decode import Record
+    from storage.record.legacy import LegacyBatch, LegacyEntry
+    from storage.record.reading import Batch
+
+_TRUTH: Final = ("false", "true")
+
+
+class TextForm:
+    """The real tool's lines; without data, as it prints them when not asked for the data log."""
+
+    def __init__(self, *, with_data: bool = True) -> None:
+        self._with_data = with_data
+
+    def heading(self, path: str) -> list[bytes]:
+        """Name the file, and what its own name says."""
+        lines = [_encoded(f"Dumping {as_printed(path)}")]
+        start_offset = log_start_offset(path)
+        snapshot = snapshot_end(path)
+        if start_offset is not None:
+            lines.append(b"Log starting offset: %d" % start_offset)
+        elif snapshot is not None:
+            lines.append(b"Snapshot end offset: %d, epoch: %d" % snapshot)
+        elif PurePath(path).name == BOOTSTRAP_NAME:
+            lines.append(b"KRaft bootstrap snapshot")
+        return lines
+
+    def batch(self, batch: RecordBatch, records: Iterable[Record], *, is_valid: bool) -> Iterator[bytes]:
+        """A line for the batch, and for each record."""
+        horizon = (
+            "OptionalLong.empty" if batch.delete_horizon_ms is None else f"OptionalLong[{batch.delete_horizon_ms}]"
+        )
+        yield from _batch_line(
+            f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.count}"
+            f" baseSequence: {batch.base_sequence} lastSequence: {batch.last_sequence}"
+            f" producerId: {batch.producer_id} producerEpoch: {batch.producer_epoch}"
+            f" partitionLeaderEpoch: {batch.leader_epoch} isTransactional: {_TRUTH[batch.is_transactional]}"
+            f" isControl: {_TRUTH[batch.is_control]} deleteHorizonMs: {horizon}",
+            batch,
+            is_valid,
+        )
+        timestamp_type = batch.timestamp_type
+        if batch.is_control:
+            yield from _control_lines(records, timestamp_type)
+            return
+        with_data = self._with_data
+        for record in records:
+            yield record_line(record, timestamp_type, None, with_data)
+
+    def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[bytes]:
+        """A line for the outer entry, and for each record."""
+        yield from _batch_line(f"offset: {batch.last_offset}", batch, is_valid)
+        timestamp_type = batch.timestamp_type
+        try:
+            for entry in entries:
+                integrity = b" isValid: %b crc: %d}" % (_TRUTH[entry.crc_matches].encode(), entry.crc)
+                yield record_line(entry.record, timestamp_type, integrity, self._with_data)
+        except MalformedRecordsError:
+            if batch.codec is Codec.NONE and batch.value_size > 0:
+                # The real tool has printed the entry's metadata when it finds that the value is not there.
+                yield (
+                    f"| offset: {batch.offset} {timestamp_type.label}: {batch.timestamp} keySize: {batch.key_size}"
+                    f" valueSize: {batch.value_size} isValid: {_TRUTH[is_valid]} crc: {batch.crc}}}"
+                ).encode()
+            raise
+
+    def damage(self, error: StorageError) -> bytes:
+        """One line with the reason and the place."""
+        return _encoded(f"Damaged: {error}")
+
+    def trailing(self, path: str, position: int, size_bytes: int) -> bytes:  # noqa: ARG002 -- the real tool does not say where
+        """Count the bytes."""
+        return _encoded(f"Found {size_bytes} invalid bytes at the end of {PurePath(path).name}")
+
+
+def _batch_line(beginning: str, batch: Batch, is_valid: bool) -> Iterator[bytes]:
+    try:
+        codec = batch.codec
+    except StorageError:
+        yield beginning.encode()  # which is as far as the real tool comes
+        raise
+    yield (
+        f"{beginning} position: {batch.position} {batch.timestamp_type.label}: {batch.max_timestamp}"
+        f" size: {batch.size_bytes} magic: {batch.magic} compresscodec: {codec.label} crc: {batch.crc}"
+        f" isvalid: {_TRUTH[is_valid]}"
+    ).encode()
+
+
+def _control_lines(records: Iterable[Record], timestamp_type: int) -> Iterator[bytes]:
+    for record in records:
+        line = record_line(record, timestamp_type, None, False)
+        try:
+            line += control_text(record).encode()
+        except StorageError:
+            yield line  # which is as far as the real tool comes
+            raise
+        yield line
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

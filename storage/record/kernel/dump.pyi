@@ -1,0 +1,3 @@
+from storage.record.kernel.decode import Record
+
+def record_line(record: Record, timestamp_type: int, integrity: bytes | None, with_data: bool) -> bytes: ...

@@ -1,0 +1,124 @@
+"""Our dump of what real brokers wrote, beside what the real tool printed for the same files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from kafkafs.dump import LogDump, Selection
+from kafkafs.dump_text import TextForm
+from storage.files import Files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.interop
+
+SETS = ("kafka-2.2", "kafka-3.9", "kafka-3.9-killed", "kafka-3.9-compaction", "kafka-3.9-recovery")
+# Dumped with decoders of their own, which come with the decoders of internal topics.
+INTERNAL_TOPICS = ("__consumer_offsets-", "__transaction_state-", "__cluster_metadata-")
+GAP = re.compile(r"  \d+ is followed by \d+")
+KAFKAFS = [sys.executable, "-c", "from kafkafs.cli import main; main()"]
+
+# What stands behind the real tool's last words, by the file it died on: one line, and whether anything follows it.
+AFTER_DEATH = {
+    "kafka-3.9-killed/d1/t-prealloc-0/00000000000000000000.log": ("the batch length 0 is below", False),
+    "before/d1/t-snappy-0/00000000000000001700.log": ("the batch length 0 is below", False),
+    "before/d1/t-v1-0/00000000000000001650.log": ("the lz4 frame is cut short", False),
+    "before/d2/t-lz4-0/00000000000000001400.log": ("the lz4 frame is cut short", False),
+    "before/d1/t-zstd-0/00000000000000000000.log": ("the record's length overruns", True),
+}
+
+
+class Case(NamedTuple):
+    log: Path
+    real: bytes  # without the line that names the file
+    is_death: bool
+    is_internal: bool
+
+
+class Dumped(NamedTuple):
+    text: bytes
+    gaps: list[str]
+    damaged: bool
+
+
+def cases(root: Path) -> Iterator[Case]:
+    for printed in sorted(root.rglob("*.log.txt")):
+        parts = [part.removesuffix(".dump") for part in printed.relative_to(root).parts]
+        log = root.joinpath(*parts).with_suffix("")
+        is_internal = log.parent.name.startswith(INTERNAL_TOPICS)
+        yield Case(log, printed.read_bytes(), Path(f"{printed}.CRASH").exists(), is_internal)
+
+
+def dumped(path: Path) -> Dumped:
+    with Files().open_reading(path) as file:
+        dump = LogDump(file, TextForm(), Selection())
+        text = b"".join(b"\n".join(run) + b"\n" for run in dump)
+    first_line, _, rest = text.partition(b"\n")
+    assert first_line == f"Dumping {path}".encode()
+    return Dumped(rest, list(dump.gaps.report()), dump.damaged)
+
+
+def assert_goes_on_behind_the_death(case: Case, text: bytes) -> None:
+    assert text.startswith(case.real)
+    ((reason, goes_on),) = (after for name, after in AFTER_DEATH.items() if str(case.log).endswith(name))
+    line, *rest = text[len(case.real) :].decode().splitlines()
+    assert line.startswith(f"Damaged: {reason}")
+    assert f"({case.log}, position " in line
+    assert bool(rest) is goes_on
+
+
+def test_every_dump_is_the_real_tools(datasets: Callable[[str], Path]) -> None:
+    equal, equal_up_to_death, excluded = 0, 0, 0
+    for name in SETS:
+        for case in cases(datasets(name)):
+            if case.is_internal:
+                excluded += 1
+                continue
+            ours = dumped(case.log)
+            if case.is_death:
+                assert_goes_on_behind_the_death(case, ours.text)
+                equal_up_to_death += 1
+            else:
+                assert ours.text == case.real, case.log
+                equal += 1
+            assert ours.damaged == (case.is_death or b"isvalid: false" in case.real or b"\nFound " in case.real)
+    print(f"{equal} equal, {equal_up_to_death} equal up to where the real tool died, {excluded} excluded")
+    assert (equal, equal_up_to_death, excluded) == (390, len(AFTER_DEATH), 24)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_gaps_are_reported_as_by_the_real_tool(datasets: Callable[[str], Path], name: str) -> None:
+    root = datasets(name)
+    ours = [gaps[1:] for case in cases(root) if (gaps := dumped(case.log).gaps)]
+    theirs = list(whole_blocks(root))
+    assert len(theirs) > 1
+    assert [report for report in theirs if report not in ours] == []
+
+
+def whole_blocks(root: Path) -> Iterator[list[str]]:
+    """The gaps of each log that the real tool reported; how the text begins was lost, and so were some paths."""
+    for path in sorted(root.rglob("STDERR.txt")):
+        _, *reports = path.read_text().split("Non-consecutive offsets in ")
+        for report in reports:
+            yield list(takewhile(GAP.fullmatch, report.splitlines()[1:]))
+
+
+def test_the_command_prints_many_files_one_after_another(datasets: Callable[[str], Path]) -> None:
+    chosen = [case for case in cases(datasets("kafka-2.2")) if "/t-upgrade-0/" in str(case.log)]
+    expected = b"".join(f"Dumping {case.log}\n".encode() + case.real for case in chosen)
+    done = subprocess.run(
+        [*KAFKAFS, "dump", *(case.log for case in chosen)],
+        capture_output=True,
+        check=False,
+        env={"PATH": "", "LC_ALL": "POSIX"},
+    )
+    assert len(chosen) > 0
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, b"")
