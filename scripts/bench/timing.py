@@ -1,0 +1,46 @@
+"""Contenders timed in turn, so that a machine whose speed drifts is as kind to one as to the other."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ROUNDS = 9
+
+
+def medians_seconds(contenders: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Each contender's median CPU time over the rounds, after one that does not count."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(rounds + 1):
+            for name, run in contenders.items():
+                start = time.process_time()
+                run()
+                if number:
+                    times[name].append(time.process_time() - start)
+    finally:
+        gc.enable()
+    return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+class Scoreboard:
+    """Prints a line for each comparison and keeps count of the targets missed."""
+
+    def __init__(self) -> None:
+        self.missed: list[str] = []
+
+    def line(self, label: str, figures: str, ratio: float, target: float | None, unit: str = "x") -> None:
+        """Print how a ratio stands to its target; a line without one is there for comparison."""
+        shown = f"{ratio:.2f}x" if unit == "x" else f"{100 * ratio:.0f} %"
+        goal = "" if target is None else f">= {target:g}x" if unit == "x" else f">= {100 * target:.0f} %"
+        verdict = "" if target is None else "ok" if ratio >= target else "MISSED"
+        print(f"{label:<44} {figures:<58} {shown:>8} {goal:>9} {verdict}", flush=True)
+        if verdict == "MISSED":
+            self.missed.append(f"{label}: {shown}, {goal}")

@@ -1,0 +1,84 @@
+"""The fuzzer: a short run of it finds nothing, and it would find what there is to be found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import storage
+
+SCRIPTS = Path(__file__).parents[3] / "scripts"
+
+pytestmark = [pytest.mark.property, pytest.mark.checkout]
+
+BLINDED = """
+from storage.record.batch import RecordBatch
+RecordBatch.check_crc = lambda batch: None
+"""
+
+DYING = """
+import os, time
+from collections import Counter
+from fuzzing import campaign, inputs
+
+def check(data):
+    if data == inputs.batch_input(1, 2).data:
+        os._exit(3)
+    if data == inputs.batch_input(1, 4).data:
+        time.sleep(600)
+    return Counter()
+
+campaign.check_batches = check
+campaign.HANG_SECONDS = 2
+"""
+
+
+def fuzz(*arguments: str, planted: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the fuzzer over the storage that this test uses; Python runs what is planted at its every start."""
+    places = [str(SCRIPTS), str(Path(storage.__file__).parents[1])]
+    if planted is not None:
+        places.insert(0, str(planted))
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "fuzzing", *arguments],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_short_run_finds_nothing() -> None:
+    run = fuzz("--batches", "8000", "--files", "400", "--rows", "200")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.startswith("seed 1: 8,000 batches, 400 files, 200 runs of rows in ")
+    assert run.stdout.endswith("\n0 findings\n")
+
+
+def test_an_input_follows_from_its_seed_and_number_alone() -> None:
+    shown = [fuzz("--seed", seed, "--only", one).stdout for seed in "121" for one in ("batch:7", "file:7", "rows:7")]
+    assert shown[:3] == shown[6:]
+    assert len(set(shown)) == 6
+
+
+def test_a_planted_error_is_found(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BLINDED)
+    run = fuzz("--batches", "200", "--files", "0", "--rows", "0", planted=tmp_path)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "a wrong checksum is accepted" in run.stdout
+    again = next(line for line in run.stdout.splitlines() if line.startswith("again: scripts/fuzz "))
+    alone = fuzz(*again.split()[2:], planted=tmp_path)
+    assert alone.returncode == 1
+    assert "a wrong checksum is accepted" in alone.stdout
+
+
+def test_a_process_that_dies_or_hangs_is_found_and_the_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(DYING)
+    run = fuzz("--batches", "6", "--files", "0", "--rows", "0", planted=tmp_path)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "batch:2: the process dies\nwith exit code 3\n" in run.stdout
+    assert "batch:4: an input hangs\n" in run.stdout
+    assert run.stdout.endswith("2 findings\n          1  the process dies\n          1  an input hangs\n")
