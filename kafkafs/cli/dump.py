@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
-from kafkafs.bounds import Bounds
 from kafkafs.cli.progress import Progress
-from kafkafs.dump import LogDump, Selection
-from kafkafs.log_names import is_log
+from kafkafs.dump.bounds import Bounds
+from kafkafs.dump.log_dump import LogDump, Selection
+from kafkafs.dump.log_names import is_log
 from kafkafs.times import parse_time
 from storage.files import Files
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
@@ -19,7 +19,7 @@ from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafkafs.dump import Form
+    from kafkafs.dump.log_dump import Form
 
 EXIT_SOUND: Final = 0
 EXIT_DAMAGED: Final = 1
@@ -141,10 +141,10 @@ def dump(
 
 def _form(*, as_json: bool, with_data: bool) -> Form:
     if as_json:
-        from kafkafs.dump_json import JsonForm
+        from kafkafs.dump.json_form import JsonForm
 
         return JsonForm(with_data=with_data)
-    from kafkafs.dump_text import TextForm
+    from kafkafs.dump.text import TextForm
 
     return TextForm(with_data=with_data)
 

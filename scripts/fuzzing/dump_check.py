@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from fuzzing.findings import Finding
 from fuzzing.limits import OUTPUT_BYTES_MAX, within_limits
-from kafkafs.bounds import Bounds
-from kafkafs.dump import LogDump, Selection
-from kafkafs.dump_json import JsonForm
-from kafkafs.dump_text import TextForm
+from kafkafs.dump.bounds import Bounds
+from kafkafs.dump.json_form import JsonForm
+from kafkafs.dump.log_dump import LogDump, Selection
+from kafkafs.dump.text import TextForm
 from storage.errors import FramingError, StorageError
 from storage.record import Codec, RecordBatch, decode_control
 from storage.testing.codec import CODEC_MASK
@@ -40,6 +40,8 @@ def check_dumps(file: ReadableFile, log: LogReading, choice: int) -> None:
 
 def is_damaged(reading: BatchReading) -> bool:
     """Whether a dump should find fault with a batch."""
+    if not _has_codec(reading):
+        return True  # also of a batch without records, in which a reader of records looks at nothing
     return not reading.checksums_match or reading.error is not None or _sound_rows(reading) < len(reading.rows)
 
 

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.checkout
 
-# The modules that make up kafka-dump-log's text.
-DUMP = tuple(
-    f"kafkafs.{name}" for name in ("bounds", "dump", "dump_control", "dump_json", "dump_text", "log_names", "times")
-)
 # The rooms of the house, lowest first: a room may import itself and what stands in a row before its own.
 ROWS = (
     ("storage.errors", "storage.clock", "storage.files", "storage.config"),
@@ -25,7 +21,7 @@ ROWS = (
     ("storage.store",),
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
-    ("kafkafs.locator", "kafkafs.render", "kafkafs.sizes", *DUMP),
+    ("kafkafs.locator", "kafkafs.render", "kafkafs.sizes", "kafkafs.dump", "kafkafs.times"),
     ("kafkafs.tree", "kafkafs.spark"),
     ("kafkafs.mount",),
     ("kafkafs.cli",),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from kafkafs.dump import LogDump, Selection
-from kafkafs.dump_text import TextForm
+from kafkafs.dump.log_dump import LogDump, Selection
+from kafkafs.dump.text import TextForm
 from storage.files import Files
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 
-from kafkafs.dump import LogDump, Selection
-from kafkafs.dump_text import TextForm
+from kafkafs.dump.log_dump import LogDump, Selection
+from kafkafs.dump.text import TextForm
 from storage.files import Files
 from storage.testing.batch_codec import OracleRecord, batch_of, encode_batch
 from storage.testing.strategies import encoded, logs

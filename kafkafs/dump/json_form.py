@@ -11,8 +11,8 @@ from base64 import b64encode
 from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkafs.dump_control import control_object
-from kafkafs.log_names import log_start_offset, snapshot_end
+from kafkafs.dump.control_text import control_object
+from kafkafs.dump.log_names import log_start_offset, snapshot_end
 from storage.record.layout import TimestampType
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkafs.dump import LogDump, Selection
-from kafkafs.dump_text import TextForm
+from kafkafs.dump.log_dump import LogDump, Selection
+from kafkafs.dump.text import TextForm
 from storage.files import Files
 from storage.record.kernel.dump import record_line
 from storage.record.reading import read_batches

@@ -1,7 +1,7 @@
 """The dump of a log: its batches and records in order, as lines of one form or another.
 
 `LogDump` reads the log, selects what is wanted, notes where offsets jump, and goes on behind damage wherever it can
-know that the next batch begins. How a batch, a record or damage looks is left to a form: `dump_text`, `dump_json`.
+know that the next batch begins. How a batch, a record or damage looks is left to a form: `text`, `json_form`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kafkafs.bounds import Bounds
-from kafkafs.log_names import as_printed
+from kafkafs.dump.bounds import Bounds
+from kafkafs.dump.log_names import as_printed
 from storage.errors import FramingError, StorageError
 from storage.record.batch import RecordBatch
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkafs.bounds import Bounds
-from kafkafs.dump import GAPS_KEPT, RUN_LINES, Gaps, LogDump, Selection
-from kafkafs.dump_text import TextForm
+from kafkafs.dump.bounds import Bounds
+from kafkafs.dump.log_dump import GAPS_KEPT, RUN_LINES, Gaps, LogDump, Selection
+from kafkafs.dump.text import TextForm
 from storage.testing.batch_codec import (
     DELETE_HORIZON,
     LOG_OVERHEAD_BYTES,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.dump_control import control_text
-from kafkafs.log_names import BOOTSTRAP_NAME, as_printed, log_start_offset, snapshot_end
+from kafkafs.dump.control_text import control_text
+from kafkafs.dump.log_names import BOOTSTRAP_NAME, as_printed, log_start_offset, snapshot_end
 from storage.errors import MalformedRecordsError, StorageError
 from storage.record.compression import Codec
 from storage.record.kernel.dump import record_line
