@@ -30,12 +30,13 @@ class Shape:
 
 @cache
 def rows(value_bytes: int, header_count: int, segment_bytes: int = SEGMENT_BYTES) -> list[Row]:
-    """Rows with keys of 16 bytes and values that look like JSON and compress three to four times."""
+    """Rows with keys of 16 bytes and values that look like JSON and compress to about half."""
     draw = random.Random(1)
     words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(3, 10))) for _ in range(2000)]
     made: list[Row] = []
     timestamp = 1_700_000_000_000
-    values = [_value(draw, words, value_bytes) for _ in range(4000)]
+    # Values that recurred within a batch would compress better than any real ones; large ones recur far apart.
+    recurring = [_value(draw, words, value_bytes) for _ in range(4000)] if value_bytes >= 1000 else []
     for _ in range(segment_bytes // (value_bytes + 26 + 36 * header_count)):
         timestamp += draw.randrange(3)
         headers = (
@@ -43,7 +44,8 @@ def rows(value_bytes: int, header_count: int, segment_bytes: int = SEGMENT_BYTES
             ("source", b"svc-%d" % draw.randrange(50)),
             ("schema", b"v1"),
         )[:header_count]
-        made.append((timestamp, b"k%015d" % draw.randrange(10**9), draw.choice(values), headers))
+        value = draw.choice(recurring) if recurring else _value(draw, words, value_bytes)
+        made.append((timestamp, b"k%015d" % draw.randrange(10**9), value, headers))
     return made
 
 

@@ -75,11 +75,11 @@ class RecordBatch(BatchFrame):
             )
 
     def section(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Buffer:
-        """The records as stored in an uncompressed batch; at most `limit_bytes` are ever produced."""
+        """The records as an uncompressed batch holds them; at most `limit_bytes` are ever produced."""
         stored = self.view(BATCH_HEADER_BYTES, self.size_bytes)
         try:
-            codec = self.codec
-            return stored if codec is Codec.NONE else decompress(codec, stored, limit_bytes=limit_bytes)
+            codec = codec_of(self.attributes)
+            return decompress(codec, stored, limit_bytes=limit_bytes) if codec else stored
         except StorageError as error:
             raise error.located(position=self.position, offset=self.base_offset) from None
 

@@ -2,6 +2,8 @@
 """A hold on somebody's bytes: as long as a `Region` lives, its memory stays where it is."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_CheckExact
+from cpython.memoryview cimport PyMemoryView_FromObject
 
 
 cdef class Region:
@@ -26,4 +28,8 @@ cdef class Region:
         """The bytes from start to end without a copy; the view keeps the underlying object alive."""
         if not 0 <= start <= end <= self.size:
             raise IndexError(f"{start}..{end} is not within a region of {self.size} bytes")
-        return memoryview(<object>self.buffer.obj).cast("B")[start:end]
+        whole = PyMemoryView_FromObject(<object>self.buffer.obj)
+        # Bytes are what nearly every region is of, and need no other shape; making one takes as long as the rest.
+        if not PyBytes_CheckExact(<object>self.buffer.obj):
+            whole = whole.cast("B")
+        return whole[start:end]
