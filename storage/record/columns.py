@@ -127,7 +127,7 @@ def _first_room(chunk_bytes: int) -> _Room:
     return _Room(
         rows=chunk_bytes // 64,
         key_bytes=chunk_bytes // 2,
-        value_bytes=chunk_bytes,
+        value_bytes=chunk_bytes * 3 // 4,
         headers=chunk_bytes // 64,
         header_key_bytes=chunk_bytes // 4,
         header_value_bytes=chunk_bytes // 4,
@@ -246,11 +246,10 @@ class _ColumnReader:
             buffer.resize(part_bytes, shrink_to_fit=True)
             parts[name] = buffer
             used_bytes += part_bytes
-        # An eighth more of everything than went into this chunk, for its like to fill the next; and what records
-        # of another make-up need to get going.
+        # Room for the like of this chunk, and for what records of another make-up need to get going.
         self._room = _Room(
             *(
-                min(count * self._chunk_bytes * 9 // (used_bytes * 8) + least // 8, _LARGEST_ROOM)
+                min(count * self._chunk_bytes // used_bytes + least // 8, _LARGEST_ROOM)
                 for count, least in zip(used, self._least_room, strict=True)
             )
         )

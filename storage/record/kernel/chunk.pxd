@@ -91,6 +91,12 @@ cdef inline bint has_room(Chunk* chunk, wire.Span* span) noexcept nogil:
     )
 
 
+cdef inline bint is_outgrown_by(Chunk* chunk, int64_t section_bytes) noexcept nogil:
+    """Whether a section that is smaller than what the chunk holds is likely not to fit beside it."""
+    cdef int64_t used = chunk.key.used + chunk.value.used
+    return section_bytes <= used and section_bytes > chunk.key.room + chunk.value.room - used
+
+
 cdef inline void put(Strings* column, int64_t row, wire.Bytes source, int32_t size, wire.Bytes limit) noexcept nogil:
     """Write one byte string, or null; the memory around `source` may be read up to `limit`."""
     if size > 0:

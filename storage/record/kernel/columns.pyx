@@ -16,7 +16,9 @@ from storage.record.kernel cimport wire
 from storage.record.kernel.batch cimport (
     CODEC_MASK, DAMAGED, FULL, USED_UP, Batch, fill, parses, put_batch, read_batch
 )
-from storage.record.kernel.chunk cimport SHORT, Chunk, Extent, Strings, extent_of, has_room, put_record
+from storage.record.kernel.chunk cimport (
+    SHORT, Chunk, Extent, Strings, extent_of, has_room, is_outgrown_by, put_record
+)
 from storage.record.kernel.crc32c cimport checksum
 from storage.record.kernel.decode cimport Record
 from storage.record.kernel.decode import RecordIterator
@@ -316,7 +318,12 @@ cdef class ColumnFiller:
 
     cdef int advance(self) noexcept nogil:
         """Fill from the open batch, and close it unless the chunk is full."""
-        cdef int result = fill(&self.chunk, &self.batch, &self.lacking, self.first_offset, self.last_offset)
+        cdef int result = FULL
+        if self.chunk.rows == self.mark.rows and is_outgrown_by(&self.chunk, self.batch.end - self.batch.at):
+            # To split a batch it must be read ahead, and a chunk as full as this may end before it as well.
+            memset(&self.lacking, 0, sizeof(Extent))
+        else:
+            result = fill(&self.chunk, &self.batch, &self.lacking, self.first_offset, self.last_offset)
         if result == FULL and not self.is_verified and self.chunk.rows != self.mark.rows:
             # The rows written so far leave with the chunk, so what follows them must be known to be right.
             self.is_verified = parses(self.batch)

@@ -34,6 +34,7 @@ from storage.testing.codec import (
     entry_of,
     seal_batch,
     wrapper_of,
+    write_varint,
 )
 
 if TYPE_CHECKING:
@@ -178,6 +179,37 @@ def test_damage_ends_the_reading_with_the_same_error(log: bytes, chunk_bytes: in
     assert type(error) is type(expected_error)
     if error and expected_error:
         assert error.position == expected_error.position
+
+
+@st.composite
+def sections_of_long_varints(draw: st.DrawFn) -> bytes:
+    """Records whose varints may be longer than they need to be, as the JVM reads them, and sizes that may be wrong."""
+
+    def varint(value: int) -> bytes:
+        short = write_varint(value)
+        padding = draw(st.sampled_from([0] * 40 + [1, 1, 2, 2, 5 - len(short), 6 - len(short)]))
+        return short if padding <= 0 else short[:-1] + bytes([short[-1] | 128]) + b"\x80" * (padding - 1) + b"\x00"
+
+    def sized(data: bytes | None) -> bytes:
+        wrong = draw(st.sampled_from([0] * 60 + [-1, 1]))
+        return varint(-1 + wrong) if data is None else varint(len(data) + wrong) + data
+
+    section = b""
+    for offset in range(3):
+        key, value = (draw(st.one_of(st.none(), st.binary(max_size=70))) for _ in range(2))
+        headers = draw(st.sampled_from([varint(0), varint(0), varint(1) + sized(b"h") + sized(None)]))
+        body = b"\x00" + varint(draw(st.integers(-9000, 9000))) + varint(offset) + sized(key) + sized(value) + headers
+        section += varint(len(body)) + body
+    return section
+
+
+@pytest.mark.property
+@given(sections_of_long_varints(), st.sampled_from(CHUNK_BYTES))
+def test_varints_longer_than_they_need_to_be(section: bytes, chunk_bytes: int) -> None:
+    log = seal_batch(batch_of(records(3)), section)
+    expected, expected_error = one_by_one(log)
+    found, error = read(log, chunk_bytes=chunk_bytes)
+    assert (found, type(error)) == (expected, type(expected_error))
 
 
 @pytest.mark.property
