@@ -106,7 +106,7 @@ def read_columns(
         check_crc=check_crc,
         include_control=include_control,
         first_offset=_OFFSET_MIN if first_offset is None else first_offset,
-        end_offset=_END_OF_OFFSETS if end_offset is None else end_offset,
+        end_offset=_END_OF_OFFSETS if end_offset is None else max(end_offset, _OFFSET_MIN + 1),
     )
     return reader.chunks(source, start, end, origin)
 

@@ -8,18 +8,6 @@ from storage.record.kernel.chunk cimport Chunk, Extent, extent_of, has_room, put
 cdef extern from *:
     """
     #include <stdint.h>
-    /* A varint of one or two bytes, both of which are there; NULL if it is longer. */
-    static inline const uint8_t *kfs_short_varint(const uint8_t *at, int32_t *value) {
-        uint32_t raw = at[0];
-        if (raw < 128) {
-            *value = (int32_t)((raw >> 1) ^ (0u - (raw & 1)));
-            return at + 1;
-        }
-        if (at[1] > 127) return NULL;
-        raw = (raw & 127) | (uint32_t)at[1] << 7;
-        *value = (int32_t)((raw >> 1) ^ (0u - (raw & 1)));
-        return at + 2;
-    }
     /* Ask for the lines that lie AHEAD of these bytes, as far as that pays; any address may be asked for. */
     static inline void kfs_fetch_ahead(const uint8_t *from, const uint8_t *to) {
         enum { LINE = 64, AHEAD = 1024, LEAST = 512, MOST = 2048 };
@@ -29,7 +17,6 @@ cdef extern from *:
         for (; line < end; line += LINE) __builtin_prefetch((const void *)line);
     }
     """
-    wire.Bytes short_varint "kfs_short_varint"(wire.Bytes at, int32_t* value) noexcept nogil
     void fetch_ahead "kfs_fetch_ahead"(wire.Bytes start, wire.Bytes end) noexcept nogil
 
 cdef enum:
@@ -38,7 +25,6 @@ cdef enum:
     TRANSACTIONAL_BIT = 0x10
     CONTROL_BIT = 0x20
     NO_SEQUENCE = -1
-    USUAL_SIZE = 16  # the head of a usual record is shorter
 
 # What comes of filling from a batch.
 cdef enum:
@@ -88,44 +74,11 @@ cdef inline Batch read_batch(wire.Bytes data, int64_t position, wire.Bytes start
     return batch
 
 
-cdef inline int next_record(wire.Bytes* cursor, wire.Bytes end, wire.Span* span) noexcept nogil:
-    """What `wire.read_record` does, and sooner for the usual record: a short head, and no headers."""
-    cdef wire.Bytes at = cursor[0]
-    cdef wire.Bytes record_end
-    cdef int32_t size = 0, timestamp_delta = 0
-    if end - at < USUAL_SIZE:
-        return wire.read_record(cursor, end, span)
-    at = short_varint(at, &size)
-    # Two bytes behind the record may be read, so that its varints need no bounds of their own.
-    if at == NULL or size < 1 or size > end - at - 2:
-        return wire.read_record(cursor, end, span)
-    record_end = at + size
-    at = short_varint(at + 1, &timestamp_delta)
-    if at != NULL:
-        at = short_varint(at, &span.offset_delta)
-    if at != NULL:
-        at = short_varint(at, &span.key_size)
-    if at == NULL or span.key_size > record_end - at:
-        return wire.read_record(cursor, end, span)
-    span.key = at
-    at = short_varint(at + max(span.key_size, 0), &span.value_size)
-    # The value must end right before the last byte, and that be a count of no headers.
-    if at == NULL or max(span.value_size, 0) != record_end - 1 - at or record_end[-1] != 0:
-        return wire.read_record(cursor, end, span)
-    span.timestamp_delta = timestamp_delta
-    span.value = at
-    span.header_count = 0
-    span.headers = record_end
-    span.end = record_end
-    cursor[0] = record_end
-    return 0
-
-
 cdef inline bint parses(Batch batch) noexcept nogil:
     """Whether what is left of the section is as many records as it should be, to its last byte."""
     cdef wire.Span span
     while batch.left:
-        if next_record(&batch.at, batch.end, &span):
+        if wire.read_record(&batch.at, batch.end, &span):
             return False
         batch.left -= 1
     return batch.at == batch.end
@@ -146,7 +99,7 @@ cdef inline int fill(
     cdef int result = USED_UP
     while batch.left:
         at = batch.at
-        if next_record(&batch.at, batch.end, &span):
+        if wire.read_record(&batch.at, batch.end, &span):
             result = DAMAGED
             break
         # Of long records the processor itself does not see early enough where the next one begins.

@@ -169,7 +169,9 @@ cdef class RecordIterator:
             self.at = self.region.data
             self.end = self.at + self.region.size
         if batch.count < 0:
-            raise MalformedRecordsError(f"the batch declares {batch.count} records", position=batch.position)
+            raise MalformedRecordsError(
+                f"the batch declares {batch.count} records", position=batch.position, offset=batch.base_offset
+            )
         if batch.count == 0:
             self.at = self.end
         self.batch = batch
@@ -187,13 +189,17 @@ cdef class RecordIterator:
         if self.left == 0:
             if self.at != self.end:
                 raise MalformedRecordsError(
-                    f"{self.end - self.at} bytes follow the last record the batch declares", position=self.batch.position
+                    f"{self.end - self.at} bytes follow the last record the batch declares",
+                    position=self.batch.position,
+                    offset=self.batch.base_offset,
                 )
             raise StopIteration
         reason = wire.read_record(&self.at, self.end, &span)
         if reason:
             raise MalformedRecordsError(
-                f"{REASONS[reason]}, {self.left} of the batch's records before its end", position=self.batch.position
+                f"{REASONS[reason]}, {self.left} of the batch's records before its end",
+                position=self.batch.position,
+                offset=self.batch.base_offset,
             )
         self.left -= 1
         record = Record.__new__(Record)
