@@ -85,3 +85,103 @@ class InvalidRecordError(StorageError):
 
 class RecordTooLargeError(InvalidRecordError):
     """A single record makes a batch larger than the largest that may be written."""
+
+
+class CorruptIndexError(StorageError):
+    """An index holds what no broker writes, or more than may be read of it."""
+
+
+class InvalidIndexEntryError(StorageError):
+    """An entry cannot be added to an index: it is out of order or out of range, or no slot is free."""
+
+
+class ConfigError(StorageError):
+    """A setting does not exist, or its value, or a combination of values, is not allowed."""
+
+
+class CorruptCheckpointError(StorageError):
+    """A checkpoint's version, count or entries are not what a broker writes."""
+
+
+class NulFilledCheckpointError(CorruptCheckpointError):
+    """A checkpoint is nothing but NUL bytes, as a loss of power can leave it; the log has what it said."""
+
+
+class CorruptMetadataError(StorageError):
+    """A file that says what a log directory or a partition is does not say so, or contradicts another."""
+
+
+class CorruptSnapshotError(StorageError):
+    """A producer snapshot is not whole; an older one, or the log, has what it said."""
+
+
+class InvalidIdError(StorageError):
+    """A text is not an id as Kafka writes it."""
+
+
+class RefusedAppendError(StorageError):
+    """An append does not fit what the log knows of its producer; nothing was written."""
+
+
+class InvalidProducerEpochError(RefusedAppendError):
+    """The producer's epoch is older than one that the log has seen: another has taken its place."""
+
+
+class OutOfOrderSequenceError(RefusedAppendError):
+    """The batch's sequence does not follow on the producer's last one."""
+
+
+class InvalidTransactionStateError(RefusedAppendError):
+    """A batch outside of transactions comes from a producer whose transaction is open."""
+
+
+class TransactionCoordinatorFencedError(RefusedAppendError):
+    """The marker comes from a coordinator that another has replaced."""
+
+
+class BatchTooLargeError(InvalidRecordError):
+    """A batch is larger than its topic allows, or than a segment may become."""
+
+
+class UnexpectedOffsetError(StorageError):
+    """Batches that keep their offsets do not follow on what the log has; nothing was written."""
+
+
+class OffsetOutOfRangeError(StorageError):
+    """The log does not have what lies at this offset: it begins after it or ends before it."""
+
+
+class DiskFullError(StorageError):
+    """The file system has no space for an append; the log is as it was."""
+
+
+class PoisonedLogError(StorageError):
+    """Writing to the log failed once, so what is on disk is unknown; it takes nothing more until it is recovered."""
+
+
+class NotAStoreError(StorageError):
+    """What stands at a path is no log directory, or a store cannot be made there."""
+
+
+class StoreLockedError(StorageError):
+    """Somebody else, a broker or another of us, has the store open for writing."""
+
+
+class ReadOnlyStoreError(StorageError):
+    """The store is open for reading only."""
+
+
+class DuplicatePartitionError(StorageError):
+    """Two log directories have the same partition, so which of them holds its records is unknown."""
+
+
+class UnknownPartitionError(StorageError):
+    """The store has no such topic or partition."""
+
+
+class InvalidTopicError(StorageError):
+    """No topic can have this name, or partitions so many or so few."""
+
+
+class TopicExistsError(InvalidTopicError):
+    """The store has a topic with this name, or one that a broker could not tell from it."""

@@ -1,42 +1,69 @@
 """Every operation on files that storage performs, as objects that callers are given.
 
-Code that touches files takes a `Files` and asks it, so that a test can hand over one that fails. Errors are the
-operating system's own `OSError`s, always with the path in them.
+Code that touches files takes a `Files` and asks it, so that a test can hand over one that fails, tears writes or
+loses what was not synced. Errors are the operating system's own `OSError`s, always with the path in them.
+
+What a call promises is what POSIX promises: written data is visible to every reader at once and survives the death of
+the process; it survives a loss of power after `sync`, and a name does after its directory was synced.
 """
 
 from __future__ import annotations
 
+import fcntl
+import mmap
 import os
-from typing import TYPE_CHECKING, Self
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
+
+    from typing_extensions import Buffer
+
+_FILE_MODE: Final = 0o644
+_VECTOR_MAX: Final = 1024  # buffers that one call to the kernel takes
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """What the file system knows of a path; `identity` stays through renames and never belongs to two at once."""
+
+    size_bytes: int
+    modified_ms: int
+    is_directory: bool
+    identity: tuple[int, int]
 
 
 class ReadableFile:
     """A file open for reading at any position. Safe to share between threads."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
 
     def size_bytes(self) -> int:
         """How long the file is now."""
-        return os.fstat(self._descriptor).st_size
+        try:
+            return os.fstat(self._descriptor).st_size
+        except OSError as error:
+            raise _at(error, self.path) from None
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
         """The bytes from `position`; fewer than asked for only where the file ends."""
         parts: list[bytes] = []
-        while size_bytes > 0:
-            try:
+        try:
+            while size_bytes > 0:
                 part = os.pread(self._descriptor, size_bytes, position)
-            except OSError as error:
-                raise OSError(error.errno, error.strerror, self.path) from None
-            if not part:
-                break
-            parts.append(part)
-            position += len(part)
-            size_bytes -= len(part)
+                if not part:
+                    break
+                parts.append(part)
+                position += len(part)
+                size_bytes -= len(part)
+        except OSError as error:
+            raise _at(error, self.path) from None
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
@@ -54,9 +81,168 @@ class ReadableFile:
         self.close()
 
 
+class WritableFile(ReadableFile):
+    """A file open for reading and writing."""
+
+    def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
+        """Write the buffers one behind the other. An error may leave any part of them written."""
+        views = [view for buffer in buffers if (view := memoryview(buffer).cast("B")).nbytes]
+        try:
+            while views:
+                written = os.pwritev(self._descriptor, views[:_VECTOR_MAX], position)
+                position += written
+                while views and written >= views[0].nbytes:
+                    written -= views.pop(0).nbytes
+                if written:
+                    views[0] = views[0][written:]
+        except OSError as error:
+            raise _at(error, self.path) from None
+
+    def truncate(self, size_bytes: int) -> None:
+        """Make the file so long, cutting it or adding zeros that take no space."""
+        try:
+            os.ftruncate(self._descriptor, size_bytes)
+        except OSError as error:
+            raise _at(error, self.path) from None
+
+    def allocate(self, size_bytes: int) -> None:
+        """Make the file at least so long and give it the space, so that writing within cannot fail for want of it."""
+        try:
+            os.posix_fallocate(self._descriptor, 0, size_bytes)
+        except OSError as error:
+            raise _at(error, self.path) from None
+
+    def sync(self) -> None:
+        """Return when the file's data and length are on disk."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise _at(error, self.path) from None
+
+    def map(self, size_bytes: int) -> MappedRegion:
+        """The first bytes of the file as memory; the file is at least so long for as long as that lives."""
+        try:
+            return MappedRegion(self, mmap.mmap(self._descriptor, size_bytes))
+        except OSError as error:
+            raise _at(error, self.path) from None
+
+
+class MappedRegion:
+    """A part of a file as memory, while the file is open. What is put is in the file at once."""
+
+    def __init__(self, file: WritableFile, mapping: mmap.mmap) -> None:
+        self.path = file.path
+        self.view = memoryview(mapping).toreadonly()
+        self._file = file
+        self._mapping = mapping
+
+    def put(self, position: int, data: bytes) -> None:
+        """Write within the region."""
+        self._mapping[position : position + len(data)] = data
+
+    def flush(self) -> None:
+        """Return when everything that was put is on disk."""
+        self._file.sync()  # covers mapped pages too, and lets other threads run, which `mmap.flush` does not
+
+    def close(self) -> None:
+        """Give the memory back; nobody may hold the view any more. Closing twice is harmless."""
+        self.view.release()
+        self._mapping.close()
+
+
 class Files:
     """The operating system's files."""
 
     def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
         """Open an existing file for reading; nothing about it changes, its access time aside."""
-        return ReadableFile(path)
+        return ReadableFile(os.fspath(path), os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def open_writing(
+        self, path: str | os.PathLike[str], *, create: bool = False, exclusive: bool = False
+    ) -> WritableFile:
+        """Open a file for writing where it stands, or make an empty one; `exclusive` refuses one that exists."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0) | (os.O_EXCL if exclusive else 0)
+        return WritableFile(os.fspath(path), os.open(path, flags, _FILE_MODE))
+
+    def read(self, path: str | os.PathLike[str]) -> bytes:
+        """All of a small file."""
+        with self.open_reading(path) as file:
+            return file.read_at(0, file.size_bytes())
+
+    def status(self, path: str | os.PathLike[str]) -> FileStatus | None:
+        """What the file system knows of the path; None if nothing is there."""
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            return None
+        identity = (found.st_dev, found.st_ino)
+        return FileStatus(found.st_size, found.st_mtime_ns // 1_000_000, stat.S_ISDIR(found.st_mode), identity)
+
+    def names(self, directory: str | os.PathLike[str]) -> list[str]:
+        """The names in a directory, in no order."""
+        return os.listdir(directory)
+
+    def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
+        """Give a file or directory another name, in one step and in place of what has that name."""
+        Path(old).replace(new)
+
+    def remove(self, path: str | os.PathLike[str]) -> None:
+        """Take a file's name away; those who have it open keep it."""
+        Path(path).unlink()
+
+    def make_directory(self, path: str | os.PathLike[str]) -> None:
+        """Make a directory in one that exists."""
+        Path(path).mkdir()
+
+    def remove_directory(self, path: str | os.PathLike[str]) -> None:
+        """Remove an empty directory."""
+        Path(path).rmdir()
+
+    def sync_directory(self, path: str | os.PathLike[str]) -> None:
+        """Return when the names in a directory are on disk."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            try:
+                os.fsync(descriptor)
+            except OSError as error:
+                raise _at(error, os.fspath(path)) from None
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str | os.PathLike[str]) -> FileLock:
+        """Take the lock that a broker takes, or raise `BlockingIOError` if somebody has it."""
+        return FileLock(os.fspath(path))
+
+    def free_bytes(self, path: str | os.PathLike[str]) -> int:
+        """How much the file system of the path has left for us."""
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize
+
+
+class FileLock:
+    """A lock file held, as a JVM holds it: a POSIX record lock over the whole file, gone with the process."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+        try:
+            try:
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise _at(error, path) from None
+        except OSError:
+            os.close(self._descriptor)
+            raise
+
+    def release(self) -> None:
+        """Let others have it. Releasing twice is harmless."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _at(error: OSError, path: str) -> OSError:
+    """The error with the path in it, where the call only had a descriptor."""
+    if error.filename is None:
+        error.filename = path
+    return error
