@@ -1,0 +1,314 @@
+"""Files in memory that can fail: every operation that changes something is a step, and a run can be cut at any step.
+
+`faults` says what a cut does; `after_process_death` and `after_power_loss` give what the next process would find. The
+same seed cuts in the same way. Time stands still unless `now_ms` is moved.
+"""
+
+from __future__ import annotations
+
+import copy
+import errno
+import os
+import random
+from typing import TYPE_CHECKING, Final
+
+from storage.files import FileLock, Files, FileStatus, MappedRegion, ReadableFile, WritableFile
+from storage.testing.faults import Cut, CutError, Effect
+from storage.testing.memory_nodes import Content, Directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from typing_extensions import Buffer
+
+_ERRNO: Final = {Effect.DISK_FULL: errno.ENOSPC, Effect.DISK_ERROR: errno.EIO}
+
+
+class MemoryFiles(Files):
+    """A file system in memory, with a root that exists."""
+
+    def __init__(self, *, capacity_bytes: int | None = None) -> None:
+        self.steps = 0
+        self.cut: Cut | None = None
+        self.now_ms = 1_700_000_000_000
+        self.capacity_bytes = capacity_bytes
+        self._dead = False
+        self._numbers = 1
+        self._root = Directory(0)
+        self._locks: set[str] = set()
+
+    # What the process leaves behind
+
+    def after_process_death(self) -> MemoryFiles:
+        """What the next process finds: everything that was written, and nobody's locks."""
+        return self._successor(copy.deepcopy(self._root))
+
+    def after_power_loss(self, seed: int) -> MemoryFiles:
+        """What the next process finds when the machine stopped: what was synced, and some of the rest."""
+        draw = random.Random(seed)
+        contents: dict[int, Content] = {}
+
+        def survive(node: Content | Directory) -> Content | Directory:
+            if isinstance(node, Directory):
+                return node.survivors(survive, draw.randint(0, len(node.pending)))
+            return contents.setdefault(node.number, node.after_power_loss(draw))
+
+        root = survive(self._root)
+        assert isinstance(root, Directory)
+        return self._successor(root)
+
+    def _successor(self, root: Directory) -> MemoryFiles:
+        successor = MemoryFiles(capacity_bytes=self.capacity_bytes)
+        successor._root = root
+        successor._numbers = self._numbers
+        successor.now_ms = self.now_ms
+        return successor
+
+    # Steps
+
+    def step(self, path: str, partly: Callable[[random.Random], None] | None = None) -> None:
+        """Count a step that is about to happen; where the run is cut, this is where it ends."""
+        if self._dead:
+            raise CutError
+        number = self.steps
+        self.steps += 1
+        if self.cut is None or number != self.cut.step:
+            return
+        if partly is not None:
+            partly(random.Random(self.cut.seed))
+        if self.cut.effect is Effect.DEATH:
+            self._dead = True
+            raise CutError
+        code = _ERRNO[self.cut.effect]
+        raise OSError(code, os.strerror(code), path)
+
+    def require_space(self, path: str, more_bytes: int) -> None:
+        """Raise `OSError` if the disk does not have so much left."""
+        if self.capacity_bytes is not None and more_bytes > self.capacity_bytes - self._used_bytes(self._root):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def _used_bytes(self, directory: Directory) -> int:
+        return sum(
+            self._used_bytes(node) if isinstance(node, Directory) else len(node.data)
+            for node in directory.entries.values()
+        )
+
+    # Files
+
+    def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
+        """Open an existing file for reading."""
+        return MemoryReadableFile(os.fspath(path), self._content(path))
+
+    def open_writing(
+        self, path: str | os.PathLike[str], *, create: bool = False, exclusive: bool = False
+    ) -> WritableFile:
+        """Open a file for writing, or make one."""
+        name = os.fspath(path)
+        directory, leaf = self._place(path)
+        node = directory.entries.get(leaf)
+        if node is not None and exclusive:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        if node is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+            self.step(name)
+            node = Content(self._number(), modified_ms=self.now_ms)
+            directory.change({leaf: node})
+        if isinstance(node, Directory):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        return MemoryWritableFile(name, node, self)
+
+    def status(self, path: str | os.PathLike[str]) -> FileStatus | None:
+        """What is known of the path."""
+        try:
+            node = self._node(path)
+        except FileNotFoundError:
+            return None
+        is_directory = isinstance(node, Directory)
+        size_bytes = 0 if isinstance(node, Directory) else len(node.data)
+        return FileStatus(size_bytes, node.modified_ms, is_directory, (0, node.number))
+
+    def names(self, directory: str | os.PathLike[str]) -> list[str]:
+        """The names in a directory."""
+        return list(self._directory(directory).entries)
+
+    def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
+        """Give a file or directory another name within its directory."""
+        node = self._node(old)
+        source, old_leaf = self._place(old)
+        target, new_leaf = self._place(new)
+        assert source is target, "storage renames within a directory only"
+        self.step(os.fspath(old))
+        source.change({old_leaf: None, new_leaf: node})
+
+    def remove(self, path: str | os.PathLike[str]) -> None:
+        """Take a file's name away."""
+        self._content(path)
+        directory, leaf = self._place(path)
+        self.step(os.fspath(path))
+        directory.change({leaf: None})
+
+    def make_directory(self, path: str | os.PathLike[str]) -> None:
+        """Make a directory."""
+        directory, leaf = self._place(path)
+        if leaf in directory.entries:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
+        self.step(os.fspath(path))
+        directory.change({leaf: Directory(self._number(), modified_ms=self.now_ms)})
+
+    def remove_directory(self, path: str | os.PathLike[str]) -> None:
+        """Remove an empty directory."""
+        if self._directory(path).entries:
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), os.fspath(path))
+        directory, leaf = self._place(path)
+        self.step(os.fspath(path))
+        directory.change({leaf: None})
+
+    def sync_directory(self, path: str | os.PathLike[str]) -> None:
+        """Bring the names in a directory to disk."""
+        directory = self._directory(path)
+        self.step(os.fspath(path))
+        directory.sync()
+
+    def lock(self, path: str | os.PathLike[str]) -> FileLock:
+        """Take a lock that lasts until it is released or the process dies."""
+        self.open_writing(path, create=True).close()
+        return MemoryLock(os.fspath(path), self._locks)
+
+    def free_bytes(self, path: str | os.PathLike[str]) -> int:
+        """How much is left."""
+        self._node(path)
+        return 2**62 if self.capacity_bytes is None else self.capacity_bytes - self._used_bytes(self._root)
+
+    # Paths
+
+    def _number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def _node(self, path: str | os.PathLike[str]) -> Content | Directory:
+        node: Content | Directory = self._root
+        for part in os.fspath(path).strip("/").split("/"):
+            if part:
+                found = node.entries.get(part) if isinstance(node, Directory) else None
+                if found is None:
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+                node = found
+        return node
+
+    def _content(self, path: str | os.PathLike[str]) -> Content:
+        node = self._node(path)
+        if isinstance(node, Directory):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        return node
+
+    def _directory(self, path: str | os.PathLike[str]) -> Directory:
+        node = self._node(path)
+        if not isinstance(node, Directory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(path))
+        return node
+
+    def _place(self, path: str | os.PathLike[str]) -> tuple[Directory, str]:
+        parent, leaf = os.path.split(os.fspath(path).rstrip("/"))
+        return self._directory(parent), leaf
+
+
+class MemoryReadableFile(ReadableFile):
+    """A file in memory, read."""
+
+    def __init__(self, path: str, content: Content) -> None:
+        super().__init__(path, -1)
+        self._content = content
+
+    def size_bytes(self) -> int:
+        """How long the file is now."""
+        return len(self._content.data)
+
+    def read_at(self, position: int, size_bytes: int) -> bytes:
+        """The bytes from the position."""
+        return bytes(self._content.data[position : position + size_bytes])
+
+
+class MemoryWritableFile(WritableFile):
+    """A file in memory, written."""
+
+    def __init__(self, path: str, content: Content, files: MemoryFiles) -> None:
+        super().__init__(path, -1)
+        self._content = content
+        self._files = files
+
+    size_bytes = MemoryReadableFile.size_bytes
+    read_at = MemoryReadableFile.read_at
+
+    def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
+        """Write the buffers one behind the other, as one step."""
+        data = b"".join(bytes(memoryview(buffer)) for buffer in buffers)
+        self._files.require_space(self.path, max(position + len(data) - len(self._content.data), 0))
+        self._files.step(self.path, lambda draw: self._content.write(position, data[: draw.randint(0, len(data))]))
+        self._content.write(position, data)
+        self._content.modified_ms = self._files.now_ms
+
+    def truncate(self, size_bytes: int) -> None:
+        """Make the file so long."""
+        self._files.step(self.path)
+        self._content.resize(size_bytes)
+        self._content.modified_ms = self._files.now_ms
+
+    def allocate(self, size_bytes: int) -> None:
+        """Make the file at least so long."""
+        self._files.require_space(self.path, max(size_bytes - len(self._content.data), 0))
+        self._files.step(self.path)
+        if size_bytes > len(self._content.data):
+            self._content.resize(size_bytes)
+
+    def sync(self) -> None:
+        """Bring the file to disk."""
+        self._files.step(self.path)
+        self._content.sync()
+
+    def map(self, size_bytes: int) -> MappedRegion:
+        """The first bytes of the file as memory."""
+        if size_bytes > len(self._content.data):
+            raise ValueError("mmap length is greater than file size")
+        return MemoryRegion(self.path, self._content, self._files, size_bytes)
+
+
+class MemoryRegion(MappedRegion):
+    """A part of a file in memory; while it is mapped, the file cannot change its length."""
+
+    def __init__(self, path: str, content: Content, files: MemoryFiles, size_bytes: int) -> None:
+        self.path = path
+        self.view = memoryview(content.data)[:size_bytes].toreadonly()
+        self._content = content
+        self._files = files
+
+    def put(self, position: int, data: bytes) -> None:
+        """Write within the region, as one step."""
+        assert position + len(data) <= len(self.view)
+        self._files.step(self.path)
+        self._content.data[position : position + len(data)] = data
+        self._content.pending.append((position, data))
+
+    def flush(self) -> None:
+        """Bring what was put to disk."""
+        self._files.step(self.path)
+        self._content.sync()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.view.release()
+
+
+class MemoryLock(FileLock):
+    """A lock among those who use the same files."""
+
+    def __init__(self, path: str, held: set[str]) -> None:
+        if path in held:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
+        held.add(path)
+        self.path = path
+        self._held = held
+
+    def release(self) -> None:
+        """Let others have it."""
+        self._held.discard(self.path)
