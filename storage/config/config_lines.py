@@ -1,0 +1,44 @@
+"""What somebody wrote into a topic's `config` file: settings to change, among lines that only tell what holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.config.topic_settings import check_topic_setting, topic_setting
+from storage.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_UNSET: Final = "default"
+# Marks of values that the topic itself does not have: writing a copied file must not give them to it.
+_NOT_THE_TOPICS: Final = frozenset({"default", "broker"})
+
+
+def parse_config_lines(text: str) -> Mapping[str, str | None]:
+    """The settings that the lines change, with their values as Kafka prints them, or None for those to unset.
+
+    A line is `key=value`, or `key=default` to unset; what follows a `#` is a comment, and a line whose comment is
+    `default` or `broker` changes nothing. Of several lines for a key the last one holds. Raises `ConfigError` if
+    any line is no such thing, so that either all of the text is good or none of it is used.
+    """
+    changes: dict[str, str | None] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        content, _, comment = line.partition("#")
+        if not content.strip() or comment.strip() in _NOT_THE_TOPICS:
+            continue
+        try:
+            key, value = _change(content.strip())
+        except ConfigError as error:
+            raise ConfigError(f"line {number}: {error.reason}") from None
+        changes[key] = value
+    return changes
+
+
+def _change(content: str) -> tuple[str, str | None]:
+    key, equals, value = (part.strip() for part in content.partition("="))
+    if not equals:
+        raise ConfigError(f"{content!r} is not of the form key=value")
+    if value == _UNSET:
+        return topic_setting(key).key, None
+    return key, check_topic_setting(key, value)

@@ -1,0 +1,202 @@
+"""What holds for one topic, and where each of its settings comes from."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from storage.config.topic_settings import TOPIC_SETTINGS, topic_setting
+from storage.errors import ConfigError
+from storage.record.compression import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from storage.record.layout import TimestampType
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_AS_RETENTION: Final = -2
+_UNLIMITED: Final = -1
+_TIMESTAMP_LIMIT_KEYS: Final = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
+_TIMESTAMP_LIMIT_DEFAULT_MS: Final = TOPIC_SETTINGS["message.timestamp.difference.max.ms"].default
+
+
+class Origin(enum.Enum):
+    """Where the value of a setting comes from."""
+
+    DEFAULT = "default"
+    TOPIC = "topic"
+    BROKER = "broker"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """The settings of a topic, each allowed and all of them together; `TOPIC_SETTINGS` says what they mean.
+
+    Made by `resolve`. `origins` has those settings that are not at their default because somebody gave them.
+    """
+
+    cleanup_policy: frozenset[str]
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression: Codec | None  # None keeps the codec that a batch arrives with
+    compression_zstd_level: int
+    delete_retention_ms: int
+    file_delete_delay_ms: int
+    flush_messages: int
+    flush_ms: int
+    follower_replication_throttled_replicas: str
+    index_interval_bytes: int
+    leader_replication_throttled_replicas: str
+    local_retention_bytes: int
+    local_retention_ms: int
+    max_compaction_lag_ms: int
+    max_message_bytes: int
+    message_downconversion_enable: bool
+    message_format_version: str
+    message_timestamp_after_max_ms: int
+    message_timestamp_before_max_ms: int
+    message_timestamp_difference_max_ms: int
+    message_timestamp_type: TimestampType
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    min_insync_replicas: int
+    preallocate: bool
+    remote_log_copy_disable: bool
+    remote_log_delete_on_disable: bool
+    remote_storage_enable: bool
+    retention_bytes: int
+    retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    segment_jitter_ms: int
+    segment_ms: int
+    unclean_leader_election_enable: bool
+    origins: Mapping[str, Origin] = field(compare=False, repr=False)
+
+    @classmethod
+    def resolve(cls, topic: Mapping[str, str] = _NONE, broker: Mapping[str, str] = _NONE) -> Self:
+        """What holds for a topic with these settings, on a broker with those; the topic's own come first.
+
+        The broker's may be all that its settings file says: what does not concern topics is passed over. Raises
+        `ConfigError` for a topic setting that does not exist, for a value that is not allowed, even where another
+        one hides it, and for values that are not allowed together.
+        """
+        values, origins = _broker_level(broker)
+        config = cls(**values, origins=MappingProxyType(origins))
+        config._check_compaction_lags()
+        if not topic:
+            return config
+        for key, text in topic.items():
+            setting = topic_setting(key)
+            values[setting.attribute] = setting.read(text)
+        origins = origins | dict.fromkeys(topic, Origin.TOPIC)
+        config = cls(**values, origins=MappingProxyType(origins))
+        config._check_compaction_lags()
+        config._check_remote_storage()
+        return config
+
+    def origin(self, key: str) -> Origin:
+        """Where the value of the setting comes from."""
+        return self.origins.get(topic_setting(key).key, Origin.DEFAULT)
+
+    def value(self, key: str) -> str:
+        """The value of the setting, as Kafka prints it."""
+        setting = topic_setting(key)
+        return setting.write(getattr(self, setting.attribute))
+
+    def lines(self) -> Iterator[str]:
+        """Every setting as `key=value  # origin`, in the order of their keys; `parse_config_lines` reads them back."""
+        for key in sorted(TOPIC_SETTINGS):
+            yield f"{key}={self.value(key)}  # {self.origin(key).value}"
+
+    @property
+    def compact(self) -> bool:
+        """Whether the topic is compacted."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        """Whether segments are deleted for their age or the log's size."""
+        return "delete" in self.cleanup_policy
+
+    @property
+    def segment_age_max_ms(self) -> int:
+        """The time after which a new segment is begun; only closed ones are compacted, so that limit counts too."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+
+    @property
+    def timestamp_age_max_ms(self) -> int:
+        """By how much a record's timestamp may be earlier than its append, the older setting taken into account."""
+        return self._timestamp_limit_ms(self.message_timestamp_before_max_ms)
+
+    @property
+    def timestamp_lead_max_ms(self) -> int:
+        """By how much a record's timestamp may be later than its append, the older setting taken into account."""
+        return self._timestamp_limit_ms(self.message_timestamp_after_max_ms)
+
+    def compression_level(self, codec: Codec) -> int | None:
+        """The level at which the topic uses a codec; None for a codec that has no levels."""
+        return {
+            Codec.GZIP: self.compression_gzip_level,
+            Codec.LZ4: self.compression_lz4_level,
+            Codec.ZSTD: self.compression_zstd_level,
+        }.get(codec)
+
+    def _timestamp_limit_ms(self, limit_ms: int) -> int:
+        # A broker goes by the value: who asks for the default by name gets the older setting as well.
+        return self.message_timestamp_difference_max_ms if limit_ms == _TIMESTAMP_LIMIT_DEFAULT_MS else limit_ms
+
+    def _check_compaction_lags(self) -> None:
+        if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
+            raise ConfigError(
+                f"min.compaction.lag.ms={self.min_compaction_lag_ms} is refused: it must be at most "
+                f"max.compaction.lag.ms, which is {self.max_compaction_lag_ms}"
+            )
+
+    def _check_remote_storage(self) -> None:
+        if not self.remote_storage_enable:
+            return
+        if self.compact:
+            raise ConfigError("remote.storage.enable=true is refused: the cleanup.policy must be without compact")
+        for local_key, key in (("local.retention.bytes", "retention.bytes"), ("local.retention.ms", "retention.ms")):
+            local: int = getattr(self, TOPIC_SETTINGS[local_key].attribute)
+            total: int = getattr(self, TOPIC_SETTINGS[key].attribute)
+            if local == _AS_RETENTION:
+                continue
+            if total > _UNLIMITED and not _UNLIMITED < local <= total:
+                raise ConfigError(
+                    f"{local_key}={local} is refused: it must be from 0 to {key}, which is {total}, "
+                    f"or {_AS_RETENTION} for the same as that"
+                )
+            if self.remote_log_copy_disable and local != total:
+                raise ConfigError(
+                    f"{local_key}={local} is refused: with remote.log.copy.disable it must be {key}, which is {total}, "
+                    f"or {_AS_RETENTION} for the same as that"
+                )
+
+
+def _broker_level(broker: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Origin]]:
+    """What holds for a topic that says nothing, by attribute, and which of that comes from the broker, by key."""
+    values: dict[str, Any] = {}
+    origins: dict[str, Origin] = {}
+    for key, setting in TOPIC_SETTINGS.items():
+        given = setting.broker_values(broker)
+        values[setting.attribute] = given[0] if given else setting.default
+        if given:
+            origins[key] = Origin.BROKER
+    retention = TOPIC_SETTINGS["retention.ms"]
+    if values[retention.attribute] == 0:
+        given_key = next(source.key for source in retention.broker_keys if source.key in broker)
+        raise ConfigError(f"{given_key}=0 is refused: it must be at least 1, or negative for no limit")
+    # Topics get a broker's older setting as the newer ones, so that their own older setting cannot displace it.
+    older = TOPIC_SETTINGS["message.timestamp.difference.max.ms"]
+    if older.key in origins:
+        for key in _TIMESTAMP_LIMIT_KEYS:
+            attribute = TOPIC_SETTINGS[key].attribute
+            if values[attribute] == _TIMESTAMP_LIMIT_DEFAULT_MS:
+                values[attribute] = values[older.attribute]
+                origins[key] = Origin.BROKER
+    return values, origins
