@@ -1,0 +1,114 @@
+"""Leader epochs: at which offset each leader of a partition began to write.
+
+`LeaderEpochs` keeps `leader-epoch-checkpoint`, which is always at least as new as the log: the entry of an epoch is
+on disk before its first batch is written. Fitting it to a log that lost its end or its beginning is left to recovery.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
+
+if TYPE_CHECKING:
+    import os
+
+    from storage.files import Files
+
+EPOCHS_NAME: Final = "leader-epoch-checkpoint"
+
+
+class EpochStart(NamedTuple):
+    """An epoch and the offset of its first batch."""
+
+    epoch: int
+    offset: int
+
+
+class EpochEnd(NamedTuple):
+    """An epoch and the offset behind its last batch."""
+
+    epoch: int
+    offset: int
+
+
+class LeaderEpochs:
+    """The epochs of a partition's log, both epochs and offsets ascending.
+
+    Every change is on disk before it is visible. `entries` is never changed in place, so that others may read it
+    while one thread writes.
+    """
+
+    def __init__(self, files: Files, directory: str | os.PathLike[str], entries: tuple[EpochStart, ...] = ()) -> None:
+        self.entries = entries
+        self._files = files
+        self._path = Path(directory) / EPOCHS_NAME
+
+    @classmethod
+    def load(cls, files: Files, directory: str | os.PathLike[str]) -> Self:
+        """The epochs that the file has, without those that a later line contradicts; none if there is no file.
+
+        Raises `CorruptCheckpointError`, as `NulFilledCheckpointError` if a loss of power wiped it.
+        """
+        entries: tuple[EpochStart, ...] = ()
+        for entry in read_checkpoint(files, Path(directory) / EPOCHS_NAME, _entry):
+            entries = _with(entries, entry)
+        return cls(files, directory, entries)
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The epoch of the last leader that wrote; None if none is known."""
+        return self.entries[-1].epoch if self.entries else None
+
+    def assign(self, epoch: int, offset: int) -> None:
+        """Say that the batch at this offset is of this epoch, which drops what contradicts it; -1 is no epoch."""
+        if epoch >= 0:
+            self._replace(_with(self.entries, EpochStart(epoch, offset)))
+
+    def truncate_from_start(self, offset: int) -> None:
+        """Fit the epochs to a log that begins at this offset: the epoch in force there begins there too."""
+        later = tuple(entry for entry in self.entries if entry.offset > offset)
+        if len(later) < len(self.entries):
+            in_force = self.entries[-len(later) - 1]
+            self._replace((EpochStart(in_force.epoch, offset), *later))
+
+    def truncate_from_end(self, offset: int) -> None:
+        """Fit the epochs to a log that ends before this offset."""
+        self._replace(tuple(entry for entry in self.entries if entry.offset < offset))
+
+    def clear(self) -> None:
+        """Forget all epochs, as befits a log to which batches without epochs are written."""
+        self._replace(())
+
+    def end_of(self, epoch: int, log_end_offset: int) -> EpochEnd | None:
+        """Where the last epoch up to this one ends: at the next epoch's start, or at the log's end.
+
+        An epoch before all that are known ends where they begin. None for one after all of them.
+        """
+        if epoch < 0 or not self.entries or epoch > self.entries[-1].epoch:
+            return None
+        up_to = [entry for entry in self.entries if entry.epoch <= epoch]
+        found = up_to[-1].epoch if up_to else epoch
+        return EpochEnd(found, self.entries[len(up_to)].offset if len(up_to) < len(self.entries) else log_end_offset)
+
+    def _replace(self, entries: tuple[EpochStart, ...]) -> None:
+        if entries != self.entries:
+            write_checkpoint(self._files, self._path, entries)
+            self.entries = entries
+
+
+def _entry(columns: list[str]) -> EpochStart:
+    epoch, offset = columns
+    entry = EpochStart(integer(epoch, bits=32), integer(offset, bits=64))
+    if entry.epoch < 0 or entry.offset < 0:
+        raise ValueError(f"{entry} is negative")
+    return entry
+
+
+def _with(entries: tuple[EpochStart, ...], added: EpochStart) -> tuple[EpochStart, ...]:
+    """The entries up to the added one, unless its epoch is the last one's and has begun already."""
+    if entries and entries[-1].epoch == added.epoch and entries[-1].offset <= added.offset:
+        return entries
+    kept = [entry for entry in entries if entry.epoch < added.epoch and entry.offset < added.offset]
+    return (*kept, added)

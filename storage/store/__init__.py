@@ -1,0 +1,1 @@
+"""One or more log directories, as a broker keeps them."""

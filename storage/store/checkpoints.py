@@ -1,0 +1,48 @@
+"""A log directory's four checkpoints: an offset for each of its partitions.
+
+Their contents are hints that a broker writes now and then. What follows from one that is damaged or out of date is
+left to those who open the partitions.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from storage.files import Files
+
+Partition: TypeAlias = tuple[str, int]  # topic and number
+
+
+class OffsetCheckpoint(StrEnum):
+    """What the offsets of a checkpoint are, by its file's name."""
+
+    RECOVERY_POINT = "recovery-point-offset-checkpoint"  # below it everything is on disk
+    LOG_START = "log-start-offset-checkpoint"  # the first offset, where that is not a segment's
+    HIGH_WATERMARK = "replication-offset-checkpoint"  # below it everything is replicated
+    FIRST_DIRTY = "cleaner-offset-checkpoint"  # below it everything is compacted
+
+
+def read_offsets(files: Files, directory: str | os.PathLike[str], checkpoint: OffsetCheckpoint) -> dict[Partition, int]:
+    """The offsets in the file's order, none if there is no file; raises `CorruptCheckpointError`."""
+    return dict(read_checkpoint(files, Path(directory) / checkpoint.value, _entry))
+
+
+def write_offsets(
+    files: Files, directory: str | os.PathLike[str], checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, int]
+) -> None:
+    """Replace the file, in one step and durably."""
+    entries = [(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+    write_checkpoint(files, Path(directory) / checkpoint.value, entries)
+
+
+def _entry(columns: list[str]) -> tuple[Partition, int]:
+    topic, partition, offset = columns
+    return (topic, integer(partition, bits=32)), integer(offset, bits=64)

@@ -1,0 +1,149 @@
+"""The text of checkpoints is read as a broker reads it, and replaced whole whatever happens meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
+from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
+from storage.testing.faults import Cut, CutError, Effect
+from storage.testing.memory_files import MemoryFiles
+
+if TYPE_CHECKING:
+    from storage.files import Files
+
+PATH = "/checkpoint"
+OLD = [("a", 1)]
+NEW = [("b", 2), ("c", 3)]
+
+
+def pair(columns: list[str]) -> tuple[str, int]:
+    name, number = columns
+    return name, integer(number, bits=64)
+
+
+def read(data: bytes) -> list[tuple[str, int]]:
+    files = MemoryFiles()
+    with files.open_writing(PATH, create=True) as file:
+        file.write_at(0, [data])
+    return read_checkpoint(files, PATH, pair)
+
+
+@pytest.mark.parametrize(
+    ("data", "entries"),
+    [
+        (b"", []),
+        (b"0\n", []),
+        (b"0\n0\n", []),
+        (b"0\n1\na 1\n", [("a", 1)]),
+        (b"0\n1\na 1", [("a", 1)]),
+        (b"0\r\n1\r\na 1\r\n", [("a", 1)]),
+        (b"0\n2\nb  -9223372036854775808\na\t+9223372036854775807 \n", [("b", -(2**63)), ("a", 2**63 - 1)]),
+        ("0\n1\n\N{GREEK SMALL LETTER ALPHA}\x85 1\n".encode(), [("\N{GREEK SMALL LETTER ALPHA}\x85", 1)]),
+    ],
+)
+def test_what_a_broker_reads(data: bytes, entries: list[tuple[str, int]]) -> None:
+    assert read(data) == entries
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"1\n0\n",
+        b"zero\n0\n",
+        b" 0\n0\n",
+        b"0\nmany\n",
+        b"0\n1\n",
+        b"0\n0\na 1\n",
+        b"0\n2\na 1\n",
+        b"0\n1\n\na 1\n",
+        b"0\n1\na 1\n\n",
+        b"\n",
+        b"0\n1\na\n",
+        b"0\n1\na 1 2\n",
+        b"0\n1\n a 1\n",
+        b"0\n1\na one\n",
+        b"0\n1\na 1_0\n",
+        b"0\n1\na 9223372036854775808\n",
+        b"0\n1\n\xff 1\n",
+        b"0\n1\na 1\n\0\0\0",
+    ],
+)
+def test_what_a_broker_does_not_read(data: bytes) -> None:
+    with pytest.raises(CorruptCheckpointError) as caught:
+        read(data)
+    assert caught.value.path == PATH
+    assert not isinstance(caught.value, NulFilledCheckpointError)
+
+
+def test_nothing_but_nul_is_a_case_of_its_own() -> None:
+    with pytest.raises(NulFilledCheckpointError):
+        read(bytes(13))
+
+
+def test_no_file_is_no_entries() -> None:
+    assert read_checkpoint(MemoryFiles(), PATH, pair) == []
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_integers_keep_to_their_width(bits: int) -> None:
+    assert integer(str(2 ** (bits - 1) - 1), bits=bits) == 2 ** (bits - 1) - 1
+    assert integer(str(-(2 ** (bits - 1))), bits=bits) == -(2 ** (bits - 1))
+    for text in (
+        str(2 ** (bits - 1)),
+        str(-(2 ** (bits - 1)) - 1),
+        "",
+        "-",
+        " 1",
+        "1 ",
+        "0x1",
+        "\N{ARABIC-INDIC DIGIT ONE}",
+    ):
+        with pytest.raises(ValueError, match="integer"):
+            integer(text, bits=bits)
+
+
+@given(st.lists(st.tuples(st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True), st.integers(-(2**63), 2**63 - 1))))
+def test_what_is_written_is_read(entries: list[tuple[str, int]]) -> None:
+    files = MemoryFiles()
+    write_checkpoint(files, PATH, entries)
+    assert read_checkpoint(files, PATH, pair) == entries
+
+
+def steps_of_a_write() -> range:
+    files = MemoryFiles()
+    write_checkpoint(files, PATH, OLD)
+    before = files.steps
+    write_checkpoint(files, PATH, NEW)
+    return range(before, files.steps)
+
+
+@pytest.mark.parametrize("step", steps_of_a_write())
+@pytest.mark.parametrize("effect", Effect)
+def test_a_cut_leaves_the_old_or_the_new(step: int, effect: Effect) -> None:
+    for seed in range(8):
+        files = MemoryFiles()
+        write_checkpoint(files, PATH, OLD)
+        files.cut = Cut(step, effect, seed)
+        with pytest.raises((CutError, OSError)):
+            write_checkpoint(files, PATH, NEW)
+        if effect is not Effect.DEATH:
+            assert read_checkpoint(files, PATH, pair) in (OLD, NEW)
+            assert [name for name in files.names("/") if name != "checkpoint"] == []
+        survivors: list[Files] = [files.after_process_death(), files.after_power_loss(seed)]
+        for survivor in survivors:
+            assert read_checkpoint(survivor, PATH, pair) in (OLD, NEW)
+            write_checkpoint(survivor, PATH, NEW)
+            assert read_checkpoint(survivor, PATH, pair) == NEW
+
+
+def test_what_was_written_survives_a_loss_of_power() -> None:
+    for seed in range(20):
+        files = MemoryFiles()
+        write_checkpoint(files, PATH, OLD)
+        write_checkpoint(files, PATH, NEW)
+        assert read_checkpoint(files.after_power_loss(seed), PATH, pair) == NEW
