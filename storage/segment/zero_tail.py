@@ -1,0 +1,57 @@
+"""The zeros behind an index's last entry: the part of a preallocated file that nobody has used yet.
+
+A broker cuts this tail off when it rolls or closes a segment. Where it was killed before that, or still runs, the
+tail is there and must not be taken for entries. An entry of zeros is never one of an offset index (it would say that
+a segment's first batch, at position 0, is indexed, and that one never is), never one of a transaction index (a
+marker lies above its transaction's first record), and one of a time index only in front of all others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from storage.files import ReadableFile
+
+_WINDOW_BYTES: Final = 256 * 1024
+
+
+def used_slots(file: ReadableFile, slots: int, entry_bytes: int) -> int:
+    """How many of the first `slots` entries lie before the tail, with no zeros taken on trust.
+
+    Nothing but zeros lies behind them. The tail is read whole, from its end.
+    """
+    end = slots * entry_bytes
+    while end > 0:
+        start = max(end - _WINDOW_BYTES, 0)
+        used_bytes = len(file.read_at(start, end - start).rstrip(b"\0"))
+        if used_bytes:
+            return -(-(start + used_bytes) // entry_bytes)
+        end = start
+    return 0
+
+
+def probe_used_slots(file: ReadableFile, slots: int, entry_bytes: int, known: int = 0) -> int:
+    """How many of the first `slots` entries lie before the first zeros, of which `known` surely do.
+
+    A handful of entries is read, whatever the file's size; a file that was written from front to back, as brokers
+    write it, has no zeros before its tail.
+    """
+
+    def is_used(slot: int) -> bool:
+        return any(file.read_at(slot * entry_bytes, entry_bytes))
+
+    if slots == known or is_used(slots - 1):
+        return slots
+    low, step = known, 1  # everything below `low` is used
+    while low + step < slots and is_used(low + step - 1):
+        low += step
+        step *= 2
+    high = min(low + step, slots) - 1  # not used
+    while low < high:
+        middle = (low + high) // 2
+        if is_used(middle):
+            low = middle + 1
+        else:
+            high = middle
+    return low
