@@ -35,12 +35,14 @@ class LogScan:
         start: int = 0,
         end: int | None = None,
         limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
+        window_bytes: int = WINDOW_BYTES,
     ) -> None:
         size_bytes = file.size_bytes()
         self.file = file
         self.end = size_bytes if end is None else min(end, size_bytes)
         self.position = min(start, self.end)
         self._limit_bytes = limit_bytes
+        self._window_bytes = window_bytes
 
     @property
     def trailing_bytes(self) -> int:
@@ -56,7 +58,7 @@ class LogScan:
                     path=self.file.path,
                     position=self.position,
                 )
-            window_bytes = min(max(needed_bytes, WINDOW_BYTES), self.end - self.position)
+            window_bytes = min(max(needed_bytes, self._window_bytes), self.end - self.position)
             window = self.file.read_at(self.position, window_bytes)
             if len(window) < window_bytes:
                 self.end = self.position + len(window)  # the file was cut while we read it

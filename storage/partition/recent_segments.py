@@ -1,0 +1,33 @@
+"""The segments of a log whose indexes are in memory: few, however many a log has."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from storage.segment.segment import Segment
+
+SEGMENTS_MAX = 16
+
+
+class RecentSegments:
+    """The segments that were used last; what the others have loaded is given back. Any thread may use this."""
+
+    def __init__(self, limit: int = SEGMENTS_MAX) -> None:
+        self._limit = limit
+        self._segments: OrderedDict[Segment, None] = OrderedDict()  # the one used last at the end
+        self._lock = Lock()
+
+    def use(self, segment: Segment) -> Segment:
+        """Say that the segment is about to be used, and return it."""
+        released = None
+        with self._lock:
+            self._segments[segment] = None
+            self._segments.move_to_end(segment)
+            if len(self._segments) > self._limit:
+                released, _ = self._segments.popitem(last=False)
+        if released is not None:
+            released.release()
+        return segment

@@ -1,0 +1,190 @@
+"""A log as it was at one moment, for reading.
+
+A `LogView` never changes, so whoever has one reads without locks and without holding anybody up. What is appended
+later it does not show. Segments that are deleted later are gone from it too: opening one is then a
+`FileNotFoundError`, which `Log` answers by reading from a newer view.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from enum import Enum, IntEnum
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.errors import OffsetOutOfRangeError
+from storage.record.batch import RecordBatch
+from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
+from storage.segment.log_file import WINDOW_BYTES
+from storage.segment.segment import LOOKUP_WINDOW_BYTES, TimedOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.partition.recent_segments import RecentSegments
+    from storage.record.reading import Batch
+    from storage.segment.segment import Segment
+    from storage.segment.txn_index import AbortedTransaction
+
+DEFAULT_READ_BYTES: Final = 1024 * 1024
+
+
+class Isolation(Enum):
+    """What a reader sees of transactions."""
+
+    UNCOMMITTED = "read_uncommitted"  # everything
+    COMMITTED = "read_committed"  # nothing from the first open transaction on; what to leave out is told
+
+
+class SpecialTimestamp(IntEnum):
+    """The numbers that ask for an offset in place of a timestamp."""
+
+    LATEST = -1  # the end, or how far the reader's isolation lets it read
+    EARLIEST = -2
+    LARGEST = -3  # the record with the largest timestamp
+    EARLIEST_LOCAL = -4  # the earliest on this disk
+    LATEST_TIERED = -5  # the latest that is kept elsewhere; nothing is
+
+
+class Fetched(NamedTuple):
+    """Whole batches in the order of their offsets, and what a reader of committed records leaves out of them.
+
+    The first batch may begin below the offset that was asked for. `next_offset` is where to go on.
+    """
+
+    batches: list[Batch]
+    next_offset: int
+    aborted: list[AbortedTransaction]
+
+
+class LogView:
+    """The offsets from `start_offset` up to `end_offset`, which is excluded, and the segments that hold them.
+
+    `end_position` is where the last segment's batches end. Offsets may be missing anywhere, after a compaction.
+    """
+
+    __slots__ = ("_recent", "end_offset", "end_position", "last_stable_offset", "segments", "start_offset")
+
+    def __init__(
+        self,
+        segments: tuple[Segment, ...],
+        start_offset: int,
+        end_offset: int,
+        end_position: int,
+        last_stable_offset: int,
+        recent: RecentSegments,
+    ) -> None:
+        self.segments = segments
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.end_position = end_position
+        self.last_stable_offset = last_stable_offset
+        self._recent = recent
+
+    @property
+    def bases(self) -> tuple[int, ...]:
+        """Where the segments begin."""
+        return tuple(segment.base_offset for segment in self.segments)
+
+    def bound(self, isolation: Isolation) -> int:
+        """The offset up to which a reader may read."""
+        return self.end_offset if isolation is Isolation.UNCOMMITTED else self.last_stable_offset
+
+    def read(
+        self, offset: int, *, max_bytes: int = DEFAULT_READ_BYTES, isolation: Isolation = Isolation.UNCOMMITTED
+    ) -> Fetched:
+        """The batches from the one that holds the offset on: at least one if there is one, then up to `max_bytes`.
+
+        Raises `OffsetOutOfRangeError` below the log's start and above its end. Memory stays within the larger of
+        `max_bytes` and a batch, and a window.
+        """
+        self._check_offset(offset)
+        bound = self.bound(isolation)
+        batches: list[Batch] = []
+        left_bytes = max_bytes
+        for batch in self._batches(offset, min(max(max_bytes, LOOKUP_WINDOW_BYTES), WINDOW_BYTES)):
+            left_bytes -= batch.size_bytes
+            if first_offset_of(batch) >= bound or (batches and left_bytes < 0):
+                break
+            batches.append(batch)
+            if left_bytes <= 0:
+                break
+        next_offset = batches[-1].last_offset + 1 if batches else max(offset, bound)
+        aborted: list[AbortedTransaction] = []
+        if batches and isolation is Isolation.COMMITTED:
+            aborted = self.aborted(offset, next_offset)
+        return Fetched(batches, next_offset, aborted)
+
+    def batches(self, offset: int) -> Iterator[Batch]:
+        """All batches from the one that holds the offset on, in bounded memory."""
+        self._check_offset(offset)
+        return self._batches(offset, WINDOW_BYTES)
+
+    def find(self, offset: int) -> Batch | None:
+        """The first batch whose last offset is not below the offset."""
+        return next(self._batches(offset, LOOKUP_WINDOW_BYTES), None)
+
+    def aborted(self, offset: int, upper_bound_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that overlap the offsets from `offset` up to the bound, which is excluded."""
+        found = []
+        for segment in self.segments[self._index_of(offset) :]:
+            some, are_all = self._recent.use(segment).transaction_index.aborted(offset, upper_bound_offset)
+            found += some
+            if are_all:
+                break
+        # What was aborted after this view was made it shows as not yet decided, behind its last stable offset.
+        return [transaction for transaction in found if transaction.last_offset < self.end_offset]
+
+    def find_timestamp(self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED) -> TimedOffset | None:
+        """The first record whose timestamp is not below this one, found as Kafka finds it; None if there is none.
+
+        That is a record of the first segment that has such a timestamp anywhere, from the log's start on. Negative
+        numbers are `SpecialTimestamp`s.
+        """
+        match timestamp:
+            case SpecialTimestamp.LATEST:
+                return TimedOffset(self.bound(isolation), NO_TIMESTAMP, NO_LEADER_EPOCH)
+            case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
+                return TimedOffset(self.start_offset, NO_TIMESTAMP, NO_LEADER_EPOCH)
+            case SpecialTimestamp.LATEST_TIERED:
+                return TimedOffset(-1, NO_TIMESTAMP, NO_LEADER_EPOCH)
+            case SpecialTimestamp.LARGEST:
+                segment = max(self.segments, key=lambda segment: segment.largest_timestamp[0], default=None)
+                if segment is None:
+                    return None
+                return self._recent.use(segment).find_largest_timestamp(self._end_of(segment))
+        for segment in self.segments:
+            if segment.age_timestamp >= timestamp:
+                self._recent.use(segment)
+                return segment.find_timestamp(timestamp, self.start_offset, self._end_of(segment))
+        return None
+
+    def _batches(self, offset: int, window_bytes: int) -> Iterator[Batch]:
+        segments = self.segments[self._index_of(offset) :]
+        for segment in segments:
+            end = self._end_of(segment)
+            first = self._recent.use(segment).find(offset, end)
+            if first is not None:
+                yield first
+                yield from segment.batches(first.position + first.size_bytes, end, window_bytes=window_bytes)
+
+    def _index_of(self, offset: int) -> int:
+        """Which segment the offset is in, or would be."""
+        return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
+
+    def _end_of(self, segment: Segment) -> int | None:
+        return self.end_position if segment is self.segments[-1] else None
+
+    def _check_offset(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRangeError(
+                f"the log has the offsets from {self.start_offset} up to {self.end_offset}", offset=offset
+            )
+
+
+_base_offset = attrgetter("base_offset")
+
+
+def first_offset_of(batch: Batch) -> int:
+    """The batch's first offset; of an old version's the last, short of decompressing it."""
+    return batch.base_offset if isinstance(batch, RecordBatch) else batch.last_offset

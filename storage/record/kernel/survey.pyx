@@ -1,0 +1,73 @@
+# cython: language_level=3, auto_pickle=False, autotestdict=False
+"""What a log has to know of a batch's records before it takes them, in one pass and without making any of them."""
+
+from cython cimport final
+from libc.stdint cimport int64_t
+
+from storage.errors import MalformedRecordsError
+from storage.record.kernel cimport wire
+from storage.record.kernel.region cimport Region
+from storage.record.kernel.walk cimport BatchFrame
+
+cdef enum:
+    NO_TIMESTAMP = -1
+    UNLOCKED_BYTES = 32768  # below this, releasing the lock costs more than it gives others
+
+
+@final
+cdef class Survey:
+    """All records of a batch, each checked to its last byte.
+
+    Timestamps are the records' own, whatever the batch says of append time: `max_timestamp` is the largest, and
+    `min_timestamp` the smallest of those that are not -1; both are -1 if there is none. `keyless` counts the null keys,
+    and `is_consecutive` says whether the records have the offset deltas 0, 1, 2 and so on.
+    """
+
+    cdef readonly int64_t min_timestamp
+    cdef readonly int64_t max_timestamp
+    cdef readonly int64_t keyless
+    cdef readonly bint is_consecutive
+
+    cdef int look(self, wire.Bytes at, wire.Bytes end, int64_t base_timestamp, int64_t count) noexcept nogil:
+        """0 if exactly so many records are there."""
+        cdef wire.Span span
+        cdef int64_t index, timestamp, keyless = 0
+        cdef int64_t smallest = NO_TIMESTAMP, largest = NO_TIMESTAMP
+        cdef bint consecutive = True
+        for index in range(count):
+            if wire.read_record(&at, end, &span):
+                return -1
+            timestamp = wire.add64(base_timestamp, span.timestamp_delta)
+            largest = max(largest, timestamp)
+            if timestamp != NO_TIMESTAMP and (smallest == NO_TIMESTAMP or timestamp < smallest):
+                smallest = timestamp
+            keyless += span.key_size < 0
+            consecutive &= span.offset_delta == index
+        self.min_timestamp = smallest
+        self.max_timestamp = largest
+        self.keyless = keyless
+        self.is_consecutive = consecutive
+        return 0 if at == end else -1
+
+
+def survey(BatchFrame batch not None, section=None):
+    """The survey of a batch's records, which are in `section` where the batch is compressed."""
+    cdef Survey found = Survey.__new__(Survey)
+    cdef wire.Bytes at = batch.data() + wire.HEADER_SIZE
+    cdef wire.Bytes end = batch.data() + batch.size_bytes
+    cdef Region region
+    cdef int64_t count = batch.count, base_timestamp = batch.base_timestamp
+    cdef int failed
+    if section is not None:
+        region = Region(section)
+        at, end = region.data, region.data + region.size
+    if end - at < UNLOCKED_BYTES:
+        failed = found.look(at, end, base_timestamp, count)
+    else:
+        with nogil:
+            failed = found.look(at, end, base_timestamp, count)
+    if failed or count < 0:
+        raise MalformedRecordsError(
+            f"the batch's records are not {count}, one behind the other and nothing else", position=batch.position
+        )
+    return found

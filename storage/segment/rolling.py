@@ -1,0 +1,57 @@
+"""When a log begins a new segment. Doing it is left to the log."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.record.layout import LARGEST_OFFSET_DELTA
+
+if TYPE_CHECKING:
+    import random
+
+    from storage.config import TopicConfig
+    from storage.segment.writable_segment import WritableSegment
+
+
+class RollReason(enum.Enum):
+    """Why an append goes into a new segment."""
+
+    SIZE = "the segment would exceed segment.bytes"
+    AGE = "the segment's first batch is older than segment.ms"
+    INDEX_FULL = "an index of the segment is full"
+    OFFSET_RANGE = "the offset is more than 2^31 - 1 above the segment's first"
+
+
+class Incoming(NamedTuple):
+    """What of an append decides whether it goes into a new segment."""
+
+    size_bytes: int
+    last_offset: int
+    largest_timestamp: int
+
+
+def roll_reason(segment: WritableSegment, incoming: Incoming, config: TopicConfig, now_ms: int) -> RollReason | None:
+    """Why the append cannot go into the segment; None if it can.
+
+    Age is counted in the time of the records; only where the first batch has no timestamp is it the segment's own.
+    """
+    size_bytes = segment.size_bytes
+    if size_bytes > config.segment_bytes - incoming.size_bytes:
+        return RollReason.SIZE
+    if size_bytes:
+        first = segment.first_timestamp
+        waited_ms = incoming.largest_timestamp - first if first >= 0 else now_ms - segment.created_ms
+        if waited_ms > config.segment_age_max_ms - segment.jitter_ms:
+            return RollReason.AGE
+    if segment.offset_index.is_full or segment.time_index.is_full:
+        return RollReason.INDEX_FULL
+    if not 0 <= incoming.last_offset - segment.base_offset <= LARGEST_OFFSET_DELTA:
+        return RollReason.OFFSET_RANGE
+    return None
+
+
+def draw_jitter_ms(config: TopicConfig, draw: random.Random) -> int:
+    """By how much earlier a new segment is to be rolled for its age, so that many logs do not roll at once."""
+    limit_ms = min(config.segment_jitter_ms, config.segment_ms)
+    return draw.randrange(limit_ms) if limit_ms else 0

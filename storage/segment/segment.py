@@ -1,0 +1,231 @@
+"""One segment of a log, read: where an offset or a time lies in it, and what batches it has.
+
+Nothing is opened before it is needed, and no descriptor is kept: each reading opens the log anew and closes it when it
+ends. What an index has loaded is kept until `release`. A segment that is deleted while it is read is read to the end;
+one that is gone when it is opened is a `FileNotFoundError`. Writing is left to `WritableSegment`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.record.batch import RecordBatch
+from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
+from storage.segment.log_file import WINDOW_BYTES, LogScan
+from storage.segment.names import FileName, Kind
+from storage.segment.offset_index import OffsetIndex
+from storage.segment.time_index import TimeIndex
+from storage.segment.txn_index import TransactionIndex
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from storage.files import Files
+    from storage.record.reading import Batch
+
+LOOKUP_WINDOW_BYTES: Final = 16 * 1024
+"""What is read at a time where one batch is sought, not far from where an index points to."""
+
+
+class TimedOffset(NamedTuple):
+    """A record's offset, its timestamp and the epoch of the leader that wrote it; -1 for what there is none of."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class Segment:
+    """The segment of a directory that begins at `base_offset`.
+
+    `size_bytes` says where its batches end if the file may be longer; without, the file has nothing else. One that is
+    not finished, because a broker still appends to it or died, has a time index that lacks what came last. Any number
+    of threads may use a segment. Bounds called `end` are positions; None stands for the segment's own end.
+    """
+
+    __slots__ = (
+        "_directory",
+        "_files",
+        "_first_timestamp",
+        "_is_finished",
+        "_largest",
+        "_lock",
+        "_offset_index",
+        "_size_bytes",
+        "_time_index",
+        "_transaction_index",
+        "base_offset",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str | os.PathLike[str],
+        base_offset: int,
+        *,
+        size_bytes: int | None = None,
+        is_finished: bool = True,
+    ) -> None:
+        self.base_offset = base_offset
+        self._files = files
+        self._directory = directory
+        self._size_bytes = size_bytes
+        self._is_finished = is_finished
+        self._first_timestamp: int | None = None
+        self._largest: tuple[int, int] | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._transaction_index: TransactionIndex | None = None
+        self._lock = Lock()  # held while an index is made, so that there is one of each
+
+    def path(self, kind: Kind) -> Path:
+        """Where the segment's file of this kind is, if it has one."""
+        return Path(self._directory, str(FileName(self.base_offset, kind)))
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes of batches there are."""
+        if self._size_bytes is None:
+            status = self._files.status(self.path(Kind.LOG))
+            if status is None:
+                return 0
+            self._size_bytes = status.size_bytes
+        return self._size_bytes
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """From offsets to positions."""
+        if self._offset_index is None:
+            with self._lock:
+                if self._offset_index is None:
+                    path = self.path(Kind.OFFSET_INDEX)
+                    self._offset_index = OffsetIndex.open_reading(self._files, path, self.base_offset)
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """From timestamps to offsets."""
+        if self._time_index is None:
+            with self._lock:
+                if self._time_index is None:
+                    self._time_index = TimeIndex.open_reading(self._files, self.path(Kind.TIME_INDEX), self.base_offset)
+        return self._time_index
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        """The transactions that were aborted in here."""
+        if self._transaction_index is None:
+            with self._lock:
+                if self._transaction_index is None:
+                    path = self.path(Kind.TRANSACTION_INDEX)
+                    self._transaction_index = TransactionIndex.open_reading(self._files, path, self.base_offset)
+        return self._transaction_index
+
+    def batches(self, start: int = 0, end: int | None = None, *, window_bytes: int = WINDOW_BYTES) -> Iterator[Batch]:
+        """The batches from the position `start`, at which one begins, up to the end."""
+        bound = self.size_bytes if end is None else end
+        if start >= bound:
+            return
+        with self._files.open_reading(self.path(Kind.LOG)) as file:
+            yield from LogScan(file, start=start, end=bound, window_bytes=window_bytes)
+
+    def find(self, offset: int, end: int | None = None) -> Batch | None:
+        """The first batch whose last offset is not below the offset; it may begin above it where offsets are missing.
+
+        None if there is none, which says nothing of the segments behind this one.
+        """
+        start = self.offset_index.lookup(offset).position
+        for batch in self.batches(start, end, window_bytes=LOOKUP_WINDOW_BYTES):
+            if batch.last_offset >= offset:
+                return batch
+        return None
+
+    def locate(self, offset: int, end: int | None = None) -> int | None:
+        """The position of that batch."""
+        batch = self.find(offset, end)
+        return None if batch is None else batch.position
+
+    def find_timestamp(self, timestamp: int, starting_offset: int, end: int | None = None) -> TimedOffset | None:
+        """The first record from `starting_offset` whose timestamp is not below this one."""
+        known = self.time_index.lookup(timestamp)
+        start = self.offset_index.lookup(max(known.offset, starting_offset)).position
+        for batch in self.batches(start, end, window_bytes=LOOKUP_WINDOW_BYTES):
+            if batch.max_timestamp >= timestamp:
+                for record in batch.records():
+                    if record.timestamp >= timestamp and record.offset >= starting_offset:
+                        return TimedOffset(record.offset, record.timestamp, leader_epoch_of(batch))
+        return None
+
+    def find_largest_timestamp(self, end: int | None = None) -> TimedOffset | None:
+        """The first record that has the largest timestamp of all, which is -1 where none has one; None without records.
+
+        Records of version 0 cannot have one and are passed over.
+        """
+        timestamp, offset = self.largest_timestamp
+        # The offset is the batch's last one, or that of the record itself: some versions wrote that.
+        start = self.offset_index.lookup(offset).position
+        for batch in self.batches(start, end, window_bytes=LOOKUP_WINDOW_BYTES):
+            if batch.max_timestamp == timestamp and batch.magic > 0:
+                for record in batch.records():
+                    if record.timestamp == timestamp:
+                        return TimedOffset(record.offset, timestamp, leader_epoch_of(batch))
+        return None
+
+    @property
+    def largest_timestamp(self) -> tuple[int, int]:
+        """The largest timestamp, -1 for none, and an offset that leads to the first batch that has it."""
+        if self._largest is None:
+            self._largest = self.time_index.last_entry if self._is_finished else self.read_largest_timestamp()
+        return self._largest
+
+    def read_largest_timestamp(self) -> tuple[int, int]:
+        """The same, with the batches behind the time index's last entry looked at."""
+        largest: tuple[int, int] = self.time_index.last_entry
+        start = self.offset_index.lookup(largest[1]).position
+        for batch in self.batches(start):
+            if batch.max_timestamp > largest[0]:
+                largest = (batch.max_timestamp, batch.last_offset)
+        return largest
+
+    @property
+    def age_timestamp(self) -> int:
+        """What the segment's age is counted from: the largest timestamp or, if there is none, the last modification."""
+        timestamp, _ = self.largest_timestamp
+        if timestamp >= 0:
+            return timestamp
+        status = self._files.status(self.path(Kind.LOG))
+        return NO_TIMESTAMP if status is None else status.modified_ms
+
+    @property
+    def first_timestamp(self) -> int:
+        """The first batch's largest timestamp, by which segments are rolled; -1 for none."""
+        if self._first_timestamp is None:
+            for batch in self.batches(window_bytes=LOOKUP_WINDOW_BYTES):
+                self._first_timestamp = batch.max_timestamp
+                break
+            else:
+                return NO_TIMESTAMP
+        return self._first_timestamp
+
+    def read_next_offset(self) -> int:
+        """The offset behind the last batch, which is sought from the offset index's last entry on."""
+        index = self.offset_index
+        start = index.lookup(index.last_offset).position
+        next_offset = self.base_offset
+        for batch in self.batches(start):
+            next_offset = batch.last_offset + 1
+        return next_offset
+
+    def release(self) -> None:
+        """Give back the memory that the indexes hold; they are read again when they are needed."""
+        for index in (self._offset_index, self._time_index, self._transaction_index):
+            if index is not None:
+                index.release()
+
+
+def leader_epoch_of(batch: Batch) -> int:
+    """The epoch of the leader that wrote the batch, -1 in the formats that do not say."""
+    return batch.leader_epoch if isinstance(batch, RecordBatch) else NO_LEADER_EPOCH

@@ -1,0 +1,264 @@
+"""The segment that a log appends to: its files as a live broker has them, and what an append does to each.
+
+An append that fails leaves the segment as it was, unless undoing it fails too, which is an error of its own kind. When
+to roll or flush, and which batches may be appended, is left to the log. One thread changes a segment; meanwhile another
+may flush it, and any number may read it up to a `size_bytes` that they have seen.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from storage.errors import InvalidIndexEntryError, PoisonedLogError
+from storage.record.layout import NO_TIMESTAMP
+from storage.segment.names import SEGMENT_KINDS, Kind
+from storage.segment.offset_index import OffsetIndex
+from storage.segment.segment import Segment
+from storage.segment.time_index import TimeIndex
+from storage.segment.txn_index import AbortedTransaction, TransactionIndex
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    from typing_extensions import Buffer
+
+    from storage.config import TopicConfig
+    from storage.files import Files, WritableFile
+    from storage.segment.accounting import AppendedRun
+
+
+class WritableSegment(Segment):
+    """A segment whose files are ours alone. `created_ms` is when it became the one that is appended to."""
+
+    __slots__ = (
+        "_bytes_since_entry",
+        "_index_interval_bytes",
+        "_is_named_on_disk",
+        "_log",
+        "created_ms",
+        "jitter_ms",
+    )
+
+    _log: WritableFile
+    _size_bytes: int
+    _largest: tuple[int, int]
+    _offset_index: OffsetIndex
+    _time_index: TimeIndex
+    _transaction_index: TransactionIndex
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str | os.PathLike[str],
+        base_offset: int,
+        config: TopicConfig,
+        *,
+        now_ms: int,
+        jitter_ms: int,
+    ) -> None:
+        """What `create` and `open_writing` begin with."""
+        super().__init__(files, directory, base_offset, size_bytes=0)
+        self.created_ms = now_ms
+        self.jitter_ms = jitter_ms
+        self._index_interval_bytes = config.index_interval_bytes
+        self._bytes_since_entry = 0
+        self._largest = (NO_TIMESTAMP, base_offset)
+        self._is_named_on_disk = True
+
+    @classmethod
+    def create(
+        cls,
+        files: Files,
+        directory: str | os.PathLike[str],
+        base_offset: int,
+        config: TopicConfig,
+        *,
+        now_ms: int,
+        jitter_ms: int = 0,
+    ) -> Self:
+        """Make an empty segment in place of whatever has its names; if it fails, there is none."""
+        segment = cls(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
+        segment._is_named_on_disk = False
+        opened: list[WritableFile | OffsetIndex | TimeIndex] = []
+        try:
+            segment.remove_files()
+            log = files.open_writing(segment.path(Kind.LOG), create=True, exclusive=True)
+            opened.append(log)
+            if config.preallocate:
+                log.allocate(config.segment_bytes)
+            index_bytes = config.segment_index_bytes
+            offset_index = OffsetIndex.create(files, segment.path(Kind.OFFSET_INDEX), base_offset, index_bytes)
+            opened.append(offset_index)
+            time_index = TimeIndex.create(files, segment.path(Kind.TIME_INDEX), base_offset, index_bytes)
+        except BaseException:
+            with suppress(OSError):
+                for each in opened:
+                    each.close()
+                segment.remove_files()
+            raise
+        segment._log, segment._offset_index, segment._time_index = log, offset_index, time_index
+        segment._transaction_index = TransactionIndex(files, segment.path(Kind.TRANSACTION_INDEX), base_offset)
+        return segment
+
+    @classmethod
+    def open_writing(
+        cls,
+        files: Files,
+        directory: str | os.PathLike[str],
+        base_offset: int,
+        config: TopicConfig,
+        *,
+        now_ms: int,
+        jitter_ms: int = 0,
+    ) -> Self:
+        """Open a segment to go on with it; its files are whole, and its log ends with its last batch."""
+        segment = cls(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
+        log = files.open_writing(segment.path(Kind.LOG))
+        opened: list[WritableFile | OffsetIndex | TimeIndex] = [log]
+        try:
+            segment._size_bytes = log.size_bytes()
+            for index_type, kind in ((OffsetIndex, Kind.OFFSET_INDEX), (TimeIndex, Kind.TIME_INDEX)):
+                path = segment.path(kind)
+                open_index = index_type.create if files.status(path) is None else index_type.open_writing
+                index = open_index(files, path, base_offset, config.segment_index_bytes)
+                opened.append(index)
+                index.expand()
+                if isinstance(index, OffsetIndex):
+                    segment._offset_index = index
+                else:
+                    segment._time_index = index
+            path = segment.path(Kind.TRANSACTION_INDEX)
+            segment._transaction_index = TransactionIndex.open_writing(files, path, base_offset)
+        except BaseException:
+            with suppress(OSError):
+                for each in opened:
+                    each.close()
+            raise
+        segment._log = log
+        segment._largest = segment._time_index.last_entry
+        return segment
+
+    def append(self, buffers: Sequence[Buffer], runs: Iterable[AppendedRun]) -> None:
+        """Write batches that lie one behind the other in the buffers, and index them by the runs that they make up.
+
+        An `OSError` or `InvalidIndexEntryError` says that nothing was appended; `PoisonedLogError` that something may
+        have been.
+        """
+        position = self._size_bytes
+        before = (self._bytes_since_entry, self._largest, self._first_timestamp)
+        counts: tuple[int, int] | None = None
+        try:
+            self._log.write_at(position, buffers)
+            at = position
+            for run in runs:
+                if run.largest_timestamp > self._largest[0]:
+                    self._largest = (run.largest_timestamp, run.largest_timestamp_offset)
+                if at == 0:
+                    self._first_timestamp = run.largest_timestamp
+                if self._bytes_since_entry > self._index_interval_bytes:
+                    if counts is None:
+                        counts = (self._offset_index.entries_count, self._time_index.entries_count)
+                    self._offset_index.append(run.last_offset, at)
+                    self._time_index.maybe_append(*self._largest)
+                    self._bytes_since_entry = 0
+                self._bytes_since_entry += run.size_bytes
+                at += run.size_bytes
+        except (OSError, InvalidIndexEntryError):
+            self._bytes_since_entry, self._largest, self._first_timestamp = before
+            self._undo(position, counts)
+            raise
+        self._size_bytes = at
+
+    def _undo(self, position: int, counts: tuple[int, int] | None) -> None:
+        try:
+            if self._log.size_bytes() > position:
+                # Where the log is preallocated, this gives up the space: zeros must follow the last batch.
+                self._log.truncate(position)
+            if counts is not None:
+                self._offset_index.truncate_to_entries(counts[0])
+                self._time_index.truncate_to_entries(counts[1])
+        except OSError as error:
+            raise PoisonedLogError(
+                f"what a failed append left behind cannot be removed: {error}", path=self._log.path
+            ) from error
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """Note a transaction whose abort marker is the last batch."""
+        self._transaction_index.append(transaction)
+
+    def sync_log(self) -> None:
+        """Return when the batches and the aborted transactions are on disk, with which the rest can be rebuilt."""
+        self._log.sync()
+        self._transaction_index.flush()
+        if not self._is_named_on_disk:
+            self._files.sync_directory(self._directory)
+            self._is_named_on_disk = True
+
+    def flush(self) -> None:
+        """Return when all of the segment is on disk."""
+        self._log.sync()
+        self._offset_index.flush()
+        self._time_index.flush()
+        self._transaction_index.flush()
+        if not self._is_named_on_disk:
+            self._files.sync_directory(self._directory)
+            self._is_named_on_disk = True
+
+    def finalise(self) -> None:
+        """Give the files the form that they have once nothing more is appended; they stay open to be flushed."""
+        if self._largest[0] >= 0:
+            self._time_index.maybe_append(*self._largest, final=True)
+        self._offset_index.trim()
+        self._time_index.trim()
+        if self._log.size_bytes() > self._size_bytes:
+            self._log.truncate(self._size_bytes)
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Drop the batch that has the offset, and everything behind it; the rest can be appended to.
+
+        The log's new length is on disk when this returns.
+        """
+        position = self.locate(offset)
+        self._offset_index.truncate_to(offset)
+        self._time_index.truncate_to(offset)
+        self._transaction_index.truncate_to(offset)
+        self._offset_index.expand()
+        self._time_index.expand()
+        if position is not None:
+            self._log.truncate(position)
+            self._size_bytes = position
+        self._log.sync()
+        if self._size_bytes == 0:
+            self.created_ms = now_ms
+            self._first_timestamp = None
+        self._bytes_since_entry = 0
+        self._largest = self.read_largest_timestamp()
+
+    def release(self) -> None:
+        """Nothing: the indexes of a segment that is written are mapped, and hold no memory of their own."""
+
+    def close(self) -> None:
+        """Let go of the files, even if that fails for one of them. Closing twice is harmless."""
+        try:
+            self._offset_index.close()
+        finally:
+            try:
+                self._time_index.close()
+            finally:
+                self._transaction_index.close()
+                self._log.close()
+
+    def remove_files(self) -> None:
+        """Take the names of the segment's files away, the log's first: without it the others mean nothing."""
+        remove_segment_files(self._files, self._directory, self.base_offset)
+
+
+def remove_segment_files(files: Files, directory: str | os.PathLike[str], base_offset: int) -> None:
+    """Remove a segment's files, the log first: what a crash leaves of the others is then known for leftovers."""
+    segment = Segment(files, Path(directory), base_offset)
+    for kind in SEGMENT_KINDS:
+        with suppress(FileNotFoundError):
+            files.remove(segment.path(kind))
