@@ -1,31 +1,63 @@
-"""`kafkafs dump`: logs as kafka-dump-log prints them, or as JSON."""
+"""`kafkafs dump`: a broker's files as kafka-dump-log prints them, or as JSON."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, BinaryIO, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 import click
 
 from kafkafs.cli.progress import Progress
 from kafkafs.dump.bounds import Bounds
+from kafkafs.dump.checkpoint_dump import CheckpointDump, epoch_start, partition_offset
+from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of
+from kafkafs.dump.index_dump import IndexView
 from kafkafs.dump.log_dump import LogDump, Selection
-from kafkafs.dump.log_names import is_log
+from kafkafs.dump.offset_index_dump import OffsetIndexDump
+from kafkafs.dump.producer_snapshot_dump import ProducerSnapshotDump
+from kafkafs.dump.time_index_dump import TimeIndexDump
+from kafkafs.dump.transaction_index_dump import TransactionIndexDump
 from kafkafs.times import parse_time
 from storage.files import Files
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from kafkafs.dump.log_dump import Form
+    from kafkafs.dump.json_form import JsonForm
+    from kafkafs.dump.text import TextForm
+    from storage.files import ReadableFile
 
 EXIT_SOUND: Final = 0
 EXIT_DAMAGED: Final = 1
 EXIT_NOT_LOOKED_AT: Final = 2
 
 _WRITE_BYTES: Final = 1024 * 1024
+
+
+class Dump(Protocol):
+    """A file's dump, whatever it holds."""
+
+    damaged: bool
+    position: int
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        """Runs of lines."""
+
+    def report(self) -> Iterator[str]:
+        """What belongs on standard error once the dump has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """How files are dumped."""
+
+    form: JsonForm | TextForm
+    selection: Selection
+    index_view: IndexView
+    limit_bytes: int
 
 
 def _milliseconds(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
@@ -91,13 +123,15 @@ class Output:
 @click.option("--to-offset", type=int, metavar="N", help="Print records below this offset.")
 @click.option("--from-time", callback=_milliseconds, metavar="TIME", help="Print records from this time on.")
 @click.option("--to-time", callback=_milliseconds, metavar="TIME", help="Print records before this time.")
+@click.option("--index-sanity-check", is_flag=True, help="Of .index and .timeindex, say whether Kafka's check passes.")
+@click.option("--verify-index-only", is_flag=True, help="Of .index and .timeindex, say only what differs from the log.")
 @click.option(
     "--limit-bytes",
     type=click.IntRange(min=1),
     default=DEFAULT_OUTPUT_LIMIT_BYTES,
     show_default=True,
     metavar="N",
-    help="The most that a batch may need in memory, stored or decompressed; one that needs more counts as damaged.",
+    help="The most that a batch, stored or decompressed, or a file read at once may need in memory; more is damage.",
 )
 @click.pass_context
 def dump(
@@ -113,33 +147,50 @@ def dump(
     to_offset: int | None,
     from_time: int | None,
     to_time: int | None,
+    index_sanity_check: bool,
+    verify_index_only: bool,
     limit_bytes: int,
 ) -> None:
-    """Print what logs hold, as kafka-dump-log --deep-iteration --print-data-log prints it.
+    """Print what files of a broker hold, as kafka-dump-log --deep-iteration --print-data-log prints it.
 
-    FILE is a .log, also one that was renamed for later (.log.deleted), or a metadata snapshot (.checkpoint). A time is
-    epoch milliseconds, ISO 8601 (UTC when no zone is given), `now`, or `-15m` (s m h d w). Where offsets jump is said
-    on standard error. Where a log is damaged a line says so, and the dump goes on if it can.
+    FILE is a .log, .index, .timeindex, .txnindex or .snapshot, also one that was renamed for later (.log.deleted), a
+    metadata snapshot (.checkpoint), or a checkpoint of offsets or leader epochs. Options that choose records are for
+    logs. A time is epoch milliseconds, ISO 8601 (UTC when no zone is given), `now`, or `-15m` (s m h d w).
+
+    Indexes are compared with the log beside them. Where they differ, and where a log's offsets jump, is said on
+    standard error. Where a file is damaged a line says so, and the dump goes on if it can.
 
     Exit codes: 0 sound, 1 something is damaged, 2 a FILE could not be looked at.
     """
     if as_array and as_objects:
         raise click.UsageError("--json and --jsonl exclude each other.")
-    selection = Selection(
-        bounds=Bounds(first_offset=from_offset, end_offset=to_offset, first_time=from_time, end_time=to_time),
-        with_records=not batches_only,
-        max_bytes=max_bytes,
+    request = Request(
+        form=_form(as_json=as_array or as_objects, with_data=not no_data),
+        selection=Selection(
+            bounds=Bounds(first_offset=from_offset, end_offset=to_offset, first_time=from_time, end_time=to_time),
+            with_records=not batches_only,
+            max_bytes=max_bytes,
+        ),
+        index_view=_index_view(sanity=index_sanity_check, comparison=verify_index_only),
+        limit_bytes=limit_bytes,
     )
-    form = _form(as_json=as_array or as_objects, with_data=not no_data)
     output = Output(sys.stdout.buffer, array=as_array)
     exit_code = EXIT_SOUND
     for path in files:
-        exit_code = max(exit_code, _dump_file(path, form, selection, limit_bytes, output))
+        exit_code = max(exit_code, _dump_file(path, request, output))
     output.finish()
     ctx.exit(exit_code)
 
 
-def _form(*, as_json: bool, with_data: bool) -> Form:
+def _index_view(*, sanity: bool, comparison: bool) -> IndexView:
+    if sanity and comparison:
+        raise click.UsageError("--index-sanity-check and --verify-index-only exclude each other.")
+    if sanity:
+        return IndexView.SANITY
+    return IndexView.COMPARISON if comparison else IndexView.ENTRIES
+
+
+def _form(*, as_json: bool, with_data: bool) -> JsonForm | TextForm:
     if as_json:
         from kafkafs.dump.json_form import JsonForm
 
@@ -149,37 +200,61 @@ def _form(*, as_json: bool, with_data: bool) -> Form:
     return TextForm(with_data=with_data)
 
 
-def _dump_file(path: str, form: Form, selection: Selection, limit_bytes: int, output: Output) -> int:
+def _dump_file(path: str, request: Request, output: Output) -> int:
     """Dump one file, and give the exit code that it alone would end with."""
-    if not is_log(path):
-        return _not_looked_at(output, f"{path}: not the name of a log (.log) or metadata snapshot (.checkpoint)")
+    kind = kind_of(path)
+    if kind is None:
+        return _not_looked_at(output, f"{path}: not the name of a log, an index, a snapshot or a checkpoint")
+    if kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX) and base_offset(path) is None:
+        return _not_looked_at(output, f"{path}: an index's name begins with the base offset of its segment")
+    files = Files()
     try:
-        file = Files().open_reading(path)
+        file = files.open_reading(path)
     except OSError as error:
         return _not_looked_at(output, f"{path}: {error.strerror}")
     with file:
-        log = LogDump(file, form, selection, limit_bytes=limit_bytes)
-        exit_code = _write_runs(path, log, file.size_bytes(), output)
-    if log.gaps.total:
+        dump = _dump_of(kind, files, file, request)
+        exit_code = _write_runs(path, dump, file.size_bytes(), output)
+    report = list(dump.report())
+    if report:
         output.flush()
-        click.echo("\n".join(log.gaps.report()), err=True)
-    return max(exit_code, EXIT_DAMAGED if log.damaged else EXIT_SOUND)
+        click.echo("\n".join(report), err=True)
+    return max(exit_code, EXIT_DAMAGED if dump.damaged else EXIT_SOUND)
 
 
-def _write_runs(path: str, log: LogDump, size_bytes: int, output: Output) -> int:
+def _dump_of(kind: FileKind, files: Files, file: ReadableFile, request: Request) -> Dump:
+    form, limit_bytes = request.form, request.limit_bytes
+    match kind:
+        case FileKind.LOG:
+            return LogDump(file, form, request.selection, limit_bytes=limit_bytes)
+        case FileKind.OFFSET_INDEX:
+            return OffsetIndexDump(files, file, form, request.index_view, limit_bytes=limit_bytes)
+        case FileKind.TIME_INDEX:
+            return TimeIndexDump(files, file, form, request.index_view, limit_bytes=limit_bytes)
+        case FileKind.TRANSACTION_INDEX:
+            return TransactionIndexDump(file, form)
+        case FileKind.PRODUCER_SNAPSHOT:
+            return ProducerSnapshotDump(file, form, limit_bytes=limit_bytes)
+        case FileKind.OFFSET_CHECKPOINT:
+            return CheckpointDump(files, file, form, partition_offset, limit_bytes=limit_bytes)
+        case FileKind.EPOCH_CHECKPOINT:
+            return CheckpointDump(files, file, form, epoch_start, limit_bytes=limit_bytes)
+
+
+def _write_runs(path: str, dump: Dump, size_bytes: int, output: Output) -> int:
     progress = Progress.on_terminal()
-    runs = iter(log)
+    runs = iter(dump)
     while True:
         try:
             lines = next(runs, None)
-        except OSError as error:  # of the log; what goes wrong with the output ends the command
+        except OSError as error:  # of the file or one beside it; what goes wrong with the output ends the command
             progress.erase()
-            return _not_looked_at(output, f"{path}: {error.strerror}")
+            return _not_looked_at(output, f"{error.filename}: {error.strerror}")
         if lines is None:
             progress.erase()
             return EXIT_SOUND
         output.write(lines)
-        progress.show(path, log.position, size_bytes)
+        progress.show(path, dump.position, size_bytes)
 
 
 def _not_looked_at(output: Output, sentence: str) -> int:

@@ -1,4 +1,5 @@
-"""A dump as JSON objects: one for each file, batch, record, damaged place and run of trailing bytes; `type` says which.
+"""A dump as JSON objects: one for each file, batch, record, entry, damaged place and run of trailing bytes; `type` says
+which.
 
 A record's key, value and headers follow the envelope: bytes that are UTF-8 are a string; otherwise the field is left
 out and `key_base64` or `value_base64` stands in its place. Null and empty differ. What an object's kind does not have
@@ -18,6 +19,7 @@ from storage.record.layout import TimestampType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from kafkafs.dump.entry_dump import Entry
     from storage.errors import StorageError
     from storage.record.batch import RecordBatch
     from storage.record.kernel.decode import Record
@@ -98,6 +100,10 @@ class JsonForm:
             fields["crc"] = entry.crc
             fields["isValid"] = entry.crc_matches
             yield _line(fields)
+
+    def entry(self, entry: Entry) -> bytes:
+        """An object with the entry's fields."""
+        return _line({"type": entry.type, **entry.fields})
 
     def damage(self, error: StorageError) -> bytes:
         """An object with the reason, and the place as far as it is known."""

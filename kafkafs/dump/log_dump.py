@@ -144,6 +144,10 @@ class LogDump:
                     self.damaged = True
                     yield [self._form.trailing(self._file.path, scan.position, scan.trailing_bytes)]
 
+    def report(self) -> Iterator[str]:
+        """What belongs on standard error once the dump has ended."""
+        return self.gaps.report()
+
     def _batch(self, batch: Batch) -> Iterator[list[bytes]]:
         self.position = batch.position
         if self._bounded and not self._is_wanted(batch):

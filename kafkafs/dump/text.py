@@ -18,6 +18,7 @@ from storage.record.kernel.dump import record_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from kafkafs.dump.entry_dump import Entry
     from storage.record.batch import RecordBatch
     from storage.record.kernel.decode import Record
     from storage.record.legacy import LegacyBatch, LegacyEntry
@@ -83,6 +84,10 @@ class TextForm:
                     f" valueSize: {batch.value_size} isValid: {_TRUTH[is_valid]} crc: {batch.crc}}}"
                 ).encode()
             raise
+
+    def entry(self, entry: Entry) -> bytes:
+        """The entry's own line."""
+        return _encoded(entry.text)
 
     def damage(self, error: StorageError) -> bytes:
         """One line with the reason and the place."""

@@ -110,6 +110,7 @@ def test_an_array_of_nothing_is_an_array(tmp_path: Path) -> None:
     [
         [],
         ["--json", "--jsonl", "0.log"],
+        ["--index-sanity-check", "--verify-index-only", "0.index"],
         ["--from-time", "yesterday", "0.log"],
         ["--from-offset", "x", "0.log"],
         ["--max-bytes", "-1", "0.log"],
@@ -133,14 +134,14 @@ def test_help_has_an_example_that_runs(log: Path) -> None:
 def test_what_cannot_be_looked_at_ends_with_2_and_the_others_are_dumped(tmp_path: Path, log: Path) -> None:
     directory = tmp_path / "directory.log"
     directory.mkdir()
-    index = log.with_suffix(".index")
-    index.write_bytes(b"")
-    result = dump(tmp_path / "missing.log", directory, index, log)
+    metadata = tmp_path / "partition.metadata"
+    metadata.write_bytes(b"")
+    result = dump(tmp_path / "missing.log", directory, metadata, log)
     assert (result.exit_code, offsets(result)) == (2, [0, 1, 2, 3, 4, 5])
     assert result.stderr.splitlines() == [
         f"kafkafs: {tmp_path}/missing.log: No such file or directory",
         f"kafkafs: {directory}: Is a directory",
-        f"kafkafs: {index}: not the name of a log (.log) or metadata snapshot (.checkpoint)",
+        f"kafkafs: {metadata}: not the name of a log, an index, a snapshot or a checkpoint",
     ]
 
 

@@ -1,0 +1,60 @@
+"""What a file that can be dumped holds, by its name, and which files belong beside it."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from pathlib import PurePath
+from typing import Final
+
+from kafkafs.dump.log_names import is_log
+from storage.partition.epochs import EPOCHS_NAME
+from storage.segment.names import Kind
+from storage.store.checkpoints import OffsetCheckpoint
+
+
+class FileKind(Enum):
+    """What a file holds."""
+
+    LOG = auto()  # or a metadata snapshot, which is written like one
+    OFFSET_INDEX = auto()
+    TIME_INDEX = auto()
+    TRANSACTION_INDEX = auto()
+    PRODUCER_SNAPSHOT = auto()
+    OFFSET_CHECKPOINT = auto()
+    EPOCH_CHECKPOINT = auto()
+
+
+_BY_SUFFIX: Final = {
+    Kind.OFFSET_INDEX.value: FileKind.OFFSET_INDEX,
+    Kind.TIME_INDEX.value: FileKind.TIME_INDEX,
+    Kind.TRANSACTION_INDEX.value: FileKind.TRANSACTION_INDEX,
+    Kind.SNAPSHOT.value: FileKind.PRODUCER_SNAPSHOT,
+}
+_BY_NAME: Final = {
+    EPOCHS_NAME: FileKind.EPOCH_CHECKPOINT,
+    **{checkpoint.value: FileKind.OFFSET_CHECKPOINT for checkpoint in OffsetCheckpoint},
+}
+_SEGMENT_NAME: Final = re.compile(r"(\d+)\.[a-z]+(\..*)?", re.ASCII)
+
+
+def kind_of(path: str) -> FileKind | None:
+    """What the file holds, also if it was renamed for later (`.index.deleted`); None if the name does not say."""
+    if is_log(path):
+        return FileKind.LOG
+    name = PurePath(path)
+    kinds = (kind for suffix, kind in _BY_SUFFIX.items() if suffix in name.suffixes)
+    return next(kinds, _BY_NAME.get(name.name))
+
+
+def base_offset(path: str) -> int | None:
+    """The offset at which the file's segment begins, if its name is one that Kafka gives."""
+    name = _SEGMENT_NAME.fullmatch(PurePath(path).name)
+    return None if name is None else int(name[1])
+
+
+def beside(path: str, kind: Kind) -> str:
+    """The file of another kind that belongs to the same segment, in the same state."""
+    name = _SEGMENT_NAME.fullmatch(PurePath(path).name)
+    assert name is not None
+    return str(PurePath(path).with_name(f"{name[1]}{kind}{name[2] or ''}"))

@@ -1,0 +1,112 @@
+"""What the dumps of offset and time indexes have in common: the log beside them, and Kafka's sanity check.
+
+Every slot is an entry here up to the first that repeats the base offset, as it is for the real tool: an index that
+nobody has trimmed or written to yet begins with an entry of zeros.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from enum import Enum
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from kafkafs.dump.entry_dump import Entry
+from kafkafs.dump.file_kinds import base_offset, beside
+from kafkafs.dump.log_beside import LogBeside
+from kafkafs.dump.log_names import as_printed
+from kafkafs.dump.slot_dump import SlotDump
+from storage.errors import CorruptIndexError, StorageError
+from storage.segment.names import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafkafs.dump.entry_dump import EntryForm
+    from kafkafs.dump.mismatches import Mismatches
+    from storage.files import Files, ReadableFile
+
+
+class IndexView(Enum):
+    """What of an index is shown."""
+
+    ENTRIES = "entries"  # which are compared with the log as well
+    COMPARISON = "comparison"  # only what differs from the log
+    SANITY = "sanity"  # only whether the index passes Kafka's own check
+
+
+class IndexDump(SlotDump):
+    """One index's dump, whose name must be one of which `base_offset` tells the offset.
+
+    A batch of the log, or the entries of the offset index, may need `limit_bytes` in memory.
+    """
+
+    def __init__(self, files: Files, file: ReadableFile, form: EntryForm, view: IndexView, *, limit_bytes: int) -> None:
+        super().__init__(file, form)
+        base = base_offset(file.path)
+        assert base is not None
+        self._base_offset = base
+        self._files = files
+        self._view = view
+        self._limit_bytes = limit_bytes
+
+    def report(self) -> Iterator[str]:
+        """The mismatches in the real tool's words, and the bytes at the end."""
+        for mismatches in self._mismatches():
+            yield from mismatches.report()
+        yield from super().report()
+
+    def _parts(self) -> Iterator[Entry | StorageError]:
+        path = beside(self._file.path, Kind.LOG)
+        try:
+            file = self._files.open_reading(path)
+        except FileNotFoundError:
+            yield CorruptIndexError(f"the log beside it, {PurePath(path).name}, is missing")
+            yield from self._shown(None)
+        else:
+            with file:
+                yield from self._shown(LogBeside(file, limit_bytes=self._limit_bytes))
+
+    def _shown(self, log: LogBeside | None) -> Iterator[Entry | StorageError]:
+        if self._is_said_to_be_empty():
+            yield self._remark("empty", "is empty.")
+        elif self._view is IndexView.SANITY:
+            try:
+                self._check()
+            except StorageError as error:
+                yield error
+            else:
+                yield self._remark("sane", "passed sanity check.")
+        else:
+            yield from self._entries(log)
+
+    @abstractmethod
+    def _entries(self, log: LogBeside | None) -> Iterator[Entry | StorageError]:
+        """The entries, compared with the log unless it is missing."""
+
+    @abstractmethod
+    def _mismatches(self) -> tuple[Mismatches, ...]:
+        """What was found to differ from the log, in the order of the real tool's report."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise `CorruptIndexError` if the index does not pass Kafka's check."""
+
+    @abstractmethod
+    def _is_said_to_be_empty(self) -> bool:
+        """Whether a line says that there are no entries, and nothing else is said."""
+
+    def _located(self, error: StorageError, offset: int) -> StorageError:
+        """The error with the entry that it is about, unless it is about the log."""
+        return error if error.path else error.located(path=self._file.path, position=self.position, offset=offset)
+
+    def _is_unused(self) -> bool:
+        """Whether nothing was written yet; zeros in front of an entry do not say that."""
+        return not any(self._file.read_at(0, 2 * self.slot.size))
+
+    def _unused(self) -> Entry:
+        """What there is to say of that, where the real tool takes the zeros for an entry and dies."""
+        return self._remark("unused", "has no entries yet: its slots are not used.")
+
+    def _remark(self, kind: str, text: str) -> Entry:
+        return Entry(kind, {"path": self._file.path}, f"{as_printed(self._file.path)} {text}")
