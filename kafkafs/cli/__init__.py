@@ -15,6 +15,7 @@ __all__ = ["main"]
 main = CommandTable(
     modules={
         "dump": "kafkafs.cli.dump",
+        "topics": "kafkafs.cli.topics",
     },
     name="kafkafs",
     help="A Kafka log as files: look into a broker's log directories without a broker.",

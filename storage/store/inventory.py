@@ -1,0 +1,101 @@
+"""What a store has: each partition and the log directory that it is in, at one moment.
+
+An `Inventory` never changes, so whoever holds one may go through it while the store gets another.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from storage.errors import DuplicatePartitionError
+from storage.store.directory_names import DirectoryName, DirectoryState
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from storage.store.checkpoints import Partition
+    from storage.store.log_dir import Listing, LogDir
+
+
+class Place(NamedTuple):
+    """A directory in a log directory."""
+
+    log_dir: LogDir
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """The path of the directory."""
+        return self.log_dir.path / self.name
+
+
+class Inventory:
+    """Topics and their partitions, ascending, and what else there is.
+
+    `unattached` are the directories of partitions that are deleted, stray or being copied; `foreign` are those that no
+    broker puts up with.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, Mapping[int, LogDir]],
+        unattached: tuple[tuple[LogDir, DirectoryName], ...] = (),
+        foreign: tuple[Place, ...] = (),
+    ) -> None:
+        self.topics = topics
+        self.unattached = unattached
+        self.foreign = foreign
+
+    @classmethod
+    def of(
+        cls, listings: Mapping[LogDir, Listing], hidden: Collection[Partition], earlier: Inventory | None = None
+    ) -> Self:
+        """What the listings show, less what is hidden.
+
+        Raises `DuplicatePartitionError` for a partition in two places, unless `earlier` knows it in one of them: that
+        is how it looks for a moment when a broker moves it.
+        """
+        found: dict[str, dict[int, LogDir]] = {}
+        for log_dir, listing in listings.items():
+            for name in listing.partitions:
+                if (name.topic, name.partition) in hidden:
+                    continue
+                place = found.setdefault(name.topic, {}).setdefault(name.partition, log_dir)
+                if place is not log_dir:
+                    settled = None if earlier is None else earlier.log_dir(name.topic, name.partition)
+                    if settled is None:
+                        raise DuplicatePartitionError(
+                            f"{place.path / str(name)} is the same partition; move one of the two out of the store",
+                            path=log_dir.path / str(name),
+                        )
+                    found[name.topic][name.partition] = settled
+        return cls(
+            MappingProxyType({topic: MappingProxyType(dict(sorted(found[topic].items()))) for topic in sorted(found)}),
+            tuple((log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.unattached)),
+            tuple(Place(log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.foreign)),
+        )
+
+    def without(self, topic: str) -> Inventory:
+        """The same without one topic."""
+        topics = {name: partitions for name, partitions in self.topics.items() if name != topic}
+        return Inventory(MappingProxyType(topics), self.unattached, self.foreign)
+
+    def log_dir(self, topic: str, partition: int) -> LogDir | None:
+        """Where a partition is; None if there is none."""
+        return self.topics.get(topic, {}).get(partition)
+
+    def partitions(self) -> set[Partition]:
+        """All of them."""
+        return {(topic, partition) for topic, partitions in self.topics.items() for partition in partitions}
+
+    def load(self, log_dirs: Collection[LogDir]) -> dict[LogDir, int]:
+        """How many partitions each log directory holds, those that are being copied there included."""
+        counts = dict.fromkeys(log_dirs, 0)
+        for partitions in self.topics.values():
+            for log_dir in partitions.values():
+                counts[log_dir] += 1
+        for log_dir, name in self.unattached:
+            counts[log_dir] += name.state is DirectoryState.FUTURE
+        return counts

@@ -1,0 +1,156 @@
+"""One log directory: which broker it belongs to, who has it open, how it was closed, and what stands in it.
+
+Looking changes nothing. Locking, and what is written, is for those who have it for writing; in which order it is done
+is left to the store, and what is inside of a partition's directory to the log that opens it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.errors import CorruptCheckpointError, NotAStoreError, StoreLockedError
+from storage.small_file import replace_file
+from storage.store.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
+from storage.store.directory_names import DirectoryName, DirectoryState, parse_directory_name
+from storage.store.properties import read_meta_properties
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from storage.files import FileLock, Files
+    from storage.store.checkpoints import Partition
+
+LOCK_NAME: Final = ".lock"
+CLEAN_MARKER_NAME: Final = ".kafka_cleanshutdown"
+
+_CLEAN_MARKER_VERSION: Final = 0
+_NO_BROKER_EPOCH: Final = -1  # what a broker takes as closed properly, but not by one that the controller knows
+_INDEX_CACHE_NAME: Final = "remote-log-index-cache"  # the only other directory that a broker puts up with
+
+logger = logging.getLogger(__name__)
+
+
+class Listing(NamedTuple):
+    """The directories in a log directory, each kind in no order.
+
+    A broker does not start while there are `foreign` ones.
+    """
+
+    partitions: tuple[DirectoryName, ...]
+    unattached: tuple[DirectoryName, ...]
+    foreign: tuple[str, ...]
+
+
+class LogDir:
+    """A log directory that exists. `properties` is what it says of itself, None if it says nothing.
+
+    Raises `NotAStoreError` if it is no directory, and `CorruptMetadataError` if what it says cannot be read.
+    """
+
+    def __init__(self, files: Files, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        status = files.status(path)
+        if status is None:
+            raise NotAStoreError("there is no such directory", path=path)
+        if not status.is_directory:
+            raise NotAStoreError("a store is a directory, and this is a file", path=path)
+        self.identity = status.identity
+        self.properties = read_meta_properties(files, path)
+        self._files = files
+        self._lock: FileLock | None = None
+        self._known: dict[str, DirectoryName | None] = {}
+        self._checkpoints: dict[OffsetCheckpoint, Mapping[Partition, int]] = {}
+
+    # What stands in it
+
+    def scan(self) -> Listing:
+        """The directories that are there now. Costs one listing, and a look at each name that was not there before."""
+        known: dict[str, DirectoryName | None] = {}
+        for name in self._files.names(self.path):
+            if name in self._known:
+                known[name] = self._known[name]
+            elif self._is_directory(name):
+                known[name] = parse_directory_name(name)
+        self._known = known
+        names = [name for name in known.values() if name is not None]
+        return Listing(
+            partitions=tuple(name for name in names if name.state is DirectoryState.CURRENT),
+            unattached=tuple(name for name in names if name.state is not DirectoryState.CURRENT),
+            foreign=tuple(text for text, name in known.items() if name is None and text != _INDEX_CACHE_NAME),
+        )
+
+    def _is_directory(self, name: str) -> bool:
+        status = self._files.status(self.path / name)
+        return status is not None and status.is_directory
+
+    # Who has it
+
+    def lock(self) -> None:
+        """Keep brokers and others of us from writing; raises `StoreLockedError` if one of them does."""
+        path = self.path / LOCK_NAME
+        while self._lock is None:
+            try:
+                lock = self._files.lock(path)
+            except BlockingIOError:
+                raise StoreLockedError(
+                    "a broker or another kafkafs has the store open for writing; stop that, or open it read-only",
+                    path=path,
+                ) from None
+            # A broker that stops takes the file away: then this is a lock that the next one does not see.
+            if self._files.status(path) is None:
+                lock.release()
+            else:
+                self._lock = lock
+
+    def unlock(self) -> None:
+        """Let others have it; harmless if it is not locked. The lock's file stays, so that nobody locks a lost one."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    # How it was closed
+
+    def is_clean(self) -> bool:
+        """Whether whoever wrote last closed everything properly; what the marker says does not matter."""
+        return self._files.status(self.path / CLEAN_MARKER_NAME) is not None
+
+    def remove_clean_marker(self) -> None:
+        """Have it off the disk, before anything is written that a crash may leave unfinished."""
+        with suppress(FileNotFoundError):
+            self._files.remove(self.path / CLEAN_MARKER_NAME)
+            self._files.sync_directory(self.path)
+
+    def write_clean_marker(self) -> None:
+        """Say that everything in the directory was closed properly."""
+        marker = {"version": _CLEAN_MARKER_VERSION, "brokerEpoch": _NO_BROKER_EPOCH}
+        replace_file(self._files, self.path / CLEAN_MARKER_NAME, json.dumps(marker, separators=(",", ":")).encode())
+
+    # Its checkpoints
+
+    def offsets(self, checkpoint: OffsetCheckpoint) -> Mapping[Partition, int]:
+        """What the checkpoint said when it was first asked for, or last written.
+
+        One that cannot be read says nothing: all that follows is that more of the logs is looked at.
+        """
+        if checkpoint not in self._checkpoints:
+            try:
+                self._checkpoints[checkpoint] = read_offsets(self._files, self.path, checkpoint)
+            except CorruptCheckpointError as error:
+                logger.warning("%s; it is taken for empty", error)
+                self._checkpoints[checkpoint] = {}
+        return self._checkpoints[checkpoint]
+
+    def write_offsets(self, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, int]) -> None:
+        """Replace the checkpoint, unless it says the same already."""
+        if offsets != self.offsets(checkpoint):
+            write_offsets(self._files, self.path, checkpoint, offsets)
+            self._checkpoints[checkpoint] = dict(offsets)
+
+    def forget_offsets(self) -> None:
+        """Read checkpoints anew when they are asked for again, as somebody else may write them."""
+        self._checkpoints.clear()

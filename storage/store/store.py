@@ -1,0 +1,292 @@
+"""A store: one or more log directories, as one broker has them.
+
+`Store` says which topics there are and what holds for them, opens their logs, and makes and deletes topics. It reads
+what a broker is writing without changing a byte; to write, it takes the lock that brokers take. What is due when is
+left to those who keep a store open.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from threading import RLock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Self
+
+from storage.config import StoreConfig
+from storage.errors import NotAStoreError, ReadOnlyStoreError, StorageError
+from storage.store.checkpointing import write_checkpoints
+from storage.store.checkpoints import OffsetCheckpoint
+from storage.store.creation import is_vacant, make_directories, write_identities
+from storage.store.log_dir import LogDir
+from storage.store.open_logs import LogRequest, OpenLogs
+from storage.store.properties import check_agreement
+from storage.store.topics import Topics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    from storage.clock import Clock
+    from storage.files import Files
+    from storage.store.checkpoints import Partition
+    from storage.store.open_logs import OpenLog, PartitionLog
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Mode(Enum):
+    """What a store is open for."""
+
+    READ_ONLY = "read-only"  # while a broker may be writing; not one byte changes, and no lock is taken
+    READ_WRITE = "read-write"  # locked, so that nobody else writes
+
+
+class Store:
+    """Log directories that are open together; made by `open` and `create`, and closed at the end.
+
+    Any thread may call anything until it is closed.
+    """
+
+    def __init__(
+        self,
+        log_dirs: Sequence[LogDir],
+        *,
+        mode: Mode,
+        files: Files,
+        clock: Clock,
+        config: StoreConfig,
+        open_log: OpenLog,
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self.mode = mode
+        self.config = config
+        self.log_dirs = tuple(log_dirs)
+        self._files = files
+        self._clock = clock
+        self._logs = OpenLogs(open_log)
+        self.topics = Topics(
+            self.log_dirs,
+            self._logs,
+            files=files,
+            clock=clock,
+            config=config,
+            entropy=entropy,
+            is_writable=mode is Mode.READ_WRITE,
+        )
+        self._clean = {log_dir for log_dir in log_dirs if log_dir.is_clean()}
+        self._checkpointing = RLock()
+        self._is_closed = False
+
+    # Opening
+
+    @classmethod
+    def open(
+        cls,
+        paths: Sequence[str | os.PathLike[str]],
+        *,
+        mode: Mode,
+        files: Files,
+        clock: Clock,
+        open_log: OpenLog,
+        broker_settings: Mapping[str, str] = _NONE,
+        entropy: Callable[[int], bytes] = os.urandom,
+    ) -> Self:
+        """The store in these log directories, as it is.
+
+        Opened for writing, it counts as not closed properly from then on, and what a crash left of topics that were
+        being made or deleted is finished. Raises `NotAStoreError`, `StoreLockedError`, `DuplicatePartitionError`,
+        `CorruptMetadataError` or `ConfigError`; then nothing has changed, and nobody is kept out.
+        """
+        config = StoreConfig.resolve(broker_settings)
+        log_dirs = _distinct(files, paths)
+        _check_stores(log_dirs)
+        with ExitStack() as unlocking:
+            if mode is Mode.READ_WRITE:
+                _lock(log_dirs, unlocking)
+            check_agreement({str(each.path): each.properties for each in log_dirs if each.properties is not None})
+            store = cls(
+                log_dirs, mode=mode, files=files, clock=clock, config=config, open_log=open_log, entropy=entropy
+            )
+            if mode is Mode.READ_WRITE:
+                for log_dir in log_dirs:
+                    log_dir.remove_clean_marker()
+                store.topics.finish_interrupted()
+            unlocking.pop_all()
+        return store
+
+    @classmethod
+    def create(
+        cls,
+        paths: Sequence[str | os.PathLike[str]],
+        *,
+        files: Files,
+        clock: Clock,
+        open_log: OpenLog,
+        broker_settings: Mapping[str, str] = _NONE,
+        entropy: Callable[[int], bytes] = os.urandom,
+        cluster_id: str | None = None,
+        node_id: int = 1,
+    ) -> Self:
+        """A new store, open for writing, in directories that are empty, or that do not exist while their parents do.
+
+        It is that node's of a KRaft cluster, by default of one of its own. Raises `NotAStoreError`, `StoreLockedError`
+        or `ConfigError`; then there is no store.
+        """
+        config = StoreConfig.resolve(broker_settings)
+        make_directories(files, [Path(path) for path in paths])
+        log_dirs = _distinct(files, paths)
+        with ExitStack() as unlocking:
+            _lock(log_dirs, unlocking)
+            for log_dir in log_dirs:
+                if not is_vacant(files, log_dir.path):
+                    raise NotAStoreError("somebody else has just made a store there", path=log_dir.path)
+            write_identities(files, clock, log_dirs, entropy, cluster_id=cluster_id, node_id=node_id)
+            store = cls(
+                log_dirs,
+                mode=Mode.READ_WRITE,
+                files=files,
+                clock=clock,
+                config=config,
+                open_log=open_log,
+                entropy=entropy,
+            )
+            settings_file = store.topics.settings_file
+            settings_file.replace(replace(settings_file.current, is_made_here=True))
+            store._clean.update(log_dirs)
+            unlocking.pop_all()
+        return store
+
+    @property
+    def is_made_here(self) -> bool:
+        """Whether kafkafs made the store, and not a broker."""
+        return self.topics.settings_file.current.is_made_here
+
+    # Living
+
+    def refresh(self) -> None:
+        """See what is there by now; to be called now and then where a broker may be writing."""
+        if self.mode is Mode.READ_ONLY:
+            for log_dir in self.log_dirs:
+                log_dir.forget_offsets()
+        self.topics.look()
+
+    def log(self, topic: str, partition: int) -> PartitionLog:
+        """The partition's log, which is opened when it is first asked for.
+
+        Raises `UnknownPartitionError`, and whatever opening raises; the next call then tries again.
+        """
+        if self._is_closed:
+            raise StorageError("the store is closed", path=self.log_dirs[0].path)
+        return self._logs.get((topic, partition), lambda: self._request(topic, partition))
+
+    def _request(self, topic: str, partition: int) -> LogRequest:
+        directory = self.topics.directory(topic, partition)
+        log_dir = self.topics.partitions(topic)[partition]
+        return LogRequest(
+            self._files,
+            self._clock,
+            directory,
+            topic,
+            partition,
+            self.topics.config(topic),
+            self.config,
+            is_writable=self.mode is Mode.READ_WRITE,
+            is_clean=self._is_clean(log_dir, (topic, partition)),
+            recovery_point=log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT).get((topic, partition), 0),
+            start_offset=log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0),
+        )
+
+    def _is_clean(self, log_dir: LogDir, partition: Partition) -> bool:
+        """Whether whoever had the partition last closed it properly, and nobody tried to open it in vain since."""
+        was_closed = log_dir in self._clean or partition in self.topics.made
+        return was_closed and partition not in self._logs.failed
+
+    def open_logs(self) -> Mapping[Partition, PartitionLog]:
+        """The logs that are open now."""
+        return self._logs.open()
+
+    def write_checkpoints(self) -> None:
+        """Bring the checkpoints of every log directory up to date, durably."""
+        if self.mode is Mode.READ_ONLY:
+            raise ReadOnlyStoreError("the store is open for reading only", path=self.log_dirs[0].path)
+        with self._checkpointing:
+            self._write_checkpoints(self._logs.open())
+
+    def _write_checkpoints(self, logs: Mapping[Partition, PartitionLog]) -> None:
+        for log_dir in self.log_dirs:
+            write_checkpoints(log_dir, self._partitions_in(log_dir), logs)
+
+    def _partitions_in(self, log_dir: LogDir) -> Iterable[Partition]:
+        inventory = self.topics.inventory
+        return (partition for partition in inventory.partitions() if inventory.log_dir(*partition) is log_dir)
+
+    # Closing
+
+    def close(self) -> None:
+        """Close every log, say in checkpoints and clean markers how they were left, and let others have the store.
+
+        A log directory is marked as closed properly if all that is in it was, by whoever had it last. Raises the first
+        error after all else is done; closing twice is harmless.
+        """
+        with self._checkpointing, ExitStack() as unlocking:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            for log_dir in self.log_dirs:
+                unlocking.callback(log_dir.unlock)
+            logs = self._logs.open()
+            failures = self._logs.close_all()
+            if self.mode is Mode.READ_WRITE:
+                self._write_checkpoints(logs)
+                for log_dir in self.log_dirs:
+                    if self._was_closed_properly(log_dir, logs, failures):
+                        log_dir.write_clean_marker()
+            for error in failures.values():
+                raise error
+
+    def _was_closed_properly(
+        self, log_dir: LogDir, logs: Mapping[Partition, PartitionLog], failures: Mapping[Partition, Exception]
+    ) -> bool:
+        for partition in self._partitions_in(log_dir):
+            log = logs.get(partition)
+            if partition in failures or partition in self._logs.failed or (log is not None and log.is_poisoned):
+                return False
+            if log is None and log_dir not in self._clean and partition not in self.topics.made:
+                return False
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _distinct(files: Files, paths: Sequence[str | os.PathLike[str]]) -> list[LogDir]:
+    """The log directories at the paths, each once."""
+    log_dirs: dict[tuple[int, int], LogDir] = {}
+    for path in paths:
+        log_dir = LogDir(files, path)
+        if log_dirs.setdefault(log_dir.identity, log_dir) is not log_dir:
+            raise NotAStoreError("the directory is given twice", path=path)
+    return list(log_dirs.values())
+
+
+def _check_stores(log_dirs: Sequence[LogDir]) -> None:
+    """Raise `NotAStoreError` for a directory that has nothing of a log directory."""
+    for log_dir in log_dirs:
+        listing = log_dir.scan()
+        if log_dir.properties is None and not listing.partitions and not listing.unattached:
+            raise NotAStoreError("there is neither a meta.properties nor a partition in it", path=log_dir.path)
+
+
+def _lock(log_dirs: Sequence[LogDir], unlocking: ExitStack) -> None:
+    for log_dir in log_dirs:
+        log_dir.lock()
+        unlocking.callback(log_dir.unlock)

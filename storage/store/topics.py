@@ -1,0 +1,255 @@
+"""The topics of a store: what there is, what holds for each, and making, changing and deleting them.
+
+A topic is made whole or not at all, and so it is deleted; a crash at any moment changes nothing about that. Which of
+its settings a broker knows and we do not is left to those who ask.
+"""
+
+from __future__ import annotations
+
+import logging
+from threading import RLock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from storage.config import check_topic_setting
+from storage.errors import ConfigError, InvalidTopicError, ReadOnlyStoreError, UnknownPartitionError
+from storage.ids import random_id
+from storage.partition.metadata import read_topic_id
+from storage.store.checkpointing import forget_checkpoints
+from storage.store.directory_names import DirectoryName, DirectoryState
+from storage.store.inventory import Inventory
+from storage.store.partition_directories import PartitionDirectories
+from storage.store.removals import Removals
+from storage.store.settings_file import SettingsFile
+from storage.store.topic_names import CLUSTER_METADATA, check_new_topic
+from storage.store.topic_settings import SETTINGS_NAME, KnownTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+    from uuid import UUID
+
+    from storage.clock import Clock
+    from storage.config import StoreConfig, TopicConfig
+    from storage.files import Files
+    from storage.store.checkpoints import Partition
+    from storage.store.log_dir import LogDir
+    from storage.store.open_logs import OpenLogs
+
+PARTITIONS_MAX: Final = 100_000
+"""How many partitions a topic can be made with: more is a slip of the finger."""
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+logger = logging.getLogger(__name__)
+
+
+class Topics:
+    """The topics in some log directories, which are locked if they are writable.
+
+    `inventory` is what was there when somebody last looked, less what this made or deleted since. `made` are the
+    partitions made here. Any thread may call anything; changes wait for each other, and nothing else waits for them.
+    """
+
+    def __init__(
+        self,
+        log_dirs: Sequence[LogDir],
+        logs: OpenLogs,
+        *,
+        files: Files,
+        clock: Clock,
+        config: StoreConfig,
+        entropy: Callable[[int], bytes],
+        is_writable: bool,
+    ) -> None:
+        self.removals = Removals(files)
+        self.settings_file = SettingsFile.find(files, [log_dir.path for log_dir in log_dirs])
+        self.made: set[Partition] = set()
+        self._log_dirs = log_dirs
+        self._logs = logs
+        self._files = files
+        self._clock = clock
+        self._config = config
+        self._entropy = entropy
+        self._is_writable = is_writable
+        self._directories = PartitionDirectories(files, log_dirs, self.settings_file, entropy)
+        self._defaults = config.topic()
+        self._configs: dict[str, TopicConfig] = {}
+        self._changing = RLock()
+        self.inventory = self._inventory(None)
+
+    # What there is
+
+    def look(self) -> None:
+        """See what is there by now, and what the settings file says if it may be another's."""
+        with self._changing:
+            if not self._is_writable:
+                self.settings_file.reload()
+                self._configs.clear()
+            before, self.inventory = self.inventory, self._inventory(self.inventory)
+            self._logs.discard(before.partitions() - self.inventory.partitions())
+            if self._is_writable:
+                self._schedule_removals()
+
+    def _inventory(self, earlier: Inventory | None) -> Inventory:
+        listings = {log_dir: log_dir.scan() for log_dir in self._log_dirs}
+        return Inventory.of(listings, self._directories.void(), earlier)
+
+    def finish_interrupted(self) -> None:
+        """Remove what a crash left of topics that were being made or deleted."""
+        with self._changing:
+            self._directories.clear_void()
+            self.look()
+
+    def _schedule_removals(self) -> None:
+        due_ms = self._clock.now_ms() + self._defaults.file_delete_delay_ms
+        for log_dir, name in self.inventory.unattached:
+            if name.state is DirectoryState.DELETE:
+                self.removals.add(log_dir.path / str(name), due_ms)
+
+    def partitions(self, topic: str) -> Mapping[int, LogDir]:
+        """The topic's partitions and where they are; raises `UnknownPartitionError` if there is no such topic."""
+        found = self.inventory.topics.get(topic)
+        if found is None:
+            raise UnknownPartitionError(f"there is no topic {topic!r}")
+        return found
+
+    def directory(self, topic: str, partition: int) -> Path:
+        """Where the partition is; raises `UnknownPartitionError` if there is no such partition."""
+        log_dir = self.partitions(topic).get(partition)
+        if log_dir is None:
+            raise UnknownPartitionError(f"the topic {topic} has no partition {partition}")
+        return log_dir.path / str(DirectoryName(topic, partition))
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """The id that the topic's first partition here bears; None for a topic of a broker that gave it none."""
+        return read_topic_id(self._files, self.directory(topic, next(iter(self.partitions(topic)))))
+
+    # What holds
+
+    def config(self, topic: str) -> TopicConfig:
+        """What holds for the topic. Raises `ConfigError` if its settings on disk are not allowed."""
+        config = self._configs.get(topic)
+        if config is None:
+            known = self._known(topic)
+            try:
+                config = self._config.topic(known.settings) if known.settings else self._defaults
+            except ConfigError as error:
+                path = self.settings_file.directory / SETTINGS_NAME
+                raise ConfigError(f"in the settings of {topic}, {error.reason}", path=path) from None
+            self._configs[topic] = config
+        return config
+
+    def is_fully_known(self, topic: str) -> bool:
+        """Whether our own file says what holds for the topic, so that nothing but a default can be missing."""
+        return self._known(topic).is_complete
+
+    def _known(self, topic: str) -> KnownTopic:
+        """What is written down about the topic; nothing, if it is about another of the same name."""
+        known = self.settings_file.current.topics.get(topic)
+        if known is None:
+            self.partitions(topic)
+            return KnownTopic(None)
+        topic_id = self.topic_id(topic)
+        return known if known.topic_id == topic_id else KnownTopic(topic_id)
+
+    def change_config(self, topic: str, changes: Mapping[str, str | None]) -> TopicConfig:
+        """Give the topic these settings, or take them away where they are None; gives what holds then.
+
+        That is durable, and holds for what is written from now on. Raises `ConfigError` if the topic cannot have them
+        together with those that it has; then nothing has changed.
+        """
+        with self._changing:
+            self._check_writable(topic)
+            known = self._known(topic)
+            settings = {**known.settings, **changes}
+            kept = {key: check_topic_setting(key, value) for key, value in settings.items() if value is not None}
+            config = self._config.topic(kept)
+            changed = KnownTopic(self.topic_id(topic), known.is_made_here, MappingProxyType(kept))
+            self.settings_file.replace(self.settings_file.current.with_topic(topic, changed))
+            self._configs[topic] = config
+            for partition, log in self._logs.open().items():
+                if partition[0] == topic:
+                    log.config = config
+            return config
+
+    # Making and deleting
+
+    def create(self, topic: str, partitions: int | None = None, settings: Mapping[str, str] = _NONE) -> None:
+        """Make a topic of so many partitions, by default as many as the broker's settings say, with these settings.
+
+        Each goes to the log directory that holds the fewest. The topic is there, durably, when this returns. Raises
+        `InvalidTopicError` or `ConfigError`; then nothing has changed.
+        """
+        count = self._config.num_partitions if partitions is None else partitions
+        with self._changing:
+            self._check_writable(topic)
+            if not 1 <= count <= PARTITIONS_MAX:
+                raise InvalidTopicError(f"a topic has from 1 to {PARTITIONS_MAX} partitions, not {count}")
+            check_new_topic(topic, self.inventory.topics)
+            normal = {key: check_topic_setting(key, value) for key, value in settings.items()}
+            self._config.topic(normal)
+            topic_id = random_id(self._entropy)
+            known = KnownTopic(topic_id, is_made_here=True, settings=MappingProxyType(normal))
+            self._make([(topic, number) for number in range(count)], topic_id, known)
+
+    def add_partition(self, topic: str) -> int:
+        """Give the topic another partition, which is there, durably, when this returns; gives its number."""
+        with self._changing:
+            self._check_writable(topic)
+            number = max(self.partitions(topic)) + 1
+            known = self.settings_file.current.topics.get(topic)
+            self._make([(topic, number)], self.topic_id(topic), known)
+            return number
+
+    def _make(self, partitions: Sequence[Partition], topic_id: UUID | None, known: KnownTopic | None) -> None:
+        self._directories.clear_void()
+        forget_checkpoints(self._log_dirs, set(partitions))
+        current = self.settings_file.current
+        committed = current if known is None else current.with_topic(partitions[0][0], known)
+        try:
+            self._directories.make(self._placed(partitions), topic_id, committed)
+            self.made.update(partitions)
+        finally:
+            self._configs.pop(partitions[0][0], None)
+            self.look()
+
+    def _placed(self, partitions: Sequence[Partition]) -> dict[Partition, LogDir]:
+        load = self.inventory.load(self._log_dirs)
+        places = {}
+        for partition in partitions:
+            log_dir = min(load, key=lambda each: load[each])
+            places[partition] = log_dir
+            load[log_dir] += 1
+        return places
+
+    def delete(self, topic: str) -> list[Path]:
+        """Delete a topic, which is gone, durably, when this returns; gives the directories that are left to remove.
+
+        They are among `removals` too, where they become due later.
+        """
+        with self._changing:
+            self._check_writable(topic)
+            partitions = {(topic, number) for number in self.partitions(topic)}
+            topic_id = self.topic_id(topic)
+            self._directories.clear_void()
+            self.inventory = self.inventory.without(topic)  # so that nobody opens its logs again
+            try:
+                self._logs.discard(partitions)
+                committed = self.settings_file.current.without_topic(topic)
+                doomed = self._directories.delete(partitions, topic_id, committed)
+                self.made -= partitions
+            finally:
+                self._configs.pop(topic, None)
+                self.look()
+            try:
+                forget_checkpoints(self._log_dirs, partitions)
+            except OSError as error:  # a namesake that is made later sees to it again
+                logger.warning("the checkpoints still have %s, which is gone: %s", topic, error)
+            return doomed
+
+    def _check_writable(self, topic: str) -> None:
+        if not self._is_writable:
+            raise ReadOnlyStoreError("the store is open for reading only", path=self._log_dirs[0].path)
+        if topic == CLUSTER_METADATA:
+            raise InvalidTopicError(f"{topic} is the cluster's own log, which is changed by brokers alone")
