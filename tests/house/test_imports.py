@@ -13,8 +13,17 @@ pytestmark = pytest.mark.checkout
 
 # The rooms of the house, lowest first: a room may import itself and what stands in a row before its own.
 ROWS = (
-    ("storage.errors", "storage.clock", "storage.files", "storage.config"),
+    (
+        "storage.errors",
+        "storage.clock",
+        "storage.files",
+        "storage.small_file",
+        "storage.checkpoint_text",
+        "storage.ids",
+        "storage.properties_text",
+    ),
     ("storage.record",),
+    ("storage.config",),
     ("storage.internal", "storage.segment"),
     ("storage.partition",),
     ("storage.cleanup",),

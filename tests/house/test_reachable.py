@@ -81,7 +81,10 @@ def _functions(module: Module) -> Iterator[str]:
         if isinstance(node, ast.ClassDef) and any(ast.unparse(base) not in _OURS for base in node.bases):
             continue
         for child in node.body:
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and not child.name.startswith("__"):
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or child.name.startswith("__"):
+                continue
+            # A command is called by the name that it is registered under.
+            if not any(".command(" in ast.unparse(decorator) for decorator in child.decorator_list):
                 yield child.name
 
 
