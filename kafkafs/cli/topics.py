@@ -14,7 +14,7 @@ from storage.config import TOPIC_SETTINGS, parse_config_lines
 from storage.errors import ReadOnlyStoreError
 from storage.files import Files
 from storage.ids import format_id
-from storage.store.creation import is_vacant
+from storage.store.creation import are_vacant
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ topics = CommandTable(
 )
 
 
-@topics.command("list", epilog="\b\nExample:\n  kafkafs topics list /var/lib/kafka --json")
+@click.command("list", epilog="\b\nExample:\n  kafkafs topics list /var/lib/kafka --json")
 @store_argument
 @click.argument("topic", required=False)
 @output_options
@@ -58,7 +58,7 @@ def list_topics(ctx: click.Context, store: tuple[Path, ...], topic: str | None) 
             write_rows(("topic", "partition", "logDir"), _partition_rows(opened, topic), form)
 
 
-@topics.command(epilog="\b\nExample:\n  kafkafs topics create /tmp/store orders --partitions 3 cleanup.policy=compact")
+@click.command(epilog="\b\nExample:\n  kafkafs topics create /tmp/store orders --partitions 3 cleanup.policy=compact")
 @store_argument
 @_TOPIC
 @_SETTINGS
@@ -83,7 +83,7 @@ def create(
         )
 
 
-@topics.command(epilog="\b\nExample:\n  kafkafs topics delete /tmp/store orders")
+@click.command(epilog="\b\nExample:\n  kafkafs topics delete /tmp/store orders")
 @store_argument
 @_TOPIC
 @_CHANGE_ANY
@@ -94,7 +94,7 @@ def delete(*, store: tuple[Path, ...], topic: str, may_change_any: bool) -> None
             opened.topics.removals.remove(directory)
 
 
-@topics.command(
+@click.command(
     epilog="\b\nExample:\n  kafkafs topics config /tmp/store orders retention.ms=3600000 segment.bytes=default"
 )
 @store_argument
@@ -120,6 +120,10 @@ def config(
         click.echo("\n".join(found.lines()))
     else:
         write_rows(("key", "value", "origin"), _setting_rows(found), form)
+
+
+for command in (list_topics, create, delete, config):
+    topics.add_command(command)
 
 
 def _change_config(
@@ -179,7 +183,7 @@ def _opened_for_change(paths: tuple[Path, ...], *, may_change_any: bool) -> Stor
 
 
 def _created_or_opened(paths: tuple[Path, ...], *, may_change_any: bool) -> Store:
-    if not all(is_vacant(Files(), path) for path in paths):
+    if not are_vacant(Files(), paths):
         return _opened_for_change(paths, may_change_any=may_change_any)
     store = Store.create(paths, files=Files(), clock=Clock(), open_log=_opens_no_log)
     click.echo(f"kafkafs: made a store in {','.join(map(str, paths))}", err=True)

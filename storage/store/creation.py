@@ -1,6 +1,7 @@
 """Making a store: log directories that a broker of the same cluster takes for its own.
 
-The settings file is written last and makes the store; until then a crash leaves directories that are as good as empty.
+The settings file, which is the first thing written and the last, says whether a store is being made or is made. So a
+crash leaves directories that are as good as empty, and nobody's identity but our own is ever overwritten.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import NotAStoreError
 from storage.ids import format_id, random_id
 from storage.small_file import TEMPORARY_SUFFIX
-from storage.store.log_dir import LOCK_NAME, LogDir
+from storage.store.log_dir import LOCK_NAME
 from storage.store.properties import META_PROPERTIES_NAME, MetaProperties, write_meta_properties
-from storage.store.topic_settings import SETTINGS_NAME
+from storage.store.topic_settings import SETTINGS_NAME, TopicSettings, read_topic_settings, write_topic_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,33 +21,25 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.files import Files
+    from storage.store.log_dir import LogDir
 
 _META_VERSION: Final = 1
-_UNFINISHED: Final = frozenset(
-    {
-        LOCK_NAME,
-        META_PROPERTIES_NAME,
-        f"{META_PROPERTIES_NAME}{TEMPORARY_SUFFIX}",
-        f"{SETTINGS_NAME}{TEMPORARY_SUFFIX}",
-    }
-)
+_NOTHING: Final = frozenset({LOCK_NAME, f"{SETTINGS_NAME}{TEMPORARY_SUFFIX}"})
+_BEGUN: Final = _NOTHING | {SETTINGS_NAME, META_PROPERTIES_NAME, f"{META_PROPERTIES_NAME}{TEMPORARY_SUFFIX}"}
 
 
-def is_vacant(files: Files, path: Path) -> bool:
-    """Whether a store can be made at the path: nothing is there, or an empty directory, or what a crash left of one."""
-    try:
-        return _UNFINISHED.issuperset(files.names(path))
-    except FileNotFoundError:
-        return True
-    except NotADirectoryError:
-        return False
+def are_vacant(files: Files, paths: Sequence[Path]) -> bool:
+    """Whether a store can be made at the paths: at each is nothing, or an empty directory, or what a crash left of one.
+
+    Whether what is to be made can be, as in a directory that does not exist, is not asked.
+    """
+    return _first_occupied(files, paths) is None
 
 
 def make_directories(files: Files, paths: Sequence[Path]) -> None:
     """Have a vacant directory at each path; raises `NotAStoreError`, and makes none, where that cannot be."""
+    check_vacant(files, paths)
     for path in paths:
-        if not is_vacant(files, path):
-            raise NotAStoreError("a store can be made of an empty directory only", path=path)
         if files.status(path.parent) is None:
             raise NotAStoreError(
                 f"neither it nor {path.parent}, which it would be made in, exists; make that first", path=path
@@ -57,7 +50,14 @@ def make_directories(files: Files, paths: Sequence[Path]) -> None:
             files.sync_directory(path.parent)
 
 
-def write_identities(
+def check_vacant(files: Files, paths: Sequence[Path]) -> None:
+    """Raise `NotAStoreError` where something is that a new store cannot be."""
+    occupied = _first_occupied(files, paths)
+    if occupied is not None:
+        raise NotAStoreError("a store can be made of an empty directory only", path=occupied)
+
+
+def write_store(
     files: Files,
     clock: Clock,
     log_dirs: Sequence[LogDir],
@@ -66,9 +66,31 @@ def write_identities(
     cluster_id: str | None,
     node_id: int,
 ) -> None:
-    """Say in vacant directories, which are locked, that they are of this node; of a new cluster if none is given."""
+    """Make a store of vacant directories, which are locked: that node's of the cluster, or of a new one."""
+    write_topic_settings(files, log_dirs[0].path, TopicSettings(is_begun=True))
     cluster_id = cluster_id or format_id(random_id(entropy))
     for log_dir in log_dirs:
         properties = MetaProperties(_META_VERSION, cluster_id, node_id, random_id(entropy))
         write_meta_properties(files, log_dir.path, properties, clock.now_ms())
         log_dir.properties = properties
+    write_topic_settings(files, log_dirs[0].path, TopicSettings(is_made_here=True))
+
+
+def _first_occupied(files: Files, paths: Sequence[Path]) -> Path | None:
+    settings = None if _names(files, paths[0]) is None else read_topic_settings(files, paths[0])
+    allowed = _BEGUN if settings is not None and settings.is_begun else _NOTHING
+    for path in paths:
+        names = _names(files, path)
+        if names is None or not allowed.issuperset(names):
+            return path
+    return None
+
+
+def _names(files: Files, path: Path) -> list[str] | None:
+    """What is in the directory, or would be; None if there is something else."""
+    try:
+        return files.names(path)
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError:
+        return None

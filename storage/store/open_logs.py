@@ -107,6 +107,15 @@ class OpenLogs:
         with self._lock:
             return {partition: slot.log for partition, slot in self._slots.items() if slot.log is not None}
 
+    def configure(self, topic: str, config: TopicConfig) -> None:
+        """Let this hold for the topic's logs, those included that are being opened with what held before."""
+        with self._lock:
+            slots = [slot for partition, slot in self._slots.items() if partition[0] == topic]
+        for slot in slots:
+            with slot.lock:
+                if slot.log is not None:
+                    slot.log.config = config
+
     def close(self, partition: Partition) -> None:
         """Close the partition's log, if it is open; a later `get` opens it anew. Raises as the log's `close` does."""
         with self._lock:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from threading import RLock
@@ -20,7 +19,7 @@ from storage.config import StoreConfig
 from storage.errors import NotAStoreError, ReadOnlyStoreError, StorageError
 from storage.store.checkpointing import write_checkpoints
 from storage.store.checkpoints import OffsetCheckpoint
-from storage.store.creation import is_vacant, make_directories, write_identities
+from storage.store.creation import check_vacant, make_directories, write_store
 from storage.store.log_dir import LogDir
 from storage.store.open_logs import LogRequest, OpenLogs
 from storage.store.properties import check_agreement
@@ -141,10 +140,8 @@ class Store:
         log_dirs = _distinct(files, paths)
         with ExitStack() as unlocking:
             _lock(log_dirs, unlocking)
-            for log_dir in log_dirs:
-                if not is_vacant(files, log_dir.path):
-                    raise NotAStoreError("somebody else has just made a store there", path=log_dir.path)
-            write_identities(files, clock, log_dirs, entropy, cluster_id=cluster_id, node_id=node_id)
+            check_vacant(files, [log_dir.path for log_dir in log_dirs])  # somebody else may have been faster
+            write_store(files, clock, log_dirs, entropy, cluster_id=cluster_id, node_id=node_id)
             store = cls(
                 log_dirs,
                 mode=Mode.READ_WRITE,
@@ -154,8 +151,6 @@ class Store:
                 open_log=open_log,
                 entropy=entropy,
             )
-            settings_file = store.topics.settings_file
-            settings_file.replace(replace(settings_file.current, is_made_here=True))
             store._clean.update(log_dirs)
             unlocking.pop_all()
         return store

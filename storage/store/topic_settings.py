@@ -3,7 +3,7 @@
 The file is Java's properties text. No topic has a slash in its name, so that the first one of a key parts it:
 
     /version=1                          what the keys mean
-    /made=true                          kafkafs made the store
+    /made=true                          kafkafs made the store; `begun` if it was not done with that
     /void/orders-1=FZcR…                this directory, of the topic with this id, is not there (yet, or any more)
     orders/topic.id=FZcR…               the topic that the following is about; not a namesake that came after it
     orders/made=true                    kafkafs made the topic
@@ -43,6 +43,7 @@ _VOID_KEYS: Final = "/void/"
 _TOPIC_ID: Final = "topic.id"
 _TOPIC_MADE: Final = "made"
 _YES: Final = "true"
+_BEGUN: Final = "begun"
 _DECIDING_SETTING: Final = "cleanup.policy"
 
 
@@ -68,11 +69,12 @@ class KnownTopic:
 class TopicSettings:
     """Everything that the file says.
 
-    `void` are directories of partitions that are being made or deleted, with their topics' ids: they count as absent,
-    and whoever opens the store for writing next removes them.
+    A store that `is_begun` is being made, or was left so. `void` are directories of partitions that are being made or
+    deleted, with their topics' ids: they count as absent, and whoever opens the store for writing next removes them.
     """
 
     is_made_here: bool = False
+    is_begun: bool = False
     topics: Mapping[str, KnownTopic] = field(default_factory=lambda: MappingProxyType({}))
     void: Mapping[str, UUID | None] = field(default_factory=lambda: MappingProxyType({}))
     others: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -117,7 +119,7 @@ def _parsed(properties: dict[str, str]) -> TopicSettings:
     version = properties.pop(_VERSION_KEY, _VERSION)
     if version != _VERSION:
         raise ConfigError(f"the file's version is {version}, known is {_VERSION}: a newer kafkafs wrote it")
-    is_made_here = properties.pop(_MADE_KEY, "") == _YES
+    made = properties.pop(_MADE_KEY, "")
     void: dict[str, UUID | None] = {}
     others: dict[str, str] = {}
     about: dict[str, dict[str, str]] = {}
@@ -137,7 +139,9 @@ def _parsed(properties: dict[str, str]) -> TopicSettings:
         )
         for topic, settings in about.items()
     }
-    return TopicSettings(is_made_here, MappingProxyType(topics), MappingProxyType(void), MappingProxyType(others))
+    return TopicSettings(
+        made == _YES, made == _BEGUN, MappingProxyType(topics), MappingProxyType(void), MappingProxyType(others)
+    )
 
 
 def _id(text: str) -> UUID | None:
@@ -146,8 +150,8 @@ def _id(text: str) -> UUID | None:
 
 def _properties(settings: TopicSettings) -> dict[str, str]:
     properties = {_VERSION_KEY: _VERSION}
-    if settings.is_made_here:
-        properties[_MADE_KEY] = _YES
+    if settings.is_made_here or settings.is_begun:
+        properties[_MADE_KEY] = _YES if settings.is_made_here else _BEGUN
     properties.update(settings.others)
     for name, topic_id in settings.void.items():
         properties[f"{_VOID_KEYS}{name}"] = "" if topic_id is None else format_id(topic_id)

@@ -74,7 +74,8 @@ class Topics:
         self._is_writable = is_writable
         self._directories = PartitionDirectories(files, log_dirs, self.settings_file, entropy)
         self._defaults = config.topic()
-        self._configs: dict[str, TopicConfig] = {}
+        # With what was written down when it was resolved: it does not hold once something else is.
+        self._resolved: dict[str, tuple[KnownTopic | None, TopicConfig]] = {}
         self._changing = RLock()
         self.inventory = self._inventory(None)
 
@@ -85,7 +86,7 @@ class Topics:
         with self._changing:
             if not self._is_writable:
                 self.settings_file.reload()
-                self._configs.clear()
+                self._resolved.clear()
             before, self.inventory = self.inventory, self._inventory(self.inventory)
             self._logs.discard(before.partitions() - self.inventory.partitions())
             if self._is_writable:
@@ -129,16 +130,17 @@ class Topics:
 
     def config(self, topic: str) -> TopicConfig:
         """What holds for the topic. Raises `ConfigError` if its settings on disk are not allowed."""
-        config = self._configs.get(topic)
-        if config is None:
+        written = self.settings_file.current.topics.get(topic)
+        resolved = self._resolved.get(topic)
+        if resolved is None or resolved[0] is not written:
             known = self._known(topic)
             try:
                 config = self._config.topic(known.settings) if known.settings else self._defaults
             except ConfigError as error:
                 path = self.settings_file.directory / SETTINGS_NAME
                 raise ConfigError(f"in the settings of {topic}, {error.reason}", path=path) from None
-            self._configs[topic] = config
-        return config
+            resolved = self._resolved[topic] = (written, config)
+        return resolved[1]
 
     def is_fully_known(self, topic: str) -> bool:
         """Whether our own file says what holds for the topic, so that nothing but a default can be missing."""
@@ -167,10 +169,7 @@ class Topics:
             config = self._config.topic(kept)
             changed = KnownTopic(self.topic_id(topic), known.is_made_here, MappingProxyType(kept))
             self.settings_file.replace(self.settings_file.current.with_topic(topic, changed))
-            self._configs[topic] = config
-            for partition, log in self._logs.open().items():
-                if partition[0] == topic:
-                    log.config = config
+            self._logs.configure(topic, config)
             return config
 
     # Making and deleting
@@ -211,7 +210,6 @@ class Topics:
             self._directories.make(self._placed(partitions), topic_id, committed)
             self.made.update(partitions)
         finally:
-            self._configs.pop(partitions[0][0], None)
             self.look()
 
     def _placed(self, partitions: Sequence[Partition]) -> dict[Partition, LogDir]:
@@ -240,7 +238,7 @@ class Topics:
                 doomed = self._directories.delete(partitions, topic_id, committed)
                 self.made -= partitions
             finally:
-                self._configs.pop(topic, None)
+                self._resolved.pop(topic, None)
                 self.look()
             try:
                 forget_checkpoints(self._log_dirs, partitions)

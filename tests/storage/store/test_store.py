@@ -64,6 +64,17 @@ def test_where_no_store_is_made(stores) -> None:
         stores.create()
 
 
+def test_a_brokers_directory_without_partitions_is_not_made_over(stores) -> None:
+    """As kafka-storage leaves those that do not hold the metadata."""
+    stores.create().close()
+    stores.files.remove("/a/kafkafs-topics.properties")
+    before = stores.files.read("/a/meta.properties")
+    with pytest.raises(NotAStoreError, match="empty directory only"):
+        stores.create()
+    assert stores.files.read("/a/meta.properties") == before
+    assert not stores.read().is_made_here
+
+
 def test_bad_broker_settings_make_nothing(stores) -> None:
     with pytest.raises(ConfigError):
         stores.create(broker_settings={"log.retention.ms": "soon"})

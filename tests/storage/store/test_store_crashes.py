@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.errors import StorageError
 from storage.store.checkpoints import OffsetCheckpoint, read_offsets
-from storage.store.creation import is_vacant
+from storage.store.creation import are_vacant
 from storage.store.log_dir import CLEAN_MARKER_NAME
 from storage.testing.faults import Cut, CutError, Effect
 from storage.testing.memory_files import MemoryFiles
@@ -89,8 +90,8 @@ def test_making_a_topic(stores) -> None:
             if "t" not in store.topics.inventory.topics:
                 store.topics.create("t", 3, SETTINGS)
         for files in later(stores, dead=dead, step=step):
-            whole = check_whole(stores, files, {"old": 1, "t": 3}, due_of="t")
-            outcomes.add("t" in whole.topics.made)
+            was_made_now = "t" in check_whole(stores, files, {"old": 1, "t": 3}, due_of="t").topics.made
+            outcomes.add(was_made_now)
     assert outcomes == {True, False}
 
 
@@ -175,7 +176,7 @@ def test_making_a_store(stores) -> None:
     for _, dead, step in cuts(stores, lambda: None, act):
         for files in later(stores, dead=dead, step=step):
             again = stores.on(files)
-            store = again.create() if all(is_vacant(files, path) for path in stores.paths) else again.open()
+            store = again.create() if are_vacant(files, [Path(path) for path in stores.paths]) else again.open()
             assert store.is_made_here
             store.topics.create("t", 2)
             assert {str(log_dir.path) for log_dir in store.topics.partitions("t").values()} == {"/a", "/b"}

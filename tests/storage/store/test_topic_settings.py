@@ -64,6 +64,7 @@ def test_what_is_written() -> None:
     st.builds(
         TopicSettings,
         st.booleans(),
+        st.just(value=False),
         st.dictionaries(
             names, st.builds(KnownTopic, st.uuids(version=4), st.booleans(), st.dictionaries(keys, st.text()))
         ),

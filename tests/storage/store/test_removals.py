@@ -1,0 +1,49 @@
+"""What is to be removed is removed when it is due, however often it is begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage.store.removals import Removals
+from storage.testing.faults import Cut, Effect
+from storage.testing.memory_files import MemoryFiles
+
+
+def tree() -> MemoryFiles:
+    files = MemoryFiles()
+    for path in ("/t-0", "/t-0/kept"):
+        files.make_directory(path)
+    for path in ("/t-0/a", "/t-0/b", "/t-0/kept/c"):
+        files.open_writing(path, create=True).close()
+    return files
+
+
+def test_when_something_is_due() -> None:
+    removals = Removals(tree())
+    removals.add(Path("/t-0"), 100)
+    removals.add(Path("/t-0"), 200)
+    assert removals.due(99) == []
+    assert removals.due(100) == [Path("/t-0")]
+
+
+def test_what_is_gone_is_removed() -> None:
+    removals = Removals(MemoryFiles())
+    removals.add(Path("/t-0"), 0)
+    removals.remove(Path("/t-0"))
+    assert removals.due(0) == []
+
+
+@pytest.mark.parametrize("step", range(5))
+def test_a_removal_that_fails_is_still_due(step: int) -> None:
+    files = tree()
+    removals = Removals(files)
+    removals.add(Path("/t-0"), 0)
+    files.cut = Cut(files.steps + step, Effect.DISK_ERROR)
+    with pytest.raises(OSError, match="Input/output error"):
+        removals.remove(Path("/t-0"))
+    assert removals.due(0) == [Path("/t-0")]
+    removals.remove(Path("/t-0"))
+    assert files.names("/") == []
+    assert removals.due(0) == []
