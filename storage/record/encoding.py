@@ -67,11 +67,16 @@ PLAIN = BatchForm()
 
 
 def batches_of_rows(
-    rows: Sequence[Row], *, base_offset: int = 0, max_bytes: int = DEFAULT_MAX_BATCH_BYTES, form: BatchForm = PLAIN
+    rows: Sequence[Row],
+    *,
+    base_offset: int | None = 0,
+    max_bytes: int = DEFAULT_MAX_BATCH_BYTES,
+    form: BatchForm = PLAIN,
 ) -> Iterator[bytes]:
     """The rows as batches of at most `max_bytes`, with offsets that rise by one from `base_offset`.
 
-    A record that does not fit a batch of its own is a `RecordTooLargeError`, raised when its turn comes.
+    Without a base each batch counts from 0, as a producer sends it. A record that does not fit a batch of its own is a
+    `RecordTooLargeError`, raised when its turn comes.
     """
 
     def section_from(start: int, largest_bytes: int) -> Section:
@@ -84,7 +89,7 @@ def batches_of_lines(
     block: Buffer,
     *,
     timestamp_ms: int,
-    base_offset: int = 0,
+    base_offset: int | None = 0,
     max_bytes: int = DEFAULT_MAX_BATCH_BYTES,
     form: BatchForm = PLAIN,
 ) -> Iterator[bytes]:
@@ -115,28 +120,29 @@ def marker_batch(
 
 
 def _batches(
-    section_from: Callable[[int, int], Section], end: int, base_offset: int, max_bytes: int, form: BatchForm
+    section_from: Callable[[int, int], Section], end: int, base_offset: int | None, max_bytes: int, form: BatchForm
 ) -> Iterator[bytes]:
     """Batch after batch, until what is encoded reaches the input's end."""
-    start, sequence = 0, form.base_sequence
+    start, offset, sequence = 0, base_offset or 0, form.base_sequence
     while start < end:
         largest_bytes = max_bytes
         while True:
             section = section_from(start, largest_bytes)
-            batch = _sealed(section, base_offset, sequence, form)
+            batch = _sealed(section, offset, sequence, form)
             excess_bytes = len(batch) - max_bytes
             if excess_bytes <= 0:
                 break
             if section.count == 1:
                 raise RecordTooLargeError(
                     f"a record takes a batch of {len(batch)} bytes, and the largest allowed is {max_bytes}",
-                    offset=base_offset,
+                    offset=offset,
                 )
             # Only data that compression makes larger comes here: take so much less of it that the rest fits.
             largest_bytes = max(min(largest_bytes, len(section)) - excess_bytes, 0)
         yield batch
         start = section.stop
-        base_offset += section.count
+        if base_offset is not None:
+            offset += section.count
         if sequence != NO_SEQUENCE:
             sequence = (sequence + section.count) % (LAST_SEQUENCE + 1)
 

@@ -110,3 +110,17 @@ def test_data_that_compression_makes_larger_still_fits() -> None:
 def test_no_rows_make_no_batches() -> None:
     assert list(batches_of_rows([])) == []
     assert list(batches_of_lines(b"", timestamp_ms=TIME)) == []
+
+
+def test_without_a_base_each_batch_counts_from_zero() -> None:
+    made: list[Row] = [(1, None, b"x" * 100, ())] * 10
+    packed = [*batches_of_rows(made, base_offset=None, max_bytes=400)]
+    block = b"x" * 100 + b"\n"
+    lines = [*batches_of_lines(block * 10, timestamp_ms=1, base_offset=None, max_bytes=400)]
+    for batches in (packed, lines):
+        assert len(batches) > 1
+        assert [record.offset for data in batches for batch in read_batches(data) for record in batch.records()] == [
+            offset for data in batches for offset in range(next(read_batches(data)).count)
+        ]
+        assert all(next(read_batches(data)).base_offset == 0 for data in batches)
+        assert sum(next(read_batches(data)).count for data in batches) == 10
