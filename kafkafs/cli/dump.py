@@ -19,7 +19,8 @@ from kafkafs.dump.offset_index_dump import OffsetIndexDump
 from kafkafs.dump.producer_snapshot_dump import ProducerSnapshotDump
 from kafkafs.dump.time_index_dump import TimeIndexDump
 from kafkafs.dump.transaction_index_dump import TransactionIndexDump
-from kafkafs.times import parse_time
+from kafkafs.locator.errors import BadNameError
+from kafkafs.locator.times import parse_time
 from storage.files import Files
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 
@@ -62,8 +63,8 @@ class Request:
 
 def _milliseconds(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
     try:
-        return None if text is None else parse_time(text, now_ms=time.time_ns() // 1_000_000)
-    except ValueError as error:
+        return None if text is None else parse_time(text).resolve(time.time_ns() // 1_000_000)
+    except BadNameError as error:
         raise click.BadParameter(str(error), ctx, parameter) from None
 
 
