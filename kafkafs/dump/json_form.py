@@ -1,20 +1,18 @@
 """A dump as JSON objects: one for each file, batch, record, entry, damaged place and run of trailing bytes; `type` says
 which.
 
-A record's key, value and headers follow the envelope: bytes that are UTF-8 are a string; otherwise the field is left
-out and `key_base64` or `value_base64` stands in its place. Null and empty differ. What an object's kind does not have
-is left out, the order of fields is fixed.
+A record's key, value and headers are those of the envelope. What an object's kind does not have is left out, the
+order of fields is fixed.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
 from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.dump.control_text import control_object
 from kafkafs.dump.log_names import log_start_offset, snapshot_end
-from storage.record.layout import TimestampType
+from kafkafs.render.envelope import data_members, place_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from storage.record.legacy import LegacyBatch, LegacyEntry
 
 _encode: Final = JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
-_TIMESTAMP_TYPES: Final = {kind.value: kind.label for kind in TimestampType}
+_TRUTH: Final = ("false", "true")
 
 
 class JsonForm:
@@ -73,11 +71,8 @@ class JsonForm:
             }
         )
         for record in records:
-            fields = self._record(record)
-            fields["sequence"] = record.sequence
-            if batch.is_control:
-                fields["control"] = control_object(record)
-            yield _line(fields)
+            control = f',"control":{_encode(control_object(record))}' if batch.is_control else ""
+            yield f'{self._record(record)},"sequence":{record.sequence}{control}}}'.encode()
 
     def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[bytes]:
         """An object for the outer entry, and for each record."""
@@ -96,10 +91,7 @@ class JsonForm:
             }
         )
         for entry in entries:
-            fields = self._record(entry.record)
-            fields["crc"] = entry.crc
-            fields["isValid"] = entry.crc_matches
-            yield _line(fields)
+            yield f'{self._record(entry.record)},"crc":{entry.crc},"isValid":{_TRUTH[entry.crc_matches]}}}'.encode()
 
     def entry(self, entry: Entry) -> bytes:
         """An object with the entry's fields."""
@@ -120,36 +112,13 @@ class JsonForm:
         """An object with the place and size."""
         return _line({"type": "trailing", "path": path, "position": position, "bytes": size_bytes})
 
-    def _record(self, record: Record) -> dict[str, Any]:
-        fields: dict[str, Any] = {
-            "type": "record",
-            "offset": record.offset,
-            "timestamp": record.timestamp,
-            "timestampType": _TIMESTAMP_TYPES[record.timestamp_type],
-        }
+    def _record(self, record: Record) -> str:
+        """The beginning of a record's object, which its kind goes on with."""
         if self._with_data:
-            _put(fields, "key", record.key)
-            _put(fields, "value", record.value)
-            fields["headers"] = [_header(name, value) for name, value in record.headers]
+            data = data_members(record)
         else:
-            fields["keySize"] = record.key_size
-            fields["valueSize"] = record.value_size
-        return fields
-
-
-def _put(fields: dict[str, Any], name: str, value: bytes | None) -> None:
-    try:
-        fields[name] = None if value is None else value.decode()
-    except UnicodeDecodeError:
-        assert value is not None
-        fields[f"{name}_base64"] = b64encode(value).decode()
-
-
-def _header(name: str, value: bytes | None) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    _put(fields, "key", name.encode("utf-8", "surrogateescape"))
-    _put(fields, "value", value)
-    return fields
+            data = f'"keySize":{record.key_size},"valueSize":{record.value_size}'
+        return f'{{"type":"record",{place_members(record)},{data}'
 
 
 def _line(fields: dict[str, Any]) -> bytes:

@@ -1,0 +1,131 @@
+"""Whole batches as lines, one or many at a time, and how many bytes those are without making them.
+
+What a reader sees of a log's batches is said by `Visible`; a batch that it sees is shown with all its records.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkafs.render.envelope import Envelope
+from storage.record.batch import RecordBatch
+from storage.record.kernel.values import run_lines, run_size, section_lines, section_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import Buffer
+
+    from storage.record.kernel.decode import Record
+    from storage.record.reading import Batch
+    from storage.segment.txn_index import AbortedTransaction
+
+
+class Visible:
+    """What a reader sees: batches that begin below the end offset, but for those of the aborted transactions."""
+
+    def __init__(self, end_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> None:
+        self.end_offset = end_offset
+        self._aborted: dict[int, list[AbortedTransaction]] = {}
+        for transaction in aborted:
+            self._aborted.setdefault(transaction.producer_id, []).append(transaction)
+
+    @property
+    def shows_transactions(self) -> bool:
+        """Whether nothing is aborted."""
+        return not self._aborted
+
+    def shows(self, batch: Batch) -> bool:
+        """Whether records of the batch, which begins below the end, are seen; those of control batches never are."""
+        if not isinstance(batch, RecordBatch):
+            return True
+        if batch.is_control:
+            return False
+        if not batch.is_transactional:
+            return True
+        aborted = self._aborted.get(batch.producer_id, ())
+        at = bisect_left(aborted, batch.base_offset, key=_LAST_OFFSET)  # a producer's transactions do not overlap
+        return at == len(aborted) or aborted[at].first_offset > batch.base_offset
+
+
+class Passed(NamedTuple):
+    """What batches that follow one another came to: their bytes in the log, and where the last of them begins there."""
+
+    log_bytes: int
+    last_at: int
+    size_bytes: int
+    lines: Buffer
+
+
+class BatchLines(ABC):
+    """A form of lines. Batches have their checksums looked at; damage is a `CorruptBatchError`, at the first of them."""
+
+    @abstractmethod
+    def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:
+        """Pass `first`, and as many of the batches behind it, before the position, as it takes no longer for.
+
+        With `only_size` there are no lines, only their size.
+        """
+
+    @abstractmethod
+    def size_before(self, batch: Batch, offset: int) -> int:
+        """How many bytes the batch's records below the offset come to."""
+
+
+class ValueLines(BatchLines):
+    """Each value with a newline behind it; a null is an empty line."""
+
+    def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:
+        """Pass a run of uncompressed batches, or one batch."""
+        if isinstance(first, RecordBatch):
+            bounds = (first, end_position, visible.end_offset, visible.shows_transactions)
+            if only_size:
+                log_bytes, last_at, size_bytes = run_size(*bounds)
+                passed = Passed(log_bytes, last_at, size_bytes, b"")
+            else:
+                log_bytes, last_at, lines = run_lines(*bounds)
+                passed = Passed(log_bytes, last_at, len(lines), lines)
+            if log_bytes:
+                return passed
+        first.check_crc()
+        if not visible.shows(first):
+            return Passed(first.size_bytes, 0, 0, b"")
+        if isinstance(first, RecordBatch) and first.count:
+            section = first.section()
+            if only_size:
+                return Passed(first.size_bytes, 0, section_size(first, section), b"")
+            lines = section_lines(first, section)
+        else:
+            lines = b"".join([_value_line(record) for record in first.records()])
+        return Passed(first.size_bytes, 0, len(lines), lines)
+
+    def size_before(self, batch: Batch, offset: int) -> int:
+        """How many bytes the batch's values below the offset come to, with their newlines."""
+        return sum(len(_value_line(record)) for record in batch.records() if record.offset < offset)
+
+
+class EnvelopeLines(BatchLines):
+    """Each record's envelope on a line of its own."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self._line = Envelope(topic, partition).line
+
+    def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:  # noqa: ARG002 -- what takes so long is done batch by batch
+        """Pass one batch."""
+        first.check_crc()
+        lines = b"".join(map(self._line, first.records())) if visible.shows(first) else b""
+        return Passed(first.size_bytes, 0, len(lines), b"" if only_size else lines)
+
+    def size_before(self, batch: Batch, offset: int) -> int:
+        """How many bytes the envelopes of the batch's records below the offset come to."""
+        return sum(len(self._line(record)) for record in batch.records() if record.offset < offset)
+
+
+def _value_line(record: Record) -> bytes:
+    return (record.value or b"") + b"\n"
+
+
+_LAST_OFFSET: Final = attrgetter("last_offset")

@@ -1,0 +1,69 @@
+"""A record as JSON: the envelope, which loses nothing.
+
+Bytes that are valid UTF-8 are a string; otherwise the field is left out and the one with `_base64` behind its name
+stands in its place. That goes for keys, values, header values, and for header names too, which nothing on a disk
+keeps from being other bytes. Null and empty differ, the order of fields is fixed, and of a string only what JSON
+wants escaped is. Reading envelopes is left to `envelope_reading`.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from json.encoder import encode_basestring as quoted
+from typing import TYPE_CHECKING, Final
+
+from storage.record.layout import TimestampType
+
+if TYPE_CHECKING:
+    from storage.record.kernel.decode import Record
+
+_INDENT: Final = 2
+_TIMESTAMP_TYPES: Final = {kind.value: quoted(kind.label) for kind in TimestampType}
+
+
+class Envelope:
+    """The envelopes of one partition's records."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self._start = f'{{"topic":{quoted(topic)},"partition":{partition},'
+
+    def line(self, record: Record) -> bytes:
+        """The envelope on one line, with a newline behind it."""
+        return f"{self._start}{place_members(record)},{data_members(record)}}}\n".encode()
+
+    def indented(self, record: Record) -> bytes:
+        """The envelope for people to read, with a newline behind it."""
+        return f"{json.dumps(json.loads(self.line(record)), ensure_ascii=False, indent=_INDENT)}\n".encode()
+
+
+def place_members(record: Record) -> str:
+    """The members of an object that say where and when a record is, without the braces."""
+    return (
+        f'"offset":{record.offset},"timestamp":{record.timestamp},'
+        f'"timestampType":{_TIMESTAMP_TYPES[record.timestamp_type]}'
+    )
+
+
+def data_members(record: Record) -> str:
+    """The members of an object that say what is in a record, without the braces."""
+    key = _member("key", record.key)
+    value = _member("value", record.value)
+    headers = record.headers
+    if not headers:
+        return f'{key},{value},"headers":[]'
+    return f'{key},{value},"headers":[{",".join([_header(name, data) for name, data in headers])}]'
+
+
+def _member(name: str, data: bytes | None) -> str:
+    if data is None:
+        return f'"{name}":null'
+    try:
+        return f'"{name}":{quoted(data.decode())}'
+    except UnicodeDecodeError:
+        return f'"{name}_base64":"{b64encode(data).decode()}"'
+
+
+def _header(name: str, value: bytes | None) -> str:
+    key = f'"key":{quoted(name)}' if name.isascii() else _member("key", name.encode("utf-8", "surrogateescape"))
+    return f"{{{key},{_member('value', value)}}}"

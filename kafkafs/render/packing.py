@@ -1,0 +1,40 @@
+"""Records that were written, as the batches in which they are appended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storage.record.encoding import PLAIN, BatchForm, batches_of_lines, batches_of_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
+    from storage.record.encoding import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """The time of records that have none of their own, the largest batch allowed, and what batches are stamped with.
+
+    Each batch counts its offsets from 0, as producers do. All is packed before anything is given back: a record that
+    does not fit is a `RecordTooLargeError`, and one that cannot be written an `InvalidRecordError`.
+    """
+
+    timestamp_ms: int
+    max_bytes: int
+    form: BatchForm = PLAIN
+
+    def lines(self, block: Buffer) -> list[bytes]:
+        """Each line of the block as a value without a key; the last may lack its newline."""
+        return list(
+            batches_of_lines(
+                block, base_offset=None, timestamp_ms=self.timestamp_ms, max_bytes=self.max_bytes, form=self.form
+            )
+        )
+
+    def rows(self, rows: Sequence[Row]) -> list[bytes]:
+        """The rows in their order."""
+        return list(batches_of_rows(rows, base_offset=None, max_bytes=self.max_bytes, form=self.form))
