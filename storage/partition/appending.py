@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 
 
 class StoredBatches(NamedTuple):
-    """Batches as they are to be written, one behind the other in `data`.
+    """Batches as they are to be written, one behind the other in the buffers.
 
     Where the first is of an old version its first offset is not known without decompressing it, and `first_offset` is
     its last one.
     """
 
-    data: Buffer
+    buffers: Sequence[Buffer]
     batches: Sequence[Batch]
     first_offset: int
     last_offset: int
@@ -90,15 +90,19 @@ def stored_by_leader(
         changed = _changed(batch, section, found, config, next_offset, leader_epoch, now_ms)
     except StorageError as error:
         raise error.located(offset=next_offset) from None
-    data: Buffer
+    stored: Batch
+    buffers: tuple[Buffer, ...]
     if changed is None:
-        data = bytearray(batch.view(0, batch.size_bytes))
-        place(data, base_offset=next_offset, leader_epoch=leader_epoch)
+        # Only the header is copied: the records behind it may be a megabyte, and are written from where they lie.
+        header = bytearray(batch.view(0, BATCH_HEADER_BYTES))
+        place(header, base_offset=next_offset, leader_epoch=leader_epoch)
+        buffers = header, batch.view(BATCH_HEADER_BYTES, batch.size_bytes)
+        stored = batch.placed(base_offset=next_offset, leader_epoch=leader_epoch)
     else:
         _check_size(len(changed), config)
-        data = changed
-    stored = next(read_batches(data))
-    return StoredBatches(data, (stored,), next_offset, stored.last_offset, stored.size_bytes, stored.max_timestamp)
+        buffers = (changed,)
+        stored = next(read_batches(changed))
+    return StoredBatches(buffers, (stored,), next_offset, stored.last_offset, stored.size_bytes, stored.max_timestamp)
 
 
 def stored_by_follower(data: Buffer, *, next_offset: int) -> StoredBatches | None:
@@ -125,9 +129,8 @@ def stored_by_follower(data: Buffer, *, next_offset: int) -> StoredBatches | Non
         return None
     first = batches[0]
     first_offset = first.base_offset if isinstance(first, RecordBatch) else first.last_offset
-    return StoredBatches(
-        memoryview(data).cast("B")[: walk.position], batches, first_offset, last_offset, walk.position, largest
-    )
+    whole = memoryview(data).cast("B")[: walk.position]
+    return StoredBatches((whole,), batches, first_offset, last_offset, walk.position, largest)
 
 
 def _check_size(size_bytes: int, config: TopicConfig) -> None:

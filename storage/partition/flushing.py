@@ -12,6 +12,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from storage.segment.writable_segment import WritableSegment
 
 
@@ -44,11 +46,15 @@ class Flushing:
             self._rolled.append(self.active)
             self.active = active
 
-    def replace(self, active: WritableSegment, end_offset: int) -> None:
-        """Take over another active segment after a truncation to the end offset; nothing rolled is left."""
+    def replace(self, active: WritableSegment) -> None:
+        """Take over another active segment after a truncation; nothing rolled is left."""
         with self._files_lock, self._segments_lock:
             assert not self._rolled
             self.active = active
+
+    def lower(self, end_offset: int) -> None:
+        """Promise no more than what lies before the end offset, as the rest is about to be dropped."""
+        with self._files_lock:
             self.recovery_point = min(self.recovery_point, end_offset)
 
     def flush_rolled(self, now_ms: int) -> None:
@@ -57,15 +63,16 @@ class Flushing:
             if not self._is_closed:
                 self._flush_rolled(self._known()[0], now_ms)
 
-    def flush(self, end_offset: int, now_ms: int) -> None:
-        """Bring everything before the end offset, which the log has reached, to disk."""
+    def flush(self, end_offset: Callable[[], int], now_ms: int) -> None:
+        """Bring everything to disk that lies before the log's end, which is asked for when the flush has its turn."""
         with self._files_lock:
             if self._is_closed:
                 return
+            reached = end_offset()  # after a truncation that this waited for, and before it is known what to flush
             rolled, active = self._known()
             self._flush_rolled(rolled, now_ms)
             active.flush()
-            self.recovery_point = max(self.recovery_point, end_offset)
+            self.recovery_point = max(self.recovery_point, reached)
             self.flushed_ms = now_ms
 
     def close(self) -> None:

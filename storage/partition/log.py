@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from storage.errors import BatchTooLargeError, OffsetOutOfRangeError, PoisonedLogError, StorageError
 from storage.partition.appending import Appended, read_sent_batch, stored_by_follower, stored_by_leader
@@ -20,8 +20,9 @@ from storage.partition.log_segments import LogSegments
 from storage.partition.poison import Poison
 from storage.partition.producer_replay import replay
 from storage.partition.producer_state import AppendOrigin
+from storage.partition.readable_log import ReadableLog
 from storage.partition.recent_segments import RecentSegments
-from storage.partition.view import DEFAULT_READ_BYTES, Fetched, Isolation, LogView
+from storage.partition.view import Decided, LogView
 from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA, NO_LEADER_EPOCH
 from storage.segment.accounting import per_batch
@@ -31,7 +32,7 @@ from storage.segment.txn_index import AbortedTransaction
 if TYPE_CHECKING:
     import os
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from typing_extensions import Buffer
@@ -42,21 +43,21 @@ if TYPE_CHECKING:
     from storage.partition.appending import StoredBatches
     from storage.partition.log_parts import LogParts
     from storage.segment.accounting import Accounting
-    from storage.segment.segment import Segment, TimedOffset
+    from storage.segment.segment import Segment
     from storage.segment.writable_segment import WritableSegment
 
     Task: TypeAlias = Callable[[], None]
 
-T = TypeVar("T")
-
 logger = logging.getLogger(__name__)
 
 
-class Log:
+class Log(ReadableLog):
     """The log in a directory that is ours alone, with the settings of its topic.
 
     `config` may be replaced at any time; what it says of new segments holds from the next one on. `in_background` is
     given the flush that follows a roll, and runs it whenever it likes; until then that segment stays open.
+    `lower_checkpoints` is called before a truncation, and has no checkpoint on disk say more of the log than this offset
+    when it returns.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Log:
         durability: Durability = Durability.BUFFERED,
         in_background: Callable[[Task], None] = lambda task: task(),
         accounting: Accounting = per_batch,
+        lower_checkpoints: Callable[[int], None] = lambda offset: None,  # noqa: ARG005
     ) -> None:
         self.directory = directory
         self.config = config
@@ -80,6 +82,7 @@ class Log:
         self._durability = durability
         self._in_background = in_background
         self._accounting = accounting
+        self._lower_checkpoints = lower_checkpoints
         self._segments = LogSegments(
             files,
             directory,
@@ -94,9 +97,14 @@ class Log:
         self._writing = Lock()  # held by whoever changes the log
         self._poison = Poison(directory)
         self._is_closed = False
+        self._truncations = 0
+        self._is_holding_back = False  # from readers what is appended together, until all of it is there
         self._publish(parts.start_offset, parts.end_offset)
 
-    # Reading
+    @property
+    def view(self) -> LogView:
+        """The log as it is now."""
+        return self._view
 
     @property
     def recovery_point(self) -> int:
@@ -107,25 +115,6 @@ class Log:
     def is_poisoned(self) -> bool:
         """Whether writing failed, so that what is on disk is unknown and nothing more is taken."""
         return self._poison.error is not None
-
-    def read(
-        self, offset: int, *, max_bytes: int = DEFAULT_READ_BYTES, isolation: Isolation = Isolation.UNCOMMITTED
-    ) -> Fetched:
-        """As `LogView.read`, on the newest view."""
-        return self._on_view(lambda view: view.read(offset, max_bytes=max_bytes, isolation=isolation))
-
-    def find_timestamp(self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED) -> TimedOffset | None:
-        """As `LogView.find_timestamp`, on the newest view."""
-        return self._on_view(lambda view: view.find_timestamp(timestamp, isolation=isolation))
-
-    def _on_view(self, ask: Callable[[LogView], T]) -> T:
-        while True:
-            view = self.view
-            try:
-                return ask(view)
-            except FileNotFoundError:
-                if view is self.view:
-                    raise
 
     # Appending
 
@@ -152,6 +141,56 @@ class Log:
             )
             return self._append(stored, now_ms)
 
+    def append_all_as_leader(
+        self,
+        sent: Sequence[Buffer],
+        *,
+        leader_epoch: int = NO_LEADER_EPOCH,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> list[Appended]:
+        """Append batches together: all of them or none, as far as readers and errors tell; raises as for one.
+
+        A crash may leave the first ones of them without the others.
+        """
+        with self._writing:
+            self._check_writable()
+            now_ms = self._clock.now_ms()
+            batches = [read_sent_batch(data, self.config, origin) for data in sent]
+            next_offset = self.view.end_offset
+            answers: list[Appended] = []
+            fresh: list[StoredBatches] = []
+            for batch, known in zip(batches, self.producers.check_all(batches, origin=origin), strict=True):
+                if known is not None:
+                    answers.append(Appended(known.first_offset, known.last_offset, is_duplicate=True))
+                    continue
+                stored = stored_by_leader(
+                    batch, self.config, next_offset=next_offset, leader_epoch=leader_epoch, now_ms=now_ms
+                )
+                self._check_fits(stored)
+                fresh.append(stored)
+                answers.append(Appended(stored.first_offset, stored.last_offset))
+                next_offset = stored.last_offset + 1
+            self._append_together(fresh, now_ms)
+            return answers
+
+    def _append_together(self, batches: Sequence[StoredBatches], now_ms: int) -> None:
+        """Append all, and show them to readers only then; after an error that leaves the log sound, none is there."""
+        view, end_offset = self.view, self.view.end_offset
+        self._is_holding_back = True
+        try:
+            for stored in batches:
+                self._append(stored, now_ms)
+                end_offset = stored.last_offset + 1
+        except StorageError:
+            self._is_holding_back = False
+            if end_offset > view.end_offset and self._poison.error is None:
+                with self._poison.poisoning:
+                    self._cut_back(view.end_offset)
+            raise
+        finally:
+            self._is_holding_back = False
+        self._publish(view.start_offset, end_offset)
+
     def append_as_follower(self, data: Buffer) -> Appended | None:
         """Append the whole batches that another leader has given their places, or none of them; None if there is none.
 
@@ -168,17 +207,20 @@ class Log:
             return self._append(stored, now_ms)
 
     def _append(self, stored: StoredBatches, now_ms: int) -> Appended:
+        self._check_fits(stored)
+        with self._poison.refusing:
+            self._assign_epochs(stored)
+            active = self._segment_for(stored, now_ms)
+            active.append(stored.buffers, self._accounting(stored.batches))
+        with self._poison.poisoning:
+            self._take_notice(stored, active)
+        return Appended(stored.first_offset, stored.last_offset)
+
+    def _check_fits(self, stored: StoredBatches) -> None:
         if stored.size_bytes > self.config.segment_bytes:
             raise BatchTooLargeError(
                 f"{stored.size_bytes} bytes do not fit into a segment, as segment.bytes is {self.config.segment_bytes}"
             )
-        with self._poison.refusing:
-            self._assign_epochs(stored)
-            active = self._segment_for(stored, now_ms)
-            active.append([stored.data], self._accounting(stored.batches))
-        with self._poison.poisoning:
-            self._take_notice(stored, active)
-        return Appended(stored.first_offset, stored.last_offset)
 
     def _assign_epochs(self, stored: StoredBatches) -> None:
         """Have the leaders' epochs on disk before their batches."""
@@ -224,7 +266,7 @@ class Log:
             active.sync_log()
         self._publish(self.view.start_offset, end_offset)
         if end_offset - self._flushing.recovery_point >= self.config.flush_messages:
-            self._flushing.flush(end_offset, self._clock.now_ms())
+            self._flush()
 
     # Segments
 
@@ -241,7 +283,7 @@ class Log:
         following = self._segments.create(base_offset, self.config, now_ms)
         try:
             self.producers.advance(base_offset)
-            snapshot_offset = self.producers.take_snapshot(sync=False)
+            self.producers.take_snapshot(sync=False)
         except OSError:
             following.close()
             following.remove_files()
@@ -254,23 +296,27 @@ class Log:
                 following.close()
             raise
         self._publish(self.view.start_offset, base_offset)
-        self._in_background(lambda: self._flush_rolled(snapshot_offset))
+        self._in_background(self._flush_rolled)
 
-    def _flush_rolled(self, snapshot_offset: int | None) -> None:
+    def _flush_rolled(self) -> None:
         """What follows a roll, on whatever thread."""
         if self._poison.error is not None:
             return
         # Whoever runs this cannot answer for the log; the next append says that it is poisoned.
         with suppress(StorageError), self._poison.poisoning:
-            if snapshot_offset is not None:
-                self.producers.snapshots.sync(snapshot_offset)
+            self.producers.snapshots.sync()
             self._flushing.flush_rolled(self._clock.now_ms())
 
     def flush(self) -> None:
         """Return when everything that was appended before is on disk; any thread may ask for it."""
         self._check_writable()
         with self._poison.poisoning:
-            self._flushing.flush(self.view.end_offset, self._clock.now_ms())
+            self._flush()
+
+    def _flush(self) -> None:
+        # Nobody looks at what lies below the recovery point, so that snapshots there have to be on disk before it moves.
+        self.producers.snapshots.sync()
+        self._flushing.flush(lambda: self.view.end_offset, self._clock.now_ms())
 
     def flush_if_due(self) -> bool:
         """Flush if the topic's `flush.ms` have passed since the last time and there is something to flush."""
@@ -283,7 +329,7 @@ class Log:
         return is_due
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batch that has the offset, and everything behind it; the log goes on at the offset.
+        """Drop the batch that has the offset, and everything behind it; the log goes on behind the last one that is left.
 
         That is durable when this returns. A log that ends there or before only forgets its later epochs.
         """
@@ -293,15 +339,24 @@ class Log:
                 self._truncate_to(offset)
 
     def _truncate_to(self, offset: int) -> None:
-        now_ms = self._clock.now_ms()
         if offset >= self.view.end_offset:
             self.epochs.truncate_from_end(offset)
-            return
+        else:
+            self._cut_back(offset)
+
+    def _cut_back(self, offset: int) -> None:
+        now_ms = self._clock.now_ms()
         segments = self._segments
-        start_offset = min(self.view.start_offset, offset)
         # Readers leave what is dropped before it is touched, and do not come back to it if this fails.
         kept, end_position = segments.before(offset)
+        if kept:
+            offset = kept[-1].end_below(offset)  # as whoever opens the log later finds it
+        start_offset = min(self.view.start_offset, offset)
+        self._truncations += 1
         self._show(kept, start_offset, offset, end_position)
+        self._flushing.flush_rolled(now_ms)
+        self._flushing.lower(offset)
+        self._lower_checkpoints(offset)
         if offset < segments.all[0].base_offset:
             segments.restart(offset, self.config, now_ms)
             self.epochs.clear()
@@ -324,8 +379,7 @@ class Log:
                 raise OffsetOutOfRangeError(f"the log ends at {view.end_offset}", path=self.directory, offset=offset)
             if offset <= view.start_offset:
                 return
-            with self._poison.refusing:
-                self.epochs.truncate_from_start(offset)
+            # Epochs from before the start stay known: after a crash the start may be where it was.
             self.producers.move_start(offset)
             self._publish(offset, view.end_offset)
 
@@ -347,7 +401,7 @@ class Log:
                     with self._poison.poisoning:
                         self.producers.take_snapshot()
                         self._segments.active.finalise()
-                        self._flushing.flush(self.view.end_offset, self._clock.now_ms())
+                        self._flush()
             finally:
                 self._is_closed = True
                 with self._poison.poisoning:
@@ -355,12 +409,21 @@ class Log:
 
     def _publish(self, start_offset: int, end_offset: int) -> None:
         segments = self._segments
-        self._show(segments.all, start_offset, end_offset, segments.active.size_bytes)
+        if not self._is_holding_back:
+            self._show(segments.all, start_offset, end_offset, segments.active.size_bytes)
 
     def _show(self, segments: tuple[Segment, ...], start_offset: int, end_offset: int, end_position: int) -> None:
         """Give readers another view."""
-        last_stable_offset = self.producers.last_stable_offset(start_offset, end_offset)
-        self.view = LogView(segments, start_offset, end_offset, end_position, last_stable_offset, self._recent)
+        decided = Decided(self.producers.last_stable_offset(start_offset, end_offset))
+        self._view = LogView(
+            segments,
+            start_offset,
+            end_offset,
+            end_position,
+            lambda: decided,
+            self._recent,
+            truncations=self._truncations,
+        )
 
     def _check_writable(self) -> None:
         self._poison.check()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptSnapshotError
@@ -77,6 +78,8 @@ class SnapshotFiles:
         self._read_only = read_only
         names = [name for text in files.names(directory) if (name := parse_name(text))]
         self.offsets = sorted(name.offset for name in names if name.kind is Kind.SNAPSHOT and name.state is State.LIVE)
+        self._unsynced: set[int] = set()
+        self._syncing = Lock()  # held until what was unsynced is on disk, so that nobody believes it sooner
 
     @property
     def latest(self) -> int | None:
@@ -95,14 +98,20 @@ class SnapshotFiles:
         """Write the states before an offset. Without `sync` they may be lost with the power until `sync` is called."""
         assert not self._read_only
         replace_file(self._files, self._path(offset), encode_snapshot(states), sync=sync)
+        if not sync:
+            self._unsynced.add(offset)
         self.offsets = sorted({*self.offsets, offset})
 
-    def sync(self, offset: int) -> None:
-        """Return when a snapshot is on disk, or at once if it is gone. Any thread may call this."""
-        with suppress(FileNotFoundError):
-            with self._files.open_writing(self._path(offset)) as file:
-                file.sync()
-            self._files.sync_directory(self._directory)
+    def sync(self) -> None:
+        """Return when every snapshot is on disk, but those that are gone. Any thread may call this."""
+        with self._syncing:
+            is_changed = bool(self._unsynced)
+            while self._unsynced:
+                path = self._path(self._unsynced.pop())
+                with suppress(FileNotFoundError), self._files.open_writing(path) as file:
+                    file.sync()
+            if is_changed:
+                self._files.sync_directory(self._directory)
 
     def remove(self, offset: int) -> None:
         """Remove a snapshot."""

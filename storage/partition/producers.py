@@ -18,6 +18,7 @@ from storage.record.layout import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from storage.files import Files
     from storage.record.batch import RecordBatch
@@ -62,25 +63,30 @@ class ProducerStates:
         return high_watermark if unstable is None else min(high_watermark, max(unstable, log_start_offset))
 
     def check(self, *batches: RecordBatch, origin: AppendOrigin) -> CachedBatch | None:
+        """As `check_all`, for one batch, or for several that cannot repeat others."""
+        return next(filter(None, self.check_all(batches, origin=origin)), None)
+
+    def check_all(self, batches: Sequence[RecordBatch], *, origin: AppendOrigin) -> list[CachedBatch | None]:
         """Try batches that are about to be appended together, whose offsets need not be assigned yet.
 
-        Raises a `RefusedAppendError` if one of them may not be appended. Returns the batch in the log that a client's
-        batch repeats: then nothing is to be written, and the answer is that batch's offsets.
+        Raises a `RefusedAppendError` if one of them may not be appended. Returns for each the batch in the log that a
+        client's batch repeats: then it is not to be written, and the answer is that batch's offsets.
         """
         ahead: dict[int, ProducerState] = {}
+        repeated: list[CachedBatch | None] = []
         for batch in batches:
             producer_id = batch.producer_id
-            if producer_id <= NO_PRODUCER_ID:
-                continue
             known = self._producers.get(producer_id)
-            if origin is AppendOrigin.CLIENT and known and (repeated := known.cached(batch)):
-                return repeated
+            before = known.cached(batch) if origin is AppendOrigin.CLIENT and known else None
+            repeated.append(before)
+            if producer_id <= NO_PRODUCER_ID or before is not None:
+                continue
             state = ahead.get(producer_id) or known or ProducerState(producer_id)
             marker = marker_of(batch)
             state.check(batch, marker, origin)
-            if len(batches) > 1:  # seldom: a leader appends one at a time
+            if len(batches) > 1:  # seldom: most appends are of one batch
                 ahead[producer_id] = state.after(batch, marker)
-        return None
+        return repeated
 
     def apply(self, batch: RecordBatch) -> CompletedTransaction | None:
         """Take in a batch that is in the log, at the offsets that it has there, and whatever it contradicts.

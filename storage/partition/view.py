@@ -2,7 +2,7 @@
 
 A `LogView` never changes, so whoever has one reads without locks and without holding anybody up. What is appended
 later it does not show. Segments that are deleted later are gone from it too: opening one is then a
-`FileNotFoundError`, which `Log` answers by reading from a newer view.
+`FileNotFoundError`, which `ReadableLog` answers by reading from a newer view.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from enum import Enum, IntEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.errors import OffsetOutOfRangeError
+from storage.errors import FramingError, OffsetOutOfRangeError
 from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.segment.log_file import WINDOW_BYTES
 from storage.segment.segment import LOOKUP_WINDOW_BYTES, TimedOffset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from storage.partition.recent_segments import RecentSegments
     from storage.record.reading import Batch
@@ -57,13 +57,30 @@ class Fetched(NamedTuple):
     aborted: list[AbortedTransaction]
 
 
+class Decided(NamedTuple):
+    """How far the transactions of a view are decided, and those of the aborted that indexes may not have yet."""
+
+    last_stable_offset: int
+    aborted: Sequence[AbortedTransaction] = ()
+
+
+class Reach(NamedTuple):
+    """A segment, and how far it is part of a view: to its own end, or to a position; and below which offset."""
+
+    segment: Segment
+    end: int | None
+    end_offset: int
+
+
 class LogView:
     """The offsets from `start_offset` up to `end_offset`, which is excluded, and the segments that hold them.
 
     `end_position` is where the last segment's batches end. Offsets may be missing anywhere, after a compaction.
+    `decided` is asked only where transactions matter. What a segment holds at an offset is the same in all views with
+    the same `truncations`, by which the log was cut since it was opened.
     """
 
-    __slots__ = ("_recent", "end_offset", "end_position", "last_stable_offset", "segments", "start_offset")
+    __slots__ = ("_decided", "_recent", "end_offset", "end_position", "segments", "start_offset", "truncations")
 
     def __init__(
         self,
@@ -71,15 +88,23 @@ class LogView:
         start_offset: int,
         end_offset: int,
         end_position: int,
-        last_stable_offset: int,
+        decided: Callable[[], Decided],
         recent: RecentSegments,
+        *,
+        truncations: int = 0,
     ) -> None:
         self.segments = segments
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.end_position = end_position
-        self.last_stable_offset = last_stable_offset
+        self._decided = decided
         self._recent = recent
+        self.truncations = truncations
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset up to which every transaction is decided."""
+        return self._decided().last_stable_offset
 
     @property
     def bases(self) -> tuple[int, ...]:
@@ -95,20 +120,24 @@ class LogView:
     ) -> Fetched:
         """The batches from the one that holds the offset on: at least one if there is one, then up to `max_bytes`.
 
-        Raises `OffsetOutOfRangeError` below the log's start and above its end. Memory stays within the larger of
-        `max_bytes` and a batch, and a window.
+        Raises `OffsetOutOfRangeError` below the log's start and above its end. Damage ends what is read, and is an
+        error where nothing lies before it. Memory stays within the larger of `max_bytes` and a batch, and a window.
         """
         self._check_offset(offset)
         bound = self.bound(isolation)
         batches: list[Batch] = []
         left_bytes = max_bytes
-        for batch in self._batches(offset, min(max(max_bytes, LOOKUP_WINDOW_BYTES), WINDOW_BYTES)):
-            left_bytes -= batch.size_bytes
-            if first_offset_of(batch) >= bound or (batches and left_bytes < 0):
-                break
-            batches.append(batch)
-            if left_bytes <= 0:
-                break
+        try:
+            for batch in self._batches(offset, min(max(max_bytes, LOOKUP_WINDOW_BYTES), WINDOW_BYTES)):
+                left_bytes -= batch.size_bytes
+                if first_offset_of(batch) >= bound or (batches and left_bytes < 0):
+                    break
+                batches.append(batch)
+                if left_bytes <= 0:
+                    break
+        except FramingError:
+            if not batches:
+                raise
         next_offset = batches[-1].last_offset + 1 if batches else max(offset, bound)
         aborted: list[AbortedTransaction] = []
         if batches and isolation is Isolation.COMMITTED:
@@ -122,18 +151,27 @@ class LogView:
 
     def find(self, offset: int) -> Batch | None:
         """The first batch whose last offset is not below the offset."""
-        return next(self._batches(offset, LOOKUP_WINDOW_BYTES), None)
+        for segment, end, _ in self.reaches(offset):
+            found = segment.find(offset, end)
+            if found is not None:
+                return found
+            segment.check_end(end)
+        return None
 
     def aborted(self, offset: int, upper_bound_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that overlap the offsets from `offset` up to the bound, which is excluded."""
-        found = []
+        found = {
+            transaction.last_offset: transaction
+            for transaction in self._decided().aborted
+            if transaction.last_offset >= offset and transaction.first_offset < upper_bound_offset
+        }
         for segment in self.segments[self._index_of(offset) :]:
             some, are_all = self._recent.use(segment).transaction_index.aborted(offset, upper_bound_offset)
-            found += some
+            found.update((transaction.last_offset, transaction) for transaction in some)
             if are_all:
                 break
         # What was aborted after this view was made it shows as not yet decided, behind its last stable offset.
-        return [transaction for transaction in found if transaction.last_offset < self.end_offset]
+        return [found[last_offset] for last_offset in sorted(found) if last_offset < self.end_offset]
 
     def find_timestamp(self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED) -> TimedOffset | None:
         """The first record whose timestamp is not below this one, found as Kafka finds it; None if there is none.
@@ -159,14 +197,29 @@ class LogView:
                 return segment.find_timestamp(timestamp, self.start_offset, self._end_of(segment))
         return None
 
+    def segment_of(self, offset: int) -> Segment | None:
+        """The segment that the offset is in, or would be; None if there are no segments."""
+        return self.segments[self._index_of(offset)] if self.segments else None
+
+    def reaches(self, offset: int) -> Iterator[Reach]:
+        """The segments from the one on that the offset is in, or would be."""
+        following = self._index_of(offset)
+        for segment in self.segments[following:]:
+            following += 1
+            is_last = following == len(self.segments)
+            yield Reach(
+                self._recent.use(segment),
+                self.end_position if is_last else None,
+                self.end_offset if is_last else self.segments[following].base_offset,
+            )
+
     def _batches(self, offset: int, window_bytes: int) -> Iterator[Batch]:
-        segments = self.segments[self._index_of(offset) :]
-        for segment in segments:
-            end = self._end_of(segment)
-            first = self._recent.use(segment).find(offset, end)
+        for segment, end, _ in self.reaches(offset):
+            first = segment.find(offset, end)
             if first is not None:
                 yield first
                 yield from segment.batches(first.position + first.size_bytes, end, window_bytes=window_bytes)
+            segment.check_end(end)
 
     def _index_of(self, offset: int) -> int:
         """Which segment the offset is in, or would be."""

@@ -193,3 +193,8 @@ class IndexFile:
                 return
             yield run
             slot = end
+
+
+def slots_before(slot: int) -> list[int]:
+    """The slots before one, at distances that double."""
+    return [slot - (1 << doublings) for doublings in range(slot.bit_length())] if slot > 0 else []

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 
 from storage.errors import FramingError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
+from storage.record.layout import BATCH_HEADER_BYTES
 from storage.record.reading import Batch, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.files import ReadableFile
+    from storage.record.batch import RecordBatch
+    from storage.record.kernel.walk import Walk
+    from storage.record.legacy import LegacyBatch
 
 WINDOW_BYTES = 1024 * 1024
 
@@ -23,9 +27,8 @@ WINDOW_BYTES = 1024 * 1024
 class LogScan:
     """The whole batches of a log from `start` up to `end`, in order; iterate over it once.
 
-    `position` is where the batch after the last one given begins, or would. The file's end is taken when the scan
-    is made: what a broker appends meanwhile is not seen. Memory stays within the larger of a window and a batch,
-    and a batch that declares more than `limit_bytes` is a `FramingError`.
+    The file's end is taken when the scan is made: what a broker appends meanwhile is not seen. Memory stays within the
+    larger of a window and a batch, and a batch that declares more than `limit_bytes` is a `FramingError`.
     """
 
     def __init__(
@@ -40,14 +43,37 @@ class LogScan:
         size_bytes = file.size_bytes()
         self.file = file
         self.end = size_bytes if end is None else min(end, size_bytes)
-        self.position = min(start, self.end)
         self._limit_bytes = limit_bytes
         self._window_bytes = window_bytes
+        self._window_end = min(start, self.end)
+        self._walk = read_batches(b"", origin=self._window_end)  # over the window, which is empty at first
+
+    @property
+    def position(self) -> int:
+        """Where the batch after the last one given begins, or would."""
+        return self._walk.position
 
     @property
     def trailing_bytes(self) -> int:
         """How many bytes lie behind the last whole batch, once the scan has ended."""
         return self.end - self.position
+
+    @property
+    def next_last_offset(self) -> int | None:
+        """The last offset of the batch at the position, by its header alone; None if none can begin there."""
+        return self._look(BATCH_HEADER_BYTES, window_bytes=BATCH_HEADER_BYTES).next_last_offset
+
+    def seek(self, offset: int) -> None:
+        """Pass over the batches that end below the offset, of which only the headers are looked at.
+
+        The position stays in front of what cannot be a batch.
+        """
+        while True:
+            walk = self._look(BATCH_HEADER_BYTES)
+            position = walk.position
+            walk.pass_over(offset, self.end)
+            if walk.position == position or self._window_end - walk.position >= BATCH_HEADER_BYTES:
+                return
 
     def __iter__(self) -> Iterator[Batch]:
         needed_bytes = 1
@@ -58,16 +84,22 @@ class LogScan:
                     path=self.file.path,
                     position=self.position,
                 )
-            window_bytes = min(max(needed_bytes, self._window_bytes), self.end - self.position)
-            window = self.file.read_at(self.position, window_bytes)
-            if len(window) < window_bytes:
-                self.end = self.position + len(window)  # the file was cut while we read it
-            window_end = self.position + len(window)
-            walk = read_batches(window, origin=self.position)
+            walk = self._look(needed_bytes)
             try:
-                for batch in walk:
-                    self.position = batch.position + batch.size_bytes
-                    yield batch
+                yield from walk
             except FramingError as error:
                 raise error.located(path=self.file.path) from None
-            needed_bytes = max(window_end - self.position + walk.missing_bytes, 1)
+            needed_bytes = max(self._window_end - walk.position + walk.missing_bytes, 1)
+
+    def _look(self, needed_bytes: int, *, window_bytes: int = 0) -> Walk[RecordBatch, LegacyBatch]:
+        """A walk at the position through a window that has so many bytes from there, or all that are left."""
+        position = self._walk.position
+        left_bytes = self.end - position
+        if self._window_end - position < min(needed_bytes, left_bytes):
+            size_bytes = min(max(needed_bytes, window_bytes or self._window_bytes), left_bytes)
+            window = self.file.read_at(position, size_bytes)
+            self._window_end = position + len(window)
+            if len(window) < size_bytes:
+                self.end = self._window_end  # the file was cut while we read it
+            self._walk = read_batches(window, origin=position)
+        return self._walk

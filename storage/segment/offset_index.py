@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.record.kernel.search import floor_offset
-from storage.segment.index_file import IndexFile
+from storage.segment.index_file import IndexFile, slots_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +55,19 @@ class OffsetIndex(IndexFile):
             relative, position = _ENTRY.unpack_from(data, slot * _ENTRY.size)
         return OffsetEntry(self.base_offset + relative, position)
 
+    def earlier(self, offset: int) -> list[OffsetEntry]:
+        """Where else to begin if the entry that `lookup` gives means nothing: entries ever further before it.
+
+        Their distances double. None is above the offset, even where entries do not ascend, and the segment's beginning
+        is not among them.
+        """
+        with self._lock:
+            data, count = self._entries.used()
+            slots = slots_before(floor_offset(data, count, offset - self.base_offset))
+            found = [_ENTRY.unpack_from(data, slot * _ENTRY.size) for slot in slots]
+        entries = [OffsetEntry(self.base_offset + relative, position) for relative, position in found]
+        return [entry for entry in entries if entry.offset <= offset]
+
     def append(self, offset: int, position: int) -> None:
         """Add an entry above all others, or raise `InvalidIndexEntryError`."""
         with self._lock:
@@ -65,7 +78,12 @@ class OffsetIndex(IndexFile):
                 raise self._refused(f"the offset is not above the last one, {self._last_offset()}", offset)
             if not 0 <= position <= _MAX_POSITION:
                 raise self._refused(f"the position {position} cannot be stored in 32 bits", offset)
-            entries.add(_ENTRY.pack(self._relative(offset), position))
+            entries.add(self.pack(self._relative(offset), position))
+
+    @staticmethod
+    def pack(relative_offset: int, position: int) -> bytes:
+        """An entry as the file holds it."""
+        return _ENTRY.pack(relative_offset, position)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at and above the offset."""

@@ -7,6 +7,8 @@ one that is gone when it is opened is a `FileNotFoundError`. Writing is left to 
 
 from __future__ import annotations
 
+import os
+from errno import ENOENT
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,18 +18,20 @@ from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.segment.log_file import WINDOW_BYTES, LogScan
 from storage.segment.names import FileName, Kind
 from storage.segment.offset_index import OffsetIndex
-from storage.segment.time_index import TimeIndex
+from storage.segment.time_index import TimeEntry, TimeIndex
 from storage.segment.txn_index import TransactionIndex
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
-    from storage.files import Files
+    from storage.files import Files, FileStatus, ReadableFile
     from storage.record.reading import Batch
+    from storage.segment.offset_index import OffsetEntry
 
 LOOKUP_WINDOW_BYTES: Final = 16 * 1024
 """What is read at a time where one batch is sought, not far from where an index points to."""
+
+_LAST_TIMESTAMP: Final = 2**63 - 1
 
 
 class TimedOffset(NamedTuple):
@@ -42,8 +46,10 @@ class Segment:
     """The segment of a directory that begins at `base_offset`.
 
     `size_bytes` says where its batches end if the file may be longer; without, the file has nothing else. One that is
-    not finished, because a broker still appends to it or died, has a time index that lacks what came last. Any number
-    of threads may use a segment. Bounds called `end` are positions; None stands for the segment's own end.
+    not finished, because a broker still appends to it or died, has a time index that lacks what came last, and may have
+    entries in it that a truncation left behind. Where an entry of the offset index leads to is looked at in any case,
+    and what makes no sense is passed over. Any number of threads may use a segment. Bounds called `end` are positions;
+    None stands for the segment's own end.
     """
 
     __slots__ = (
@@ -53,6 +59,7 @@ class Segment:
         "_is_finished",
         "_largest",
         "_lock",
+        "_log_path",
         "_offset_index",
         "_size_bytes",
         "_time_index",
@@ -79,19 +86,24 @@ class Segment:
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._transaction_index: TransactionIndex | None = None
+        self._log_path: str | None = None
         self._lock = Lock()  # held while an index is made, so that there is one of each
 
     def path(self, kind: Kind) -> Path:
         """Where the segment's file of this kind is, if it has one."""
         return Path(self._directory, str(FileName(self.base_offset, kind)))
 
+    def log_status(self) -> FileStatus | None:
+        """What the file system knows of the log now; None if it is gone."""
+        return self._files.status(self.path(Kind.LOG))
+
     @property
     def size_bytes(self) -> int:
         """How many bytes of batches there are."""
         if self._size_bytes is None:
-            status = self._files.status(self.path(Kind.LOG))
+            status = self.log_status()
             if status is None:
-                return 0
+                raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(self.path(Kind.LOG)))
             self._size_bytes = status.size_bytes
         return self._size_bytes
 
@@ -129,19 +141,56 @@ class Segment:
         bound = self.size_bytes if end is None else end
         if start >= bound:
             return
-        with self._files.open_reading(self.path(Kind.LOG)) as file:
+        with self.open_log() as file:
             yield from LogScan(file, start=start, end=bound, window_bytes=window_bytes)
+
+    def open_log(self) -> ReadableFile:
+        """The log as the file that it is, to be closed by who opens it."""
+        if self._log_path is None:
+            self._log_path = str(self.path(Kind.LOG))  # making it takes longer than opening the file
+        return self._files.open_reading(self._log_path)
 
     def find(self, offset: int, end: int | None = None) -> Batch | None:
         """The first batch whose last offset is not below the offset; it may begin above it where offsets are missing.
 
         None if there is none, which says nothing of the segments behind this one.
         """
-        start = self.offset_index.lookup(offset).position
-        for batch in self.batches(start, end, window_bytes=LOOKUP_WINDOW_BYTES):
-            if batch.last_offset >= offset:
-                return batch
-        return None
+        bound = self.size_bytes if end is None else end
+        if bound <= 0:
+            return None
+        with self.open_log() as file:
+            scan = self._scan_near(file, offset, bound, LOOKUP_WINDOW_BYTES)
+            scan.seek(offset)
+            return next(iter(scan), None)
+
+    def batches_near(
+        self, offset: int, end: int | None, *, window_bytes: int = LOOKUP_WINDOW_BYTES
+    ) -> Iterator[Batch]:
+        """The batches from one on before which all offsets are below this one."""
+        bound = self.size_bytes if end is None else end
+        if bound > 0:
+            with self.open_log() as file:
+                yield from self._scan_near(file, offset, bound, window_bytes)
+
+    def _scan_near(self, file: ReadableFile, offset: int, end: int, window_bytes: int) -> LogScan:
+        """A scan from such a batch."""
+        index = self.offset_index
+        scan = self._scan_from(file, index.lookup(offset), end, window_bytes)
+        if scan is None:
+            earlier = (self._scan_from(file, each, end, window_bytes) for each in index.earlier(offset))
+            scan = next((each for each in earlier if each is not None), None)
+        return LogScan(file, end=end, window_bytes=window_bytes) if scan is None else scan
+
+    def _scan_from(self, file: ReadableFile, entry: OffsetEntry, end: int, window_bytes: int) -> LogScan | None:
+        """A scan from the batch that an entry points to; None if that is not what the entry says."""
+        if entry.position < 0:
+            return None
+        scan = LogScan(file, start=entry.position, end=end, window_bytes=window_bytes)
+        if entry.position > 0:
+            last_offset = scan.next_last_offset
+            if last_offset is None or not self.base_offset <= last_offset <= entry.offset:
+                return None
+        return scan
 
     def locate(self, offset: int, end: int | None = None) -> int | None:
         """The position of that batch."""
@@ -150,14 +199,29 @@ class Segment:
 
     def find_timestamp(self, timestamp: int, starting_offset: int, end: int | None = None) -> TimedOffset | None:
         """The first record from `starting_offset` whose timestamp is not below this one."""
-        known = self.time_index.lookup(timestamp)
-        start = self.offset_index.lookup(max(known.offset, starting_offset)).position
-        for batch in self.batches(start, end, window_bytes=LOOKUP_WINDOW_BYTES):
+        known = self._believed(timestamp, end)
+        for batch in self.batches_near(max(known.offset, starting_offset), end):
             if batch.max_timestamp >= timestamp:
                 for record in batch.records():
                     if record.timestamp >= timestamp and record.offset >= starting_offset:
                         return TimedOffset(record.offset, record.timestamp, leader_epoch_of(batch))
         return None
+
+    def _believed(self, timestamp: int, end: int | None) -> TimeEntry:
+        """What the time index says of a timestamp, as far as the batches up to the end confirm it."""
+        index = self.time_index
+        entry = index.lookup(timestamp)
+        if self._is_finished or self._confirms(entry, end):
+            return entry
+        nothing = TimeEntry(NO_TIMESTAMP, self.base_offset)
+        return next((each for each in index.earlier(timestamp) if self._confirms(each, end)), nothing)
+
+    def _confirms(self, entry: TimeEntry, end: int | None) -> bool:
+        """Whether the batch that the entry speaks of has its timestamp."""
+        if entry.timestamp < 0:
+            return True
+        batch = self.find(entry.offset, end)
+        return batch is not None and batch.max_timestamp == entry.timestamp
 
     def find_largest_timestamp(self, end: int | None = None) -> TimedOffset | None:
         """The first record that has the largest timestamp of all, which is -1 where none has one; None without records.
@@ -166,8 +230,7 @@ class Segment:
         """
         timestamp, offset = self.largest_timestamp
         # The offset is the batch's last one, or that of the record itself: some versions wrote that.
-        start = self.offset_index.lookup(offset).position
-        for batch in self.batches(start, end, window_bytes=LOOKUP_WINDOW_BYTES):
+        for batch in self.batches_near(offset, end):
             if batch.max_timestamp == timestamp and batch.magic > 0:
                 for record in batch.records():
                     if record.timestamp == timestamp:
@@ -183,9 +246,8 @@ class Segment:
 
     def read_largest_timestamp(self) -> tuple[int, int]:
         """The same, with the batches behind the time index's last entry looked at."""
-        largest: tuple[int, int] = self.time_index.last_entry
-        start = self.offset_index.lookup(largest[1]).position
-        for batch in self.batches(start):
+        largest: tuple[int, int] = self._believed(_LAST_TIMESTAMP, None)
+        for batch in self.batches_near(largest[1], None, window_bytes=WINDOW_BYTES):
             if batch.max_timestamp > largest[0]:
                 largest = (batch.max_timestamp, batch.last_offset)
         return largest
@@ -196,7 +258,7 @@ class Segment:
         timestamp, _ = self.largest_timestamp
         if timestamp >= 0:
             return timestamp
-        status = self._files.status(self.path(Kind.LOG))
+        status = self.log_status()
         return NO_TIMESTAMP if status is None else status.modified_ms
 
     @property
@@ -212,12 +274,22 @@ class Segment:
 
     def read_next_offset(self) -> int:
         """The offset behind the last batch, which is sought from the offset index's last entry on."""
-        index = self.offset_index
-        start = index.lookup(index.last_offset).position
         next_offset = self.base_offset
-        for batch in self.batches(start):
+        for batch in self.batches_near(self.offset_index.last_offset, None, window_bytes=WINDOW_BYTES):
             next_offset = batch.last_offset + 1
         return next_offset
+
+    def end_below(self, offset: int) -> int:
+        """The offset behind the last batch that ends before the offset; the base offset if there is none."""
+        next_offset = self.base_offset
+        for batch in self.batches_near(offset - 1, None):
+            if batch.last_offset >= offset:
+                break
+            next_offset = batch.last_offset + 1
+        return next_offset
+
+    def check_end(self, end: int | None = None) -> None:
+        """Raise `FramingError` if what ends the batches before this is damage, behind which there may be more."""
 
     def release(self) -> None:
         """Give back the memory that the indexes hold; they are read again when they are needed."""

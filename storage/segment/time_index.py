@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import CorruptIndexError
 from storage.record.kernel.search import floor_timed_offset, floor_timestamp
-from storage.segment.index_file import IndexFile
+from storage.segment.index_file import IndexFile, slots_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +59,19 @@ class TimeIndex(IndexFile):
             found, relative = _ENTRY.unpack_from(data, slot * _ENTRY.size)
         return TimeEntry(found, self.base_offset + relative)
 
+    def earlier(self, timestamp: int) -> list[TimeEntry]:
+        """What else to believe if the entry that `lookup` gives means nothing: entries ever further before it.
+
+        Their distances double. None is above the timestamp, even where entries do not ascend, and that there is no
+        timestamp is not among them.
+        """
+        with self._lock:
+            data, count = self._entries.used()
+            slots = slots_before(floor_timestamp(data, count, timestamp))
+            found = [_ENTRY.unpack_from(data, slot * _ENTRY.size) for slot in slots]
+        entries = [TimeEntry(known, self.base_offset + relative) for known, relative in found]
+        return [entry for entry in entries if entry.timestamp <= timestamp]
+
     def maybe_append(self, timestamp: int, offset: int, *, final: bool = False) -> None:
         """Add an entry if its timestamp is above the last one; if it is the same there is nothing to add.
 
@@ -78,7 +91,12 @@ class TimeIndex(IndexFile):
                 return
             if entries.count >= entries.slots:
                 raise self._refused(f"all {entries.slots} slots are used, and none is left for the final entry", offset)
-            entries.add(_ENTRY.pack(timestamp, self._relative(offset)))
+            entries.add(self.pack(timestamp, self._relative(offset)))
+
+    @staticmethod
+    def pack(timestamp: int, relative_offset: int) -> bytes:
+        """An entry as the file holds it."""
+        return _ENTRY.pack(timestamp, relative_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries whose offsets are at or above the offset."""

@@ -121,9 +121,14 @@ class TransactionIndex:
             if self._file is None:
                 self._is_named_on_disk = False
                 self._file = self._files.open_writing(self.path, create=True)
-            entry = _ENTRY.pack(_VERSION, *transaction)
+            entry = self.pack(transaction)
             self._file.write_at(len(entries), [entry])
             entries += entry
+
+    @staticmethod
+    def pack(transaction: AbortedTransaction) -> bytes:
+        """An entry as the file holds it."""
+        return _ENTRY.pack(_VERSION, *transaction)
 
     def aborted(self, fetch_offset: int, upper_bound_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """The transactions that overlap the offsets from `fetch_offset` up to the bound, which is excluded.

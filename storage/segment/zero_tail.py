@@ -24,11 +24,23 @@ def used_slots(file: ReadableFile, slots: int, entry_bytes: int) -> int:
     end = slots * entry_bytes
     while end > 0:
         start = max(end - _WINDOW_BYTES, 0)
-        used_bytes = len(file.read_at(start, end - start).rstrip(b"\0"))
-        if used_bytes:
-            return -(-(start + used_bytes) // entry_bytes)
+        window = file.read_at(start, end - start)
+        if window != bytes(len(window)):  # a comparison is a hundred times as fast as stripping
+            return -(-(start + len(window.rstrip(b"\0"))) // entry_bytes)
         end = start
     return 0
+
+
+def is_zero(file: ReadableFile, start: int, end: int) -> bool:
+    """Whether there is nothing but zeros from one position up to the other, or to the file's end."""
+    while start < end:
+        window = file.read_at(start, min(_WINDOW_BYTES, end - start))
+        if not window:
+            break
+        if window != bytes(len(window)):
+            return False
+        start += len(window)
+    return True
 
 
 def probe_used_slots(file: ReadableFile, slots: int, entry_bytes: int, known: int = 0) -> int:

@@ -7,6 +7,7 @@ compacted, of mixed formats, or left open by a broker that was killed.
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ import pytest
 from storage.errors import FramingError
 from storage.files import Files
 from storage.partition.recent_segments import RecentSegments
-from storage.partition.view import LogView, first_offset_of
+from storage.partition.view import Decided, LogView, first_offset_of
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from storage.record import Batch, Record
 
 FILES = Files()
-DATASETS = ("kafka-3.9", "kafka-2.2", "kafka-3.9-killed", "kafka-3.9-compaction")
+DATASETS = ("kafka-3.9", "kafka-2.2", "kafka-3.9-killed", "kafka-3.9-compaction", "kafka-3.9-recovery/after")
 LATER = 2**62
 
 
@@ -64,7 +65,8 @@ def partitions(root: Path) -> Iterator[list[Path]]:
 @pytest.mark.parametrize("name", DATASETS)
 def test_lookups_equal_a_scan(name: str, datasets: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
     offsets = times = logs_count = 0
-    for logs in partitions(datasets(name)):
+    root = datasets(name.partition("/")[0])
+    for logs in partitions(root / name if (root / name).is_dir() else root):
         segments = [known(log, is_last=log is logs[-1]) for log in logs]
         start_offset = segments[0].segment.base_offset
         batches = [batch for each in segments for batch in each.batches]
@@ -74,7 +76,7 @@ def test_lookups_equal_a_scan(name: str, datasets: Callable[[str], Path], capsys
             start_offset,
             end_offset,
             segments[-1].end_position,
-            end_offset,
+            partial(Decided, end_offset),
             RecentSegments(),
         )
         logs_count += 1

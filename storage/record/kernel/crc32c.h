@@ -55,7 +55,7 @@ static uint32_t kfs_crc_software(uint32_t sum, const uint8_t *data, size_t size)
 }
 
 #ifdef KFS_CRC_HARDWARE
-enum { KFS_CRC_LONG = 4096, KFS_CRC_SHORT = 256 };
+enum { KFS_CRC_LONG = 4096, KFS_CRC_SHORT = 256, KFS_CRC_LINE = 64 };
 static uint32_t kfs_crc_over_long[4][256], kfs_crc_over_short[4][256];
 
 static void kfs_crc_make_move(uint32_t table[4][256], size_t zeros_count) {
@@ -77,13 +77,20 @@ static inline uint32_t kfs_crc_move(uint32_t table[4][256], uint32_t sum) {
 
 KFS_CRC_TARGET static inline uint64_t kfs_crc_three(uint64_t sum, const uint8_t *data, size_t block, uint32_t table[4][256]) {
     uint64_t second = 0, third = 0, word;
-    for (size_t i = 0; i < block; i += 8) {
-        memcpy(&word, data + i, 8);
-        sum = KFS_CRC_WORD(sum, word);
-        memcpy(&word, data + block + i, 8);
-        second = KFS_CRC_WORD(second, word);
-        memcpy(&word, data + 2 * block + i, 8);
-        third = KFS_CRC_WORD(third, word);
+    for (size_t line = 0; line < block; line += KFS_CRC_LINE) {
+        /* The processor does not see by itself what is needed of the next blocks; any address may be asked for. */
+        uintptr_t ahead = (uintptr_t)data + 3 * block + line;
+        __builtin_prefetch((const void *)ahead);
+        __builtin_prefetch((const void *)(ahead + block));
+        __builtin_prefetch((const void *)(ahead + 2 * block));
+        for (size_t i = line; i < line + KFS_CRC_LINE; i += 8) {
+            memcpy(&word, data + i, 8);
+            sum = KFS_CRC_WORD(sum, word);
+            memcpy(&word, data + block + i, 8);
+            second = KFS_CRC_WORD(second, word);
+            memcpy(&word, data + 2 * block + i, 8);
+            third = KFS_CRC_WORD(third, word);
+        }
     }
     sum = kfs_crc_move(table, (uint32_t)sum) ^ second;
     return kfs_crc_move(table, (uint32_t)sum) ^ third;

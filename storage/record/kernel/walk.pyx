@@ -63,6 +63,35 @@ cdef class BatchFrame(Frame):
             result = checksum(covered, covered_bytes)
         return result
 
+    def placed(self, *, int64_t base_offset, int32_t leader_epoch):
+        """The batch as it is at another place of a log. The bytes are the same, and still say where it was before."""
+        cdef BatchFrame frame = type(self).__new__(type(self))
+        frame.region = self.region
+        frame.start = self.start
+        frame.position = self.position
+        frame.size_bytes = self.size_bytes
+        frame.magic = self.magic
+        read_header(frame)
+        frame.base_offset = base_offset
+        frame.leader_epoch = leader_epoch
+        return frame
+
+
+cdef void read_header(BatchFrame frame) noexcept:
+    """Take the fields of a frame that has its place from its bytes."""
+    cdef const uint8_t* data = frame.data()
+    frame.attributes = <int16_t>wire.load16(data + wire.ATTRIBUTES_AT)
+    frame.crc = wire.load32(data + wire.CRC_AT)
+    frame.base_offset = <int64_t>wire.load64(data)
+    frame.leader_epoch = <int32_t>wire.load32(data + wire.LEADER_EPOCH_AT)
+    frame.last_offset_delta = <int32_t>wire.load32(data + wire.LAST_OFFSET_DELTA_AT)
+    frame.base_timestamp = <int64_t>wire.load64(data + wire.BASE_TIMESTAMP_AT)
+    frame.max_timestamp = <int64_t>wire.load64(data + wire.MAX_TIMESTAMP_AT)
+    frame.producer_id = <int64_t>wire.load64(data + wire.PRODUCER_ID_AT)
+    frame.producer_epoch = <int16_t>wire.load16(data + wire.PRODUCER_EPOCH_AT)
+    frame.base_sequence = <int32_t>wire.load32(data + wire.BASE_SEQUENCE_AT)
+    frame.count = <int32_t>wire.load32(data + wire.COUNT_AT)
+
 
 cdef class EntryFrame(Frame):
     """One entry of a v0 or v1 message set.
@@ -116,7 +145,7 @@ cdef class Walk:
         cdef int64_t length
         if left == 0:
             return 0
-        if left <= SMALLEST_FRAME:
+        if left <= SMALLEST_FRAME:  # less than nothing where frames were passed over that the buffer does not hold
             return SMALLEST_FRAME + 1 - left
         length = <int32_t>wire.load32(self.region.data + self.at + wire.LENGTH_AT)
         return max(length + wire.LOG_OVERHEAD - left, 0)
@@ -138,28 +167,53 @@ cdef class Walk:
             raise StopIteration
         magic = <int8_t>data[wire.MAGIC_AT]
         if magic == 2:
-            return self.next_batch(data, length)
+            return self.next_batch(length)
         if magic == 0 or magic == 1:
             return self.next_entry(data, length, magic)
         raise FramingError(f"the magic byte is {magic}, and only 0, 1 and 2 are known", position=self.position)
 
-    cdef BatchFrame next_batch(self, const uint8_t* data, int32_t length):
+    @property
+    def next_last_offset(self):
+        """The last offset of the next frame, of which only the header has to be in the buffer; None if none is right."""
+        cdef int64_t last_offset
+        return last_offset if self.next_size(&last_offset) else None
+
+    def pass_over(self, int64_t offset, int64_t end):
+        """Go on with the first frame that does not end below the offset, or that reaches beyond the position `end`.
+
+        Of the frames before it only the headers have to be in the buffer, behind which `position` may come to lie then.
+        The walk stays in front of a header that is not all there, or that cannot be right.
+        """
+        cdef int64_t size, last_offset
+        while True:
+            size = self.next_size(&last_offset)
+            if size == 0 or last_offset >= offset or size > end - self.origin - self.at:
+                return
+            self.at += size
+
+    cdef int64_t next_size(self, int64_t* last_offset) noexcept:
+        """How many bytes the next frame has; 0 if its header is not all there, or cannot be right."""
+        cdef const uint8_t* data = self.region.data + self.at
+        cdef Py_ssize_t left = self.end - self.at
+        cdef int64_t size
+        cdef int8_t magic
+        if left <= SMALLEST_FRAME:
+            return 0
+        size = <int64_t><int32_t>wire.load32(data + wire.LENGTH_AT) + wire.LOG_OVERHEAD
+        magic = <int8_t>data[wire.MAGIC_AT]
+        last_offset[0] = <int64_t>wire.load64(data)
+        if magic == 2 and left >= wire.HEADER_SIZE:
+            last_offset[0] = wire.add64(last_offset[0], <int32_t>wire.load32(data + wire.LAST_OFFSET_DELTA_AT))
+            return size if size >= wire.HEADER_SIZE else 0
+        return size if 0 <= magic <= 1 and size >= SMALLEST_LENGTH + wire.LOG_OVERHEAD else 0
+
+    cdef BatchFrame next_batch(self, int32_t length):
         cdef BatchFrame frame
         if length < wire.HEADER_SIZE - wire.LOG_OVERHEAD:
             raise FramingError(f"the batch length {length} has no room for a v2 header", position=self.position)
         frame = self.batch_type.__new__(self.batch_type)
         self.place(frame, length, 2)
-        frame.attributes = <int16_t>wire.load16(data + wire.ATTRIBUTES_AT)
-        frame.crc = wire.load32(data + wire.CRC_AT)
-        frame.base_offset = <int64_t>wire.load64(data)
-        frame.leader_epoch = <int32_t>wire.load32(data + wire.LEADER_EPOCH_AT)
-        frame.last_offset_delta = <int32_t>wire.load32(data + wire.LAST_OFFSET_DELTA_AT)
-        frame.base_timestamp = <int64_t>wire.load64(data + wire.BASE_TIMESTAMP_AT)
-        frame.max_timestamp = <int64_t>wire.load64(data + wire.MAX_TIMESTAMP_AT)
-        frame.producer_id = <int64_t>wire.load64(data + wire.PRODUCER_ID_AT)
-        frame.producer_epoch = <int16_t>wire.load16(data + wire.PRODUCER_EPOCH_AT)
-        frame.base_sequence = <int32_t>wire.load32(data + wire.BASE_SEQUENCE_AT)
-        frame.count = <int32_t>wire.load32(data + wire.COUNT_AT)
+        read_header(frame)
         return frame
 
     cdef EntryFrame next_entry(self, const uint8_t* data, int32_t length, int8_t magic):

@@ -23,6 +23,20 @@ from storage.testing.logs import NOW_MS, sent
 
 CLIENT, COORDINATOR = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
 DAY_MS = 86_400_000
+HEADER = (
+    "size_bytes",
+    "base_offset",
+    "leader_epoch",
+    "crc",
+    "attributes",
+    "last_offset",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "count",
+)
 
 
 def stored(
@@ -31,10 +45,15 @@ def stored(
     config = TopicConfig.resolve(settings or {})
     batch = read_sent_batch(data, config, origin)
     found = stored_by_leader(batch, config, next_offset=1000, leader_epoch=7, now_ms=now_ms)
-    (result,) = found.batches
+    written = b"".join(found.buffers)
+    (result,) = read_batches(written)
+    (known,) = found.batches
     assert isinstance(result, RecordBatch)
+    assert isinstance(known, RecordBatch)
     result.check_crc()
-    assert (found.first_offset, found.last_offset, found.size_bytes) == (1000, result.last_offset, len(found.data))  # type: ignore[arg-type]
+    assert [getattr(known, name) for name in HEADER] == [getattr(result, name) for name in HEADER]
+    assert list(known.records()) == list(result.records())
+    assert (found.first_offset, found.last_offset, found.size_bytes) == (1000, result.last_offset, len(written))
     assert found.largest_timestamp == result.max_timestamp
     assert (result.base_offset, result.leader_epoch) == (1000, 7)
     return result
@@ -213,7 +232,7 @@ def test_a_follower_takes_whole_batches_as_they_are() -> None:
     data = placed((5, 6), (9, 12))
     result = stored_by_follower(data + data[:30], next_offset=5)
     assert isinstance(result, StoredBatches)
-    assert bytes(result.data) == data
+    assert b"".join(result.buffers) == data
     assert (result.first_offset, result.last_offset, result.largest_timestamp) == (5, 12, NOW_MS + 9)
     assert stored_by_follower(data[:30], next_offset=5) is None
 

@@ -213,8 +213,12 @@ def test_a_snapshot_can_be_brought_to_disk_later() -> None:
     files = MemoryFiles()
     snapshots = SnapshotFiles(files, "/")
     snapshots.write(9, [OF_GOLDEN], sync=False)
-    snapshots.sync(9)
-    snapshots.sync(10)
+    snapshots.write(10, [OF_GOLDEN], sync=False)
+    snapshots.remove(10)
+    snapshots.sync()
+    steps = files.steps
+    snapshots.sync()
+    assert files.steps == steps
     for seed in range(10):
         assert SnapshotFiles(files.after_power_loss(seed), "/").read(9) == [OF_GOLDEN]
 

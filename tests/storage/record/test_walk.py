@@ -118,3 +118,45 @@ def test_the_bounds_of_a_walk_are_checked() -> None:
             read_batches(DATA, start=start, end=end)
     with pytest.raises(TypeError):
         Walk(DATA, EntryFrame, BatchFrame)  # type: ignore[type-var]
+
+
+def test_frames_are_passed_over_by_their_headers() -> None:
+    walk = read_batches(DATA + MARKER[:61], origin=50)
+    assert walk.next_last_offset == 1
+    walk.pass_over(1, 1000)
+    assert walk.position == 50
+    walk.pass_over(7, 1000)
+    assert (walk.position, walk.next_last_offset) == (50 + len(DATA), 7)
+    walk.pass_over(8, 50 + len(DATA + MARKER) - 1)
+    assert walk.position == 50 + len(DATA)  # the marker reaches beyond the end
+    walk.pass_over(8, 50 + len(DATA + MARKER))
+    assert walk.position == 50 + len(DATA + MARKER)
+    assert walk.next_last_offset is None
+    assert list(walk) == []
+    assert walk.missing_bytes == len(MARKER) - 61 + 18
+
+
+@pytest.mark.parametrize(
+    "header",
+    [DATA[:60], with_length(DATA, 48), with_length(DATA, -1), DATA[:16] + b"\x03" + DATA[17:], bytes(80), b""],
+)
+def test_no_header_that_cannot_be_right_is_passed_over(header: bytes) -> None:
+    walk = read_batches(header)
+    assert walk.next_last_offset is None
+    walk.pass_over(100, 1000)
+    assert walk.position == 0
+
+
+def test_a_placed_batch_differs_in_its_place_alone() -> None:
+    (batch,) = read_batches(MARKER, origin=50)
+    assert isinstance(batch, RecordBatch)
+    placed = batch.placed(base_offset=1000, leader_epoch=4)
+    assert isinstance(placed, RecordBatch)
+    assert (placed.base_offset, placed.last_offset, placed.leader_epoch) == (1000, 1000, 4)
+    for name in ("position", "size_bytes", "magic", "attributes", "crc", "base_timestamp", "max_timestamp"):
+        assert getattr(placed, name) == getattr(batch, name)
+    for name in ("producer_id", "producer_epoch", "base_sequence", "last_sequence", "count"):
+        assert getattr(placed, name) == getattr(batch, name)
+    assert [record.offset for record in placed.records()] == [1000]
+    assert (batch.base_offset, batch.leader_epoch) == (7, 0)
+    assert placed.crc_matches

@@ -1,0 +1,245 @@
+"""A log that somebody else writes, or left as it is: read, and never changed by one byte.
+
+Its end is the end of the last whole batch, whether or not a broker's followers have that: what is shown may still be
+truncated. Nothing is looked at before it is asked for. Recovering what a crash left is left to those who may write.
+"""
+
+from __future__ import annotations
+
+import os
+from errno import ENOENT
+from functools import cache
+from itertools import zip_longest
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.errors import UnknownPartitionError
+from storage.partition.epochs import LeaderEpochs
+from storage.partition.followed_producers import FollowedProducers
+from storage.partition.readable_log import ReadableLog
+from storage.partition.recent_segments import RecentSegments
+from storage.partition.view import LogView
+from storage.segment.followed_segment import Change, FollowedSegment
+from storage.segment.names import Kind
+from storage.segment.segment import Segment
+from storage.segment.segment_names import SegmentNames, segments_named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.clock import Clock
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.partition.producers import ProducerStates
+
+    Listing = tuple[int, list[str]]
+
+
+class _Found(NamedTuple):
+    """A segment as it was found: its names, the log's file, and the segment that follows on it."""
+
+    names: SegmentNames
+    identity: tuple[int, int]
+    following: tuple[SegmentNames, tuple[int, int]] | None
+
+
+class FollowedLog(ReadableLog):
+    """The log in a directory of which others do what they like; it may be a stray one, or about to be deleted.
+
+    Every `view` is as new as the moment when it was asked for: appended batches, rolls, deleted and replaced segments
+    show in the next one, and a truncation does even if the log has grown beyond it since. A view that somebody keeps
+    shows what it did before, as far as that is still there. If the directory is gone there is no newer view, which is
+    an `UnknownPartitionError`.
+
+    `config` and `checkpointed_start`, before which the log does not begin, may be replaced at any time. Segments below
+    the recovery point are believed to be closed properly.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        directory: str | os.PathLike[str],
+        config: TopicConfig,
+        *,
+        start_offset: int = 0,
+        recovery_point: int = 0,
+        producer_expiration_ms: int,
+    ) -> None:
+        self.directory = Path(directory)
+        self.config = config
+        self.checkpointed_start = start_offset
+        self.recovery_point = recovery_point
+        self._files = files
+        self._clock = clock
+        self._expiration_ms = producer_expiration_ms
+        self._recent = RecentSegments()
+        self._looking = Lock()  # held while the directory is looked at
+        self._listing: Listing | None = None
+        self._found: dict[Segment, _Found] = {}  # in the order of their offsets
+        self._view: LogView | None = None
+        self._is_closed = False
+        self._producers = self._unknown_producers()
+
+    @property
+    def is_poisoned(self) -> bool:
+        """Never: nothing is written."""
+        return False
+
+    @property
+    def view(self) -> LogView:
+        """The log as it is now; after `close` as it last was."""
+        with self._looking:
+            if self._view is None or not self._is_closed:
+                self._view = self._newest()
+            return self._view
+
+    @property
+    def producers(self) -> ProducerStates:
+        """The producers of the log as it is now, for looking at only. The log behind the newest snapshot is read."""
+        return self.on_view(lambda view: self._producers.states(view.segments, view.end_offset))
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """The leader epochs that are written down now, for looking at only; raises `CorruptCheckpointError`."""
+        return LeaderEpochs.load(self._files, self.directory)
+
+    @property
+    def unread_bytes(self) -> int:
+        """How much of the log is to be read before its producers, and how far it is stable, are known."""
+        return self.on_view(self._unread_bytes)
+
+    def _unread_bytes(self, view: LogView) -> int:
+        known_to = self._producers.known_to(view.end_offset)
+        unread_bytes = 0
+        for segment in reversed(view.segments):
+            if segment.base_offset < known_to:
+                start = segment.locate(known_to)
+                return unread_bytes + (0 if start is None else segment.size_bytes - start)
+            unread_bytes += segment.size_bytes
+        return unread_bytes
+
+    def close(self) -> None:
+        """Stop looking, and give memory back; views that somebody has stay good. Closing twice is harmless."""
+        with self._looking:
+            self._is_closed = True
+            for segment in self._found:
+                segment.release()
+
+    # Looking
+
+    def _newest(self) -> LogView:
+        while True:
+            listing = self._list()
+            try:
+                if listing != self._listing or self._is_last_another():
+                    self._take_in(listing[1])
+                    self._listing = listing
+                return self._shown()
+            except FileNotFoundError:
+                self._listing = None
+                if self._list() == listing:
+                    raise  # what is listed cannot be opened
+
+    def _list(self) -> Listing:
+        status = self._files.status(self.directory)
+        try:
+            if status is not None:
+                return status.modified_ms, self._files.names(self.directory)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        raise UnknownPartitionError("the directory of the partition is gone", path=self.directory)
+
+    def _take_in(self, names: Sequence[str]) -> None:
+        """Find out which segments there are, and keep those that are as they were."""
+        listed = [(each, self._identity(each)) for each in segments_named(names)]
+        known = {(found.names, found.identity): (segment, found) for segment, found in self._found.items()}
+        segments: dict[Segment, _Found] = {}
+        for (each, identity), following in zip_longest(listed, listed[1:]):
+            found = _Found(each, identity, following)
+            segment, before = known.get((each, identity), (None, found))
+            is_closed = following is not None and before == found
+            if segment is None or not self._is_still(segment, is_closed=is_closed):
+                segment = self._new(found)
+            segments[segment] = found
+        segments = _without_hidden(segments)
+        if not _continues(self._found, segments):
+            self._producers = self._unknown_producers()
+        self._found = segments
+
+    def _is_still(self, segment: Segment, *, is_closed: bool) -> bool:
+        """Whether a segment is what it was, though it may have grown unless the same one follows on it as before."""
+        if not isinstance(segment, FollowedSegment):
+            return is_closed
+        if not is_closed and segment.look() is Change.REPLACED:
+            return False
+        segment.refresh_indexes()  # what changed in the directory may be theirs
+        return True
+
+    def _new(self, found: _Found) -> Segment:
+        is_sound = found.following is not None and found.following[0].base_offset <= self.recovery_point
+        if is_sound and not found.names.swapped:
+            return Segment(self._files, self.directory, found.names.base_offset)
+        return FollowedSegment(self._files, self.directory, found.names)
+
+    def _identity(self, names: SegmentNames) -> tuple[int, int]:
+        path = self.directory / names.name(Kind.LOG)
+        status = self._files.status(path)
+        if status is None:
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path))
+        return status.identity
+
+    def _is_last_another(self) -> bool:
+        """Whether the last segment is no longer what it was; what it has grown by is known then."""
+        if not self._found:
+            return False
+        segment, found = next(reversed(self._found.items()))
+        assert isinstance(segment, FollowedSegment)
+        return self._identity(found.names) != found.identity or segment.look() is Change.REPLACED
+
+    def _shown(self) -> LogView:
+        """The view of the segments that were found."""
+        if not self._found:
+            return self._view_of((), self.checkpointed_start, 0)
+        last = next(reversed(self._found))
+        assert isinstance(last, FollowedSegment)
+        end = last.end
+        return self._view_of(tuple(self._found), end.next_offset, end.position)
+
+    def _view_of(self, segments: tuple[Segment, ...], next_offset: int, end_position: int) -> LogView:
+        start_offset = max(self.checkpointed_start, segments[0].base_offset if segments else 0)
+        end_offset = max(next_offset, start_offset)
+        view, producers = self._view, self._producers
+        if (
+            view is not None
+            and view.segments == segments
+            and (view.start_offset, view.end_offset, view.end_position) == (start_offset, end_offset, end_position)
+        ):
+            return view
+        decided = cache(lambda: producers.decided(segments, start_offset, end_offset))
+        return LogView(segments, start_offset, end_offset, end_position, decided, self._recent)
+
+    def _unknown_producers(self) -> FollowedProducers:
+        return FollowedProducers(self._files, self._clock, self.directory, expiration_ms=self._expiration_ms)
+
+
+def _continues(before: dict[Segment, _Found], after: dict[Segment, _Found]) -> bool:
+    """Whether segments were only deleted in front and added behind, so that what was known of batches still holds."""
+    kept = [segment for segment in before if segment in after]
+    at_end = list(before)[len(before) - len(kept) :]
+    return kept == at_end == list(after)[: len(kept)] and (not before or bool(kept))
+
+
+def _without_hidden(segments: dict[Segment, _Found]) -> dict[Segment, _Found]:
+    """Leave out the segments that new ones, which are about to get their names, stand in for."""
+    swaps = [segment for segment, found in segments.items() if found.names.is_swap]
+    if not swaps:
+        return segments
+    ends = (segment.end.next_offset for segment in swaps if isinstance(segment, FollowedSegment))
+    start, end = swaps[0].base_offset, max(ends)
+    return {
+        segment: found
+        for segment, found in segments.items()
+        if found.names.is_swap or not start <= segment.base_offset < end
+    }

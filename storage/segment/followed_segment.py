@@ -1,0 +1,193 @@
+"""A segment that somebody else may be appending to, or left without closing it: where it ends, looked for anew.
+
+What is behind its end may be a batch that is being written, the zeros of a preallocated file, or damage; only the last
+is an error, for those who want to read on. Which segments a log has is left to others.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from storage.errors import FramingError
+from storage.record.layout import BATCH_HEADER_BYTES, NO_TIMESTAMP
+from storage.segment.log_file import LogScan
+from storage.segment.names import Kind
+from storage.segment.segment import Segment
+from storage.segment.zero_tail import is_zero
+
+if TYPE_CHECKING:
+    import os
+
+    from storage.files import Files, ReadableFile
+    from storage.record.reading import Batch
+    from storage.segment.segment_names import SegmentNames
+
+_FILE_END: Final = 2**63 - 1
+_LOOKS_AT_DAMAGE: Final = 2  # as many as show that it is not something that was being written at the first
+
+
+class Change(Enum):
+    """What has become of a segment since somebody looked at it."""
+
+    NONE = "none"
+    GROWN = "grown"
+    REPLACED = "replaced"  # the last batch is no longer there: the log was truncated, and other batches may follow
+
+
+class SegmentEnd(NamedTuple):
+    """Where the batches of a segment end, and what the last of them looks like.
+
+    Up to `zeros_end` there were nothing but zeros behind them. `damage` says why they end.
+    """
+
+    position: int
+    next_offset: int
+    header_position: int = 0
+    header: bytes = b""
+    zeros_end: int = 0
+    damage: str | None = None
+
+    @classmethod
+    def behind(cls, batch: Batch) -> Self:
+        """The end if this is the last batch."""
+        header = bytes(batch.view(0, min(batch.size_bytes, BATCH_HEADER_BYTES)))
+        return cls(batch.position + batch.size_bytes, batch.last_offset + 1, batch.position, header)
+
+
+class FollowedSegment(Segment):
+    """A segment of another's log, of which nothing is believed but what its batches say.
+
+    It ends with its last whole batch, as far as framing leads from the last sound entry of its index; in front of the
+    zeros of a preallocated file that batch is whole if it has its checksum. The end is looked for when it is first
+    asked for, and stays where it is until `look`.
+    """
+
+    __slots__ = ("_end", "_looking", "_names")
+
+    def __init__(self, files: Files, directory: str | os.PathLike[str], names: SegmentNames) -> None:
+        super().__init__(files, directory, names.base_offset, is_finished=False)
+        self._names = names
+        self._end: SegmentEnd | None = None
+        self._looking = RLock()  # held while the end is looked for, and while what depends on it is
+
+    def path(self, kind: Kind) -> Path:
+        """Where the segment's file of this kind is, if it has one."""
+        return Path(self._directory, self._names.name(kind))
+
+    @property
+    def end(self) -> SegmentEnd:
+        """Where the batches end, as far as was looked."""
+        if self._end is None:
+            with self._looking:
+                if self._end is None:
+                    self._end = self._find_end()
+        return self._end
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes of batches there are."""
+        return self.end.position
+
+    @property
+    def largest_timestamp(self) -> tuple[int, int]:
+        """The largest timestamp, -1 for none, and an offset that leads to the first batch that has it."""
+        if self._largest is None:
+            with self._looking:
+                if self._largest is None:
+                    self._largest = self.read_largest_timestamp()
+                    self.release()  # one that is not used for anything else keeps no memory
+        return self._largest
+
+    def look(self) -> Change:
+        """Bring in what has changed since the end was last looked for; nothing if it never was.
+
+        A truncation shows if the last batch that was known is no longer at its place, with the offset, leader epoch and
+        checksum that it had. Since no two leaders write in the same epoch, the batches before it are then the same too;
+        in the old formats, which have no epochs, that is as sure as a checksum.
+        """
+        with self._looking:
+            known = self._end
+            if known is None:
+                return Change.NONE
+            with self._files.open_reading(self.path(Kind.LOG)) as file:
+                if not _has(file, known):
+                    return Change.REPLACED
+                if known.zeros_end == file.size_bytes() and _is_unused(file, known.position, known.zeros_end, 0):
+                    return Change.NONE
+                end, largest = self._scan(file, known)
+                if not _has(file, known):
+                    return Change.REPLACED
+            self._end = end
+            if end.position == known.position:
+                return Change.NONE if end.damage == known.damage else Change.GROWN
+            if self._largest is not None and largest[0] > self._largest[0]:
+                self._largest = largest
+            self.refresh_indexes()
+            return Change.GROWN
+
+    def refresh_indexes(self) -> None:
+        """Bring in what has changed in those indexes that were used."""
+        for index in (self._offset_index, self._time_index, self._transaction_index):
+            if index is not None:
+                index.refresh()
+
+    def check_end(self, end: int | None = None) -> None:
+        """Raise `FramingError` if what ends the batches before this is damage, behind which there may be more."""
+        known = self.end
+        if known.damage is not None and (end is None or end >= known.position):
+            raise FramingError(known.damage, path=self.path(Kind.LOG), position=known.position)
+
+    def _find_end(self) -> SegmentEnd:
+        start = 0
+        try:
+            for first in self.batches_near(self.offset_index.last_offset, _FILE_END):
+                start = first.position
+                break
+        except FramingError:
+            pass  # the segment begins with what is no batch
+        with self._files.open_reading(self.path(Kind.LOG)) as file:
+            end, _ = self._scan(file, SegmentEnd(start, self.base_offset))
+        return end
+
+    def _scan(self, file: ReadableFile, known: SegmentEnd) -> tuple[SegmentEnd, tuple[int, int]]:
+        """The end, sought from a known one on, and the largest timestamp on the way with its batch's last offset."""
+        end, largest, looks = known, (NO_TIMESTAMP, self.base_offset), 0
+        while looks < _LOOKS_AT_DAMAGE:
+            previous: Batch | None = None
+            last: Batch | None = None
+            largest_before = largest
+            scan = LogScan(file, start=end.position)
+            reason = None
+            try:
+                for batch in scan:
+                    previous, last, largest_before = last, batch, largest
+                    if batch.max_timestamp > largest[0]:
+                        largest = (batch.max_timestamp, batch.last_offset)
+            except FramingError as error:
+                reason = error.reason
+            before = end if previous is None else SegmentEnd.behind(previous)
+            if last is not None:
+                end = SegmentEnd.behind(last)
+            if reason is None:
+                return end._replace(zeros_end=0, damage=None), largest
+            if _is_unused(file, end.position, known.zeros_end, scan.end):
+                if last is not None and not last.crc_matches:  # it is being written, or whoever wrote it died
+                    return before._replace(zeros_end=0, damage=None), largest_before
+                return end._replace(zeros_end=scan.end, damage=None), largest
+            looks = looks + 1 if last is None else 1
+        return end._replace(zeros_end=0, damage=reason), largest
+
+
+def _has(file: ReadableFile, end: SegmentEnd) -> bool:
+    """Whether the last known batch is still there."""
+    if file.size_bytes() < end.position:
+        return False
+    return file.read_at(end.header_position, len(end.header)) == end.header
+
+
+def _is_unused(file: ReadableFile, position: int, zeros_end: int, file_end: int) -> bool:
+    """Whether there are nothing but zeros from the position on; those up to `zeros_end` are written in order only."""
+    return is_zero(file, position, position + BATCH_HEADER_BYTES) and is_zero(file, max(position, zeros_end), file_end)
