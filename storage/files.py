@@ -35,6 +35,7 @@ class FileStatus:
     modified_ms: int
     is_directory: bool
     identity: tuple[int, int]
+    disk_blocks: int = 0  # of 512 bytes, that are taken
 
 
 class ReadableFile:
@@ -65,6 +66,18 @@ class ReadableFile:
         except OSError as error:
             raise _at(error, self.path) from None
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def read_cached_at(self, position: int, size_bytes: int) -> bytearray | None:
+        """The same if no disk has to be waited for; None otherwise, or if the file system cannot tell."""
+        buffer = bytearray(size_bytes)
+        try:
+            count = os.preadv(self._descriptor, [buffer], position, os.RWF_NOWAIT)
+        except OSError:
+            return None
+        if count == size_bytes:
+            return buffer
+        # What is not in memory ends it as well as the end of the file does.
+        return None if position + count < self.size_bytes() else buffer[:count]
 
     def close(self) -> None:
         """Give the descriptor back. Closing twice is harmless."""
@@ -176,7 +189,8 @@ class Files:
         except FileNotFoundError:
             return None
         identity = (found.st_dev, found.st_ino)
-        return FileStatus(found.st_size, found.st_mtime_ns // 1_000_000, stat.S_ISDIR(found.st_mode), identity)
+        modified_ms = found.st_mtime_ns // 1_000_000
+        return FileStatus(found.st_size, modified_ms, stat.S_ISDIR(found.st_mode), identity, found.st_blocks)
 
     def names(self, directory: str | os.PathLike[str]) -> list[str]:
         """The names in a directory, in no order."""
@@ -212,6 +226,23 @@ class Files:
     def lock(self, path: str | os.PathLike[str]) -> FileLock:
         """Take the lock that a broker takes, or raise `BlockingIOError` if somebody has it."""
         return FileLock(os.fspath(path))
+
+    def is_locked(self, path: str | os.PathLike[str]) -> bool:
+        """Whether another process has that lock now.
+
+        Whoever has it must not ask: a process that closes a file gives up all locks that it has on it.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
 
     def free_bytes(self, path: str | os.PathLike[str]) -> int:
         """How much the file system of the path has left for us."""

@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 import tarfile
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,17 @@ def datasets(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return target
 
     return unpack
+
+
+@pytest.fixture(scope="session")
+def topic_settings() -> dict[str, dict[str, str]]:
+    """Give what was set on each topic of the data sets."""
+    groups = tomllib.loads((TESTS / "data" / "topics.toml").read_text())
+    return {
+        topic: {key: str(value) for key, value in group.items() if key != "topics"}
+        for group in groups.values()
+        for topic in group["topics"]
+    }
 
 
 def _unpack_whole(archive: Path, target: Path) -> None:

@@ -31,12 +31,22 @@ class Progress:
 
     def show(self, what: str, done_bytes: int, total_bytes: int) -> None:
         """Say how much of it is done, if it is time to say something."""
-        if self._stream is None or self._clock() < self._due:
-            return
+        if self._is_due():
+            self._write(f"{what}: {100 * done_bytes // max(total_bytes, 1)} % of {total_bytes / 1e6:.0f} MB")
+
+    def show_count(self, what: str, number: int, total: int) -> None:
+        """Say that this is the one so numbered of all, if it is time to say something."""
+        if self._is_due():
+            self._write(f"{what}: {number} of {total}")
+
+    def _is_due(self) -> bool:
+        return self._stream is not None and self._clock() >= self._due
+
+    def _write(self, text: str) -> None:
+        assert self._stream is not None
         self._due = self._clock() + _INTERVAL_S
         self._is_visible = True
-        percent = 100 * done_bytes // max(total_bytes, 1)
-        self._stream.write(f"{_ERASE_LINE}{what}: {percent} % of {total_bytes / 1e6:.0f} MB")
+        self._stream.write(f"{_ERASE_LINE}{text}")
         self._stream.flush()
 
     def erase(self) -> None:

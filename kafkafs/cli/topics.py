@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkafs.cli.changing import change_any_option, check_may_change
 from kafkafs.cli.command_table import CommandTable
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.store_argument import store_argument
 from storage.clock import Clock
 from storage.config import TOPIC_SETTINGS, parse_config_lines
-from storage.errors import ReadOnlyStoreError
 from storage.files import Files
 from storage.ids import format_id
 from storage.store.creation import are_vacant
@@ -20,16 +20,11 @@ from storage.store.store import Mode, Store
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
-    from typing import NoReturn
 
     from storage.config import TopicConfig
-    from storage.store.open_logs import LogRequest
 
 _TOPIC = click.argument("topic", metavar="TOPIC")
 _SETTINGS = click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
-_CHANGE_ANY = click.option(
-    "--rw", "may_change_any", is_flag=True, help="Change the store even if kafkafs did not make it."
-)
 
 topics = CommandTable(
     modules={},
@@ -63,7 +58,7 @@ def list_topics(ctx: click.Context, store: tuple[Path, ...], topic: str | None) 
 @_TOPIC
 @_SETTINGS
 @click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="How many partitions it has; 1 by default.")
-@_CHANGE_ANY
+@change_any_option
 def create(
     *, store: tuple[Path, ...], topic: str, settings: tuple[str, ...], partitions: int | None, may_change_any: bool
 ) -> None:
@@ -86,7 +81,7 @@ def create(
 @click.command(epilog="\b\nExample:\n  kafkafs topics delete /tmp/store orders")
 @store_argument
 @_TOPIC
-@_CHANGE_ANY
+@change_any_option
 def delete(*, store: tuple[Path, ...], topic: str, may_change_any: bool) -> None:
     """Delete a topic with all its records, at once and for good."""
     with _opened_for_change(store, may_change_any=may_change_any) as opened:
@@ -100,7 +95,7 @@ def delete(*, store: tuple[Path, ...], topic: str, may_change_any: bool) -> None
 @store_argument
 @_TOPIC
 @_SETTINGS
-@_CHANGE_ANY
+@change_any_option
 @output_options
 @click.pass_context
 def config(
@@ -169,26 +164,18 @@ def _setting_rows(found: TopicConfig) -> Iterator[dict[str, object]]:
 
 
 def _opened(paths: tuple[Path, ...], mode: Mode) -> Store:
-    return Store.open(paths, mode=mode, files=Files(), clock=Clock(), open_log=_opens_no_log)
+    return Store.open(paths, mode=mode, files=Files(), clock=Clock())
 
 
 def _opened_for_change(paths: tuple[Path, ...], *, may_change_any: bool) -> Store:
     """The store, open for writing; one that kafkafs did not make only if the user said so."""
-    with _opened(paths, Mode.READ_ONLY) as looked_at:
-        if not (looked_at.is_made_here or may_change_any):
-            raise ReadOnlyStoreError(
-                "kafkafs did not make this store; give --rw to change it all the same", path=paths[0]
-            )
+    check_may_change(paths, may_change_any=may_change_any)
     return _opened(paths, Mode.READ_WRITE)
 
 
 def _created_or_opened(paths: tuple[Path, ...], *, may_change_any: bool) -> Store:
     if not are_vacant(Files(), paths):
         return _opened_for_change(paths, may_change_any=may_change_any)
-    store = Store.create(paths, files=Files(), clock=Clock(), open_log=_opens_no_log)
+    store = Store.create(paths, files=Files(), clock=Clock())
     click.echo(f"kafkafs: made a store in {','.join(map(str, paths))}", err=True)
     return store
-
-
-def _opens_no_log(request: LogRequest) -> NoReturn:
-    raise AssertionError(f"{request.directory} is opened, although topics are looked at from outside only")

@@ -13,6 +13,7 @@ from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     from storage.files import Files
 
@@ -54,6 +55,15 @@ class LeaderEpochs:
         entries: tuple[EpochStart, ...] = ()
         for entry in read_checkpoint(files, Path(directory) / EPOCHS_NAME, _entry):
             entries = _with(entries, entry)
+        return cls(files, directory, entries)
+
+    @classmethod
+    def make(cls, files: Files, directory: str | os.PathLike[str], starts: Iterable[EpochStart]) -> Self:
+        """The epochs of these batches, in place of what the file has."""
+        entries: tuple[EpochStart, ...] = ()
+        for start in starts:
+            entries = _with(entries, start)
+        write_checkpoint(files, Path(directory) / EPOCHS_NAME, entries)
         return cls(files, directory, entries)
 
     @property

@@ -19,31 +19,47 @@ if TYPE_CHECKING:
 
 
 def write_checkpoints(
-    log_dir: LogDir, partitions: Iterable[Partition], open_logs: Mapping[Partition, PartitionLog]
+    log_dir: LogDir, partitions: Iterable[Partition], open_logs: Mapping[Partition, PartitionLog], *, leads: bool
 ) -> None:
-    """Bring the checkpoints of a log directory, which has these partitions, up to date."""
+    """Bring the checkpoints of a log directory, which has these partitions, up to date.
+
+    Who leads all of them has no followers either: what is appended is replicated. Of a broker's replicas nobody but the
+    broker knows how far they are, and all that can be said is that they are not beyond their end.
+    """
     here = sorted(partition for partition in partitions if partition[0] != CLUSTER_METADATA)
-    for checkpoint in OffsetCheckpoint:
-        known = log_dir.offsets(checkpoint)
-        offsets = {}
-        for partition in here:
-            log = open_logs.get(partition)
-            offset = known.get(partition)
-            if log is not None and checkpoint is not OffsetCheckpoint.FIRST_DIRTY:
-                offset = _offset(checkpoint, log)
-            if offset is not None:
-                offsets[partition] = offset
-        log_dir.write_offsets(checkpoint, offsets)
+    with log_dir.checkpointing:
+        for checkpoint in OffsetCheckpoint:
+            known = log_dir.offsets(checkpoint)
+            offsets = {}
+            for partition in here:
+                log = open_logs.get(partition)
+                offset = known.get(partition)
+                if log is not None and checkpoint is not OffsetCheckpoint.FIRST_DIRTY:
+                    is_known = leads or checkpoint is not OffsetCheckpoint.HIGH_WATERMARK
+                    offset = _offset(checkpoint, log) if is_known else _at_most(offset, log.view.end_offset)
+                if offset is not None:
+                    offsets[partition] = offset
+            log_dir.write_offsets(checkpoint, offsets)
+
+
+def lower_checkpoints(log_dir: LogDir, partition: Partition, offset: int) -> None:
+    """Have no checkpoint say more of a partition than this offset, durably, as its log is about to end there."""
+    with log_dir.checkpointing:
+        for checkpoint in OffsetCheckpoint:
+            known = log_dir.offsets(checkpoint)
+            if known.get(partition, 0) > offset:
+                log_dir.write_offsets(checkpoint, {**known, partition: offset})
 
 
 def forget_checkpoints(log_dirs: Iterable[LogDir], partitions: Collection[Partition]) -> None:
     """Have no checkpoint say anything of these partitions, lest namesakes that are made later inherit it."""
     for log_dir in log_dirs:
-        for checkpoint in OffsetCheckpoint:
-            known = log_dir.offsets(checkpoint)
-            if not known.keys().isdisjoint(partitions):
-                kept = {partition: offset for partition, offset in known.items() if partition not in partitions}
-                log_dir.write_offsets(checkpoint, kept)
+        with log_dir.checkpointing:
+            for checkpoint in OffsetCheckpoint:
+                known = log_dir.offsets(checkpoint)
+                if not known.keys().isdisjoint(partitions):
+                    kept = {partition: offset for partition, offset in known.items() if partition not in partitions}
+                    log_dir.write_offsets(checkpoint, kept)
 
 
 def _offset(checkpoint: OffsetCheckpoint, log: PartitionLog) -> int | None:
@@ -54,4 +70,9 @@ def _offset(checkpoint: OffsetCheckpoint, log: PartitionLog) -> int | None:
     if checkpoint is OffsetCheckpoint.HIGH_WATERMARK:
         return view.end_offset
     # Elsewhere a log begins with its first segment, and whoever opens it sees that.
-    return view.start_offset if view.start_offset > view.segments[0].base_offset else None
+    first = view.segments[0].base_offset if view.segments else 0
+    return view.start_offset if view.start_offset > first else None
+
+
+def _at_most(offset: int | None, end_offset: int) -> int | None:
+    return None if offset is None else min(offset, end_offset)

@@ -10,7 +10,8 @@ import json
 import logging
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import CorruptCheckpointError, NotAStoreError, StoreLockedError
 from storage.small_file import replace_file
@@ -45,9 +46,21 @@ class Listing(NamedTuple):
     unattached: tuple[DirectoryName, ...]
     foreign: tuple[str, ...]
 
+    @classmethod
+    def of(cls, directories: Mapping[str, DirectoryName | None]) -> Self:
+        """Directories by their names, and what those say."""
+        names = [name for name in directories.values() if name is not None]
+        return cls(
+            partitions=tuple(name for name in names if name.state is DirectoryState.CURRENT),
+            unattached=tuple(name for name in names if name.state is not DirectoryState.CURRENT),
+            foreign=tuple(text for text, name in directories.items() if name is None and text != _INDEX_CACHE_NAME),
+        )
+
 
 class LogDir:
     """A log directory that exists. `properties` is what it says of itself, None if it says nothing.
+
+    Whoever changes its checkpoints holds `checkpointing` from when it is known what they are to say.
 
     Raises `NotAStoreError` if it is no directory, and `CorruptMetadataError` if what it says cannot be read.
     """
@@ -64,6 +77,7 @@ class LogDir:
         self._files = files
         self._lock: FileLock | None = None
         self._known: dict[str, DirectoryName | None] = {}
+        self.checkpointing = Lock()
         self._checkpoints: dict[OffsetCheckpoint, Mapping[Partition, int]] = {}
 
     # What stands in it
@@ -77,12 +91,7 @@ class LogDir:
             elif self._is_directory(name):
                 known[name] = parse_directory_name(name)
         self._known = known
-        names = [name for name in known.values() if name is not None]
-        return Listing(
-            partitions=tuple(name for name in names if name.state is DirectoryState.CURRENT),
-            unattached=tuple(name for name in names if name.state is not DirectoryState.CURRENT),
-            foreign=tuple(text for text, name in known.items() if name is None and text != _INDEX_CACHE_NAME),
-        )
+        return Listing.of(known)
 
     def _is_directory(self, name: str) -> bool:
         status = self._files.status(self.path / name)
@@ -107,6 +116,10 @@ class LogDir:
             else:
                 self._lock = lock
 
+    def is_locked(self) -> bool:
+        """Whether another process has the store open for writing. Not to be asked by a process that has it itself."""
+        return self._files.is_locked(self.path / LOCK_NAME)
+
     def unlock(self) -> None:
         """Let others have it; harmless if it is not locked. The lock's file stays, so that nobody locks a lost one."""
         if self._lock is not None:
@@ -123,7 +136,8 @@ class LogDir:
         """Have it off the disk, before anything is written that a crash may leave unfinished."""
         with suppress(FileNotFoundError):
             self._files.remove(self.path / CLEAN_MARKER_NAME)
-            self._files.sync_directory(self.path)
+        # Even if there is none: whoever removed it may have died before that was on disk.
+        self._files.sync_directory(self.path)
 
     def write_clean_marker(self) -> None:
         """Say that everything in the directory was closed properly."""

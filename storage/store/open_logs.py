@@ -55,7 +55,8 @@ class LogRequest:
     """All that there is to know about a log before it is opened.
 
     If it `is_clean`, everything in it is on disk in the form that a closed log has; otherwise everything below
-    `recovery_point` is on disk. It begins at `start_offset` or later.
+    `recovery_point` is on disk. It begins at `start_offset` or later. Who truncates it calls `lower_checkpoints` before,
+    so that these do not say more of the log than the offset at which it then ends.
     """
 
     files: Files
@@ -69,6 +70,7 @@ class LogRequest:
     is_clean: bool
     recovery_point: int
     start_offset: int
+    lower_checkpoints: Callable[[int], None]
 
 
 if TYPE_CHECKING:

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Final, Self
 
 from storage.config import StoreConfig
 from storage.errors import NotAStoreError, ReadOnlyStoreError, StorageError
-from storage.store.checkpointing import write_checkpoints
+from storage.partition.followed_log import FollowedLog
+from storage.store.checkpointing import lower_checkpoints, write_checkpoints
 from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.creation import check_vacant, make_directories, write_store
 from storage.store.log_dir import LogDir
 from storage.store.open_logs import LogRequest, OpenLogs
+from storage.store.opening import LogOpening
 from storage.store.properties import check_agreement
 from storage.store.topics import Topics
 
@@ -47,7 +49,8 @@ class Mode(Enum):
 class Store:
     """Log directories that are open together; made by `open` and `create`, and closed at the end.
 
-    Any thread may call anything until it is closed.
+    `open_log` says how logs are opened, which is a `LogOpening`'s way unless another is given. Any thread may call
+    anything until it is closed.
     """
 
     def __init__(
@@ -58,15 +61,15 @@ class Store:
         files: Files,
         clock: Clock,
         config: StoreConfig,
-        open_log: OpenLog,
+        open_log: OpenLog | None,
         entropy: Callable[[int], bytes],
     ) -> None:
         self.mode = mode
         self.config = config
         self.log_dirs = tuple(log_dirs)
-        self._files = files
+        self.files = files
         self._clock = clock
-        self._logs = OpenLogs(open_log)
+        self._logs = OpenLogs(LogOpening() if open_log is None else open_log)
         self.topics = Topics(
             self.log_dirs,
             self._logs,
@@ -90,7 +93,7 @@ class Store:
         mode: Mode,
         files: Files,
         clock: Clock,
-        open_log: OpenLog,
+        open_log: OpenLog | None = None,
         broker_settings: Mapping[str, str] = _NONE,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> Self:
@@ -124,7 +127,7 @@ class Store:
         *,
         files: Files,
         clock: Clock,
-        open_log: OpenLog,
+        open_log: OpenLog | None = None,
         broker_settings: Mapping[str, str] = _NONE,
         entropy: Callable[[int], bytes] = os.urandom,
         cluster_id: str | None = None,
@@ -168,6 +171,10 @@ class Store:
             for log_dir in self.log_dirs:
                 log_dir.forget_offsets()
         self.topics.look()
+        for (topic, partition), log in self._logs.open().items():
+            log_dir = self.topics.inventory.log_dir(topic, partition)
+            if isinstance(log, FollowedLog) and log_dir is not None:
+                log.checkpointed_start = log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
 
     def log(self, topic: str, partition: int) -> PartitionLog:
         """The partition's log, which is opened when it is first asked for.
@@ -176,13 +183,14 @@ class Store:
         """
         if self._is_closed:
             raise StorageError("the store is closed", path=self.log_dirs[0].path)
-        return self._logs.get((topic, partition), lambda: self._request(topic, partition))
+        return self._logs.get((topic, partition), lambda: self.request(topic, partition))
 
-    def _request(self, topic: str, partition: int) -> LogRequest:
+    def request(self, topic: str, partition: int) -> LogRequest:
+        """What there is to know of a log before it is opened; raises `UnknownPartitionError`."""
         directory = self.topics.directory(topic, partition)
         log_dir = self.topics.partitions(topic)[partition]
         return LogRequest(
-            self._files,
+            self.files,
             self._clock,
             directory,
             topic,
@@ -193,12 +201,23 @@ class Store:
             is_clean=self._is_clean(log_dir, (topic, partition)),
             recovery_point=log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT).get((topic, partition), 0),
             start_offset=log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0),
+            lower_checkpoints=lambda offset: lower_checkpoints(log_dir, (topic, partition), offset),
         )
 
     def _is_clean(self, log_dir: LogDir, partition: Partition) -> bool:
         """Whether whoever had the partition last closed it properly, and nobody tried to open it in vain since."""
         was_closed = log_dir in self._clean or partition in self.topics.made
         return was_closed and partition not in self._logs.failed
+
+    def follow(self, directory: Path) -> FollowedLog:
+        """The log in a directory that is no topic's partition, such as a stray one, to be looked at."""
+        return FollowedLog(
+            self.files,
+            self._clock,
+            directory,
+            self.config.topic({}),
+            producer_expiration_ms=self.config.producer_id_expiration_ms,
+        )
 
     def open_logs(self) -> Mapping[Partition, PartitionLog]:
         """The logs that are open now."""
@@ -213,7 +232,7 @@ class Store:
 
     def _write_checkpoints(self, logs: Mapping[Partition, PartitionLog]) -> None:
         for log_dir in self.log_dirs:
-            write_checkpoints(log_dir, self._partitions_in(log_dir), logs)
+            write_checkpoints(log_dir, self._partitions_in(log_dir), logs, leads=self.is_made_here)
 
     def _partitions_in(self, log_dir: LogDir) -> Iterable[Partition]:
         inventory = self.topics.inventory

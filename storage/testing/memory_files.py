@@ -126,7 +126,7 @@ class MemoryFiles(Files):
             return None
         is_directory = isinstance(node, Directory)
         size_bytes = 0 if isinstance(node, Directory) else len(node.data)
-        return FileStatus(size_bytes, node.modified_ms, is_directory, (0, node.number))
+        return FileStatus(size_bytes, node.modified_ms, is_directory, (0, node.number), -(-size_bytes // 512))
 
     def names(self, directory: str | os.PathLike[str]) -> list[str]:
         """The names in a directory."""
@@ -174,6 +174,10 @@ class MemoryFiles(Files):
         """Take a lock that lasts until it is released or the process dies."""
         self.open_writing(path, create=True).close()
         return MemoryLock(os.fspath(path), self._locks)
+
+    def is_locked(self, path: str | os.PathLike[str]) -> bool:
+        """Whether somebody has that lock."""
+        return os.fspath(path) in self._locks
 
     def free_bytes(self, path: str | os.PathLike[str]) -> int:
         """How much is left."""
@@ -228,6 +232,10 @@ class MemoryReadableFile(ReadableFile):
         """The bytes from the position."""
         return bytes(self._content.data[position : position + size_bytes])
 
+    def read_cached_at(self, position: int, size_bytes: int) -> bytearray:
+        """The same."""
+        return self._content.data[position : position + size_bytes]
+
 
 class MemoryWritableFile(WritableFile):
     """A file in memory, written."""
@@ -239,6 +247,7 @@ class MemoryWritableFile(WritableFile):
 
     size_bytes = MemoryReadableFile.size_bytes
     read_at = MemoryReadableFile.read_at
+    read_cached_at = MemoryReadableFile.read_cached_at
 
     def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
         """Write the buffers one behind the other, as one step."""

@@ -33,7 +33,7 @@ from storage.segment.accounting import AppendedRun, per_append_call, per_batch
 from storage.segment.log_file import LogScan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from storage.record import Batch
@@ -42,36 +42,6 @@ if TYPE_CHECKING:
 FILES = Files()
 DAY_MS = 24 * 60 * 60 * 1000
 OFFSET_ENTRY = struct.Struct(">ii")
-
-SMALL = {"segment.bytes": "65536", "index.interval.bytes": "1024"}
-INTERNAL = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
-
-SETTINGS = {
-    **{f"t-{codec}": SMALL for codec in ("none", "gzip", "snappy", "lz4", "zstd")},
-    "t-mixed": SMALL,
-    "t-brokergzip": {"compression.type": "gzip", **SMALL},
-    "t-logappend": {"message.timestamp.type": "LogAppendTime", **SMALL},
-    "t-timeroll": {"segment.ms": "600000", "index.interval.bytes": "256"},
-    "t-prealloc": {
-        "preallocate": "true",
-        "segment.bytes": "1048576",
-        "segment.index.bytes": "4096",
-        "index.interval.bytes": "4096",
-    },
-    "t-smallindex": {"segment.index.bytes": "120", "index.interval.bytes": "100"},
-    "t-large": {"segment.bytes": "4194304"},
-    "t-empty": {},
-    "Weird.topic_name-0-1": {},
-    "t-v0": SMALL,
-    "t-v1": SMALL,
-    "t-v1-logappend": {"message.timestamp.type": "LogAppendTime", **SMALL},
-    "t-upgrade": SMALL,
-    "t-idem": SMALL,
-    "t-txn": {"segment.bytes": "32768", "index.interval.bytes": "512"},
-    "t-txn-open": SMALL,
-    "__consumer_offsets": INTERNAL,
-    "__transaction_state": INTERNAL,
-}
 
 # Where brokers were stopped and started again in the middle of a log, as 2.2's snapshots tell, and when.
 RESTARTS = {"t-none-0": (2000, 2060), "t-zstd-0": (2000, 2060), "t-mixed-0": (2400, 2460), "t-txn-0": (760, 820)}
@@ -183,8 +153,8 @@ def accounting_of_2_2(directory: Path) -> Accounting:
     return account
 
 
-def replay(stored: Path, target: Path, *, is_2_2: bool) -> None:
-    config = TopicConfig.resolve(SETTINGS[stored.name.rpartition("-")[0]])
+def replay(stored: Path, target: Path, settings: Mapping[str, str], *, is_2_2: bool) -> None:
+    config = TopicConfig.resolve(settings)
     clock = TimeOfBatches()
     draw = random.Random(0)
     accounting = accounting_of_2_2(stored) if is_2_2 else per_batch
@@ -247,7 +217,11 @@ def producers(snapshot: Path, *, without_marker_times: bool) -> list[ProducerSta
 @pytest.mark.interop
 @pytest.mark.parametrize("version", ["3.9", "2.2"])
 def test_replayed_logs_are_the_brokers_own(
-    version: str, datasets: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    version: str,
+    datasets: Callable[[str], Path],
+    topic_settings: dict[str, dict[str, str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     broker = datasets(f"kafka-{version}") / f"kafka-{version}"
     is_2_2 = version == "2.2"
@@ -259,7 +233,7 @@ def test_replayed_logs_are_the_brokers_own(
             continue
         made = tmp_path / stored.name
         made.mkdir()
-        replay(stored, made, is_2_2=is_2_2)
+        replay(stored, made, topic_settings[stored.name.rpartition("-")[0]], is_2_2=is_2_2)
         assert_same(stored, made, is_2_2=is_2_2)
         identical += 1
     reasons = "; ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))

@@ -1,0 +1,321 @@
+"""Recovering a log: from what a crash left in its directory to what a closed log has there.
+
+The rules are a broker's, and so is the outcome, but for this: what is damaged costs no more than what lies behind it
+in the log (`docs/recovery.md`). Recovery may itself be interrupted anywhere, and begun anew.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import CorruptBatchError, CorruptCheckpointError, CorruptIndexError
+from storage.partition.epochs import EPOCHS_NAME, EpochStart, LeaderEpochs
+from storage.partition.producer_replay import replay
+from storage.partition.producer_snapshot import SnapshotFiles
+from storage.partition.producers import ProducerStates
+from storage.partition.recovery_report import RecoveryReport, Repair, Step
+from storage.partition.tidying import tidy
+from storage.record.batch import RecordBatch
+from storage.record.layout import LARGEST_OFFSET_DELTA
+from storage.segment.checked_scan import CheckedScan, lacks_offsets
+from storage.segment.index_building import IndexBuilding
+from storage.segment.log_file import LogScan
+from storage.segment.names import FileName, Kind, State, parse_name
+from storage.segment.segment import Segment
+from storage.segment.splitting import split_segment
+from storage.segment.txn_index import AbortedTransaction
+from storage.segment.writable_segment import remove_segment_files
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from storage.clock import Clock
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.record.reading import Batch
+
+_INDEX_KINDS: Final = {
+    Kind.OFFSET_INDEX: "the offset index is missing",
+    Kind.TIME_INDEX: "the time index is missing",
+}
+
+
+def recover_log(
+    files: Files,
+    clock: Clock,
+    directory: str | os.PathLike[str],
+    config: TopicConfig,
+    *,
+    is_clean: bool,
+    recovery_point: int = 0,
+    start_offset: int = 0,
+    producer_expiration_ms: int,
+) -> RecoveryReport:
+    """Make the directory that of a closed log, all of it on disk.
+
+    What lies below the recovery point, or all of the log if it was closed (`is_clean`), is believed to be on disk: of
+    that, only what is missing or left over is repaired, at the cost of a look at the directory and the log's end. Of
+    the rest every batch is read. The log begins at `start_offset` or later; one that ends before it is emptied.
+    """
+    recovery = _Recovery(files, clock, directory, config, start_offset, producer_expiration_ms)
+    recovery.report.steps += tidy(files, directory)
+    while not recovery.repair(None if is_clean else recovery_point):
+        pass  # a segment was split, which makes others of it
+    recovery.fit()
+    return recovery.report
+
+
+class _Recovery:
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        directory: str | os.PathLike[str],
+        config: TopicConfig,
+        start_offset: int,
+        producer_expiration_ms: int,
+    ) -> None:
+        self.report = RecoveryReport()
+        self._files = files
+        self._clock = clock
+        self._directory = Path(directory)
+        self._config = config
+        self._start_offset = start_offset
+        self._expiration_ms = producer_expiration_ms
+        self._names: set[FileName] = set()
+        self._segments: list[Segment] = []
+        self._epochs = LeaderEpochs(files, directory)
+
+    def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int) -> None:
+        self.report.steps.append(Step(repair, str(name), reason, lost_bytes, **place))
+
+    def repair(self, recovery_point: int | None) -> bool:
+        """Repair every segment; False if that has to begin anew. Without a recovery point, all are believed whole."""
+        self._look()
+        self._load_epochs()
+        segments = self._segments
+        believed = len(segments)
+        if recovery_point is not None:
+            # One that ends at the recovery point may have been flushed before it was finished.
+            believed = max(sum(segment.base_offset < recovery_point for segment in segments) - 1, 0)
+        for segment in segments[:believed]:
+            fault = self._index_fault(segment)
+            if fault is not None and not self._rebuild_indexes(segment, fault):
+                return False
+        if believed == len(segments) and segments and not _ends_whole(self._files, segments[-1]):
+            believed -= 1
+        return self._recover(believed)
+
+    def _look(self) -> None:
+        """Take in which files there are."""
+        names = map(parse_name, self._files.names(self._directory))
+        self._names = {name for name in names if name is not None and name.state is State.LIVE}
+        bases = sorted(name.offset for name in self._names if name.kind is Kind.LOG)
+        self._segments = [Segment(self._files, self._directory, base_offset) for base_offset in bases]
+
+    def _load_epochs(self) -> None:
+        try:
+            self._epochs = LeaderEpochs.load(self._files, self._directory)
+            if not self._are_epochs_wiped():
+                return
+            reason = "it is empty, and the log has epochs"
+        except CorruptCheckpointError as error:
+            reason = error.reason
+        starts = (
+            EpochStart(batch.leader_epoch, batch.base_offset)
+            for segment in self._segments
+            for batch in _framed(segment)
+            if isinstance(batch, RecordBatch) and batch.leader_epoch >= 0
+        )
+        self._epochs = LeaderEpochs.make(self._files, self._directory, starts)
+        self._add(Repair.REBUILT, EPOCHS_NAME, reason)
+
+    def _are_epochs_wiped(self) -> bool:
+        """Whether a loss of power has emptied the file: it is made empty, and filled before the first batch."""
+        status = self._files.status(self._directory / EPOCHS_NAME)
+        if status is None or status.size_bytes:
+            return False
+        first = next((batch for segment in reversed(self._segments) for batch in _framed(segment)), None)
+        return isinstance(first, RecordBatch) and first.leader_epoch >= 0
+
+    def _index_fault(self, segment: Segment) -> str | None:
+        """Why the segment's indexes are of no use; None if they are, as far as can be seen without the log."""
+        for kind, reason in _INDEX_KINDS.items():
+            if FileName(segment.base_offset, kind) not in self._names:
+                return reason
+        if FileName(segment.base_offset, Kind.TRANSACTION_INDEX) in self._names:
+            try:
+                segment.transaction_index.check()
+            except CorruptIndexError as error:
+                return error.reason
+            finally:
+                segment.release()
+        return None
+
+    def _rebuild_indexes(self, segment: Segment, fault: str) -> bool:
+        """Build the indexes of a segment whose log is believed; False if it was split."""
+        producers = self._producers_before(segment, read_only=True)
+        building = IndexBuilding(segment.base_offset, self._config)
+        scan = self._scan(segment, building, producers)
+        if scan.overflows:
+            return self._split(segment)
+        building.write(self._files, segment)
+        self._add(Repair.REBUILT, FileName(segment.base_offset, Kind.OFFSET_INDEX), fault)
+        return True
+
+    def _recover(self, believed: int) -> bool:
+        """Read the segments behind those that are believed, and keep what is sound; False if one was split."""
+        unsure = self._segments[believed:]
+        if not unsure:
+            return True
+        producers = self._producers_before(unsure[0], read_only=False)
+        for index, segment in enumerate(unsure):
+            producers.advance(segment.base_offset)
+            producers.take_snapshot()
+            fault = self._index_fault(segment)
+            building = IndexBuilding(segment.base_offset, self._config)
+            scan = self._scan(segment, building, producers)
+            if scan.overflows:
+                return self._split(segment)
+            producers.advance(scan.next_offset)
+            later = unsure[index + 1 :]
+            goes_on = not later or later[0].base_offset == scan.next_offset
+            # Where the next segment goes on nothing is missing, and bytes that are cut never were the log's.
+            is_end = not goes_on and (scan.trailing_bytes > 0 or not self._may_lack_offsets(segment, later[0]))
+            if is_end:
+                self._drop(later, f"the log ends before it, at offset {scan.next_offset}")
+            if scan.trailing_bytes:
+                self._cut(segment, scan)
+            else:
+                self._sync(segment)
+            building.write(self._files, segment)
+            if fault is not None:
+                self._add(Repair.REBUILT, FileName(segment.base_offset, Kind.OFFSET_INDEX), fault)
+            if is_end:
+                break
+        producers.take_snapshot()
+        return True
+
+    def _scan(self, segment: Segment, building: IndexBuilding, producers: ProducerStates) -> CheckedScan:
+        """Learn from every batch that is kept."""
+        with self._files.open_reading(segment.path(Kind.LOG)) as file:
+            scan = CheckedScan(file, segment.base_offset)
+            latest_epoch = self._epochs.latest_epoch
+            for batch in scan:
+                building.add(batch)
+                if not isinstance(batch, RecordBatch):
+                    continue
+                if batch.leader_epoch >= 0 and (latest_epoch is None or batch.leader_epoch > latest_epoch):
+                    self._epochs.assign(batch.leader_epoch, batch.base_offset)
+                    latest_epoch = batch.leader_epoch
+                if batch.producer_id >= 0:
+                    with suppress(CorruptBatchError):  # a marker that says nothing ends nothing
+                        ended = producers.apply(batch)
+                        if ended is not None and ended.is_aborted:
+                            building.add_aborted(
+                                AbortedTransaction(
+                                    ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset
+                                )
+                            )
+        self.report.scanned_segments += 1
+        self.report.scanned_bytes += scan.position
+        return scan
+
+    def _producers_before(self, segment: Segment, *, read_only: bool) -> ProducerStates:
+        """What is known of producers where the segment begins; snapshots from there on are gone unless read only."""
+        producers = ProducerStates(self._files, self._directory, expiration_ms=self._expiration_ms, read_only=read_only)
+        start_offset = max(self._start_offset, self._segments[0].base_offset)
+        producers.truncate_and_reload(start_offset, segment.base_offset, self._clock.now_ms())
+        earlier = [each for each in self._segments if each.base_offset < segment.base_offset]
+        if earlier:
+            replay(producers, earlier, segment.base_offset)
+        for each in earlier:
+            each.release()
+        return producers
+
+    def _may_lack_offsets(self, before: Segment, after: Segment) -> bool:
+        """Whether offsets may be missing between two segments that are whole.
+
+        They may where the one cannot have what the other begins with. Elsewhere they are missing within some as well.
+        """
+        first = next(_framed(after), None)
+        if first is not None and first.last_offset - before.base_offset > LARGEST_OFFSET_DELTA:
+            return True
+        return self._config.compact or any(
+            lacks_offsets(segment.base_offset, _framed(segment)) for segment in self._segments
+        )
+
+    def _drop(self, segments: list[Segment], reason: str) -> None:
+        """Drop the log's last segments, the last of all first, so that a crash leaves none that seems to follow."""
+        for segment in reversed(segments):
+            size_bytes = segment.size_bytes
+            remove_segment_files(self._files, self._directory, segment.base_offset)
+            name = FileName(segment.base_offset, Kind.LOG)
+            self._add(Repair.DROPPED, name, reason, size_bytes, position=0, offset=segment.base_offset)
+        self._files.sync_directory(self._directory)
+
+    def _cut(self, segment: Segment, scan: CheckedScan) -> None:
+        """Cut the log behind the last batch that is kept."""
+        with self._files.open_writing(segment.path(Kind.LOG)) as log:
+            log.truncate(scan.position)
+            log.sync()
+        name = FileName(segment.base_offset, Kind.LOG)
+        reason = "the last batch is not complete" if scan.error is None else scan.error.reason
+        self._add(Repair.CUT, name, reason, scan.trailing_bytes, position=scan.position, offset=scan.next_offset)
+
+    def _sync(self, segment: Segment) -> None:
+        with self._files.open_writing(segment.path(Kind.LOG)) as log:
+            log.sync()
+
+    def _split(self, segment: Segment) -> bool:
+        bases = split_segment(self._files, self._directory, segment.base_offset)
+        reason = f"its offsets are too many for an index; it is now {len(bases)} segments"
+        self._add(Repair.SPLIT, FileName(segment.base_offset, Kind.LOG), reason)
+        return False
+
+    # Bounds
+
+    def fit(self) -> None:
+        """Fit the log to where it is to begin, and the epochs to the log."""
+        self._look()
+        segments = self._segments
+        end_offset = segments[-1].read_next_offset() if segments else self._start_offset
+        if end_offset < self._start_offset:
+            self._drop(segments, f"the log ends at {end_offset}, and is to begin at {self._start_offset}")
+            for name in sorted(str(name) for name in self._names if name.kind is Kind.SNAPSHOT):
+                self._files.remove(self._directory / name)
+                self._add(Repair.REMOVED, name, "the log that it belongs to is gone")
+            self._files.sync_directory(self._directory)
+            self._epochs.clear()
+            end_offset = self._start_offset
+        else:
+            SnapshotFiles(self._files, self._directory).remove_strays([each.base_offset for each in segments])
+            if segments:
+                self._start_offset = max(self._start_offset, segments[0].base_offset)
+            self._epochs.truncate_from_start(self._start_offset)
+            self._epochs.truncate_from_end(end_offset)
+        self.report.start_offset, self.report.end_offset = self._start_offset, end_offset
+
+
+def _ends_whole(files: Files, segment: Segment) -> bool:
+    """Whether a log that was closed ends with a whole batch, as far as the offset index leads to its end."""
+    try:
+        start = segment.offset_index.lookup(segment.offset_index.last_offset).position
+        with files.open_reading(segment.path(Kind.LOG)) as file:
+            scan = LogScan(file, start=start)
+            for _ in scan:
+                pass
+    except (CorruptBatchError, CorruptIndexError):
+        return False
+    finally:
+        segment.release()
+    return start <= scan.end == scan.position
+
+
+def _framed(segment: Segment) -> Iterator[Batch]:
+    """The segment's batches, as far as they can be told apart."""
+    with suppress(CorruptBatchError):
+        yield from segment.batches()

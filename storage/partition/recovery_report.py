@@ -1,0 +1,55 @@
+"""What recovering a log changed in its directory, step by step, for those who have to trust the log afterwards."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Repair(Enum):
+    """What was done to a file or a segment."""
+
+    REMOVED = "removed"  # a file that a crash had left, or whose segment is gone
+    RENAMED = "renamed"  # a file whose turn had come when the crash came
+    CUT = "cut"  # the end of a log, from the first bytes that cannot be kept
+    DROPPED = "dropped"  # a segment behind a cut, or before the log's start
+    REBUILT = "rebuilt"  # a file whose contents the log has too
+    SPLIT = "split"  # a segment whose offsets no index can tell
+
+
+class Step(NamedTuple):
+    """One repair: of the file called `name`, and why.
+
+    `lost_bytes` of a log are batches, or what stood in their place, from `position` and the record offset `offset` on.
+    """
+
+    repair: Repair
+    name: str
+    reason: str
+    lost_bytes: int = 0
+    position: int | None = None
+    offset: int | None = None
+
+
+class RecoveryReport:
+    """The steps in their order, and how much was read for them. The log's bounds are those after all of them."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.scanned_segments = 0
+        self.scanned_bytes = 0
+        self.start_offset = 0
+        self.end_offset = 0
+
+    @property
+    def lost_bytes(self) -> int:
+        """How much of the logs was cut or dropped."""
+        return sum(step.lost_bytes for step in self.steps)
+
+    def summary(self) -> str:
+        """All of it in one line."""
+        counts = ((repair, sum(step.repair is repair for step in self.steps)) for repair in Repair)
+        done = ", ".join(f"{count} {repair.value}" for repair, count in counts if count) or "nothing to repair"
+        lost = f", {self.lost_bytes} bytes of logs lost" if self.lost_bytes else ""
+        bounds = f"offsets from {self.start_offset} up to {self.end_offset}"
+        return f"{done}{lost}; {self.scanned_segments} segments read, {self.scanned_bytes} bytes; {bounds}"

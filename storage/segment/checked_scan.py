@@ -1,0 +1,83 @@
+"""A `.log` file read as recovery reads it: up to the first byte that a broker would not keep.
+
+A batch is kept if it is framed, has its checksum, and follows on the one before. Whether its records decode is not
+asked: a broker does not ask either, and what it took once it serves for ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.errors import CorruptBatchError
+from storage.record.batch import RecordBatch
+from storage.record.layout import LARGEST_OFFSET_DELTA
+from storage.segment.log_file import LogScan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from storage.files import ReadableFile
+    from storage.record.reading import Batch
+
+
+class CheckedScan:
+    """The batches of a segment's log that are to be kept, in order; iterate over it once.
+
+    Once it has ended, `position` and `next_offset` are behind the last of them. `error` says why the rest is bad, and
+    is None where the file ends, be it within a batch. `overflows` says that the next batch is sound, but that its
+    offsets cannot be told in 31 bits from the segment's base.
+    """
+
+    def __init__(self, file: ReadableFile, base_offset: int) -> None:
+        self.position = 0
+        self.next_offset = base_offset
+        self.error: CorruptBatchError | None = None
+        self.overflows = False
+        self._scan = LogScan(file)
+        self._base_offset = base_offset
+
+    @property
+    def trailing_bytes(self) -> int:
+        """How many bytes lie behind the last batch that is kept."""
+        return self._scan.end - self.position
+
+    def __iter__(self) -> Iterator[Batch]:
+        offset_max = self._base_offset + LARGEST_OFFSET_DELTA
+        path = self._scan.file.path
+        try:
+            for batch in self._scan:
+                batch.check_crc()
+                last_offset = batch.last_offset
+                first_offset = batch.base_offset if isinstance(batch, RecordBatch) else last_offset
+                if last_offset < max(self.next_offset, first_offset):
+                    self.error = CorruptBatchError(
+                        f"the batch has the offsets {first_offset} to {last_offset} where {self.next_offset} is due",
+                        path=path,
+                        position=batch.position,
+                        offset=first_offset,
+                    )
+                    return
+                if last_offset > offset_max:
+                    self.overflows = True
+                    return
+                self.position = batch.position + batch.size_bytes
+                self.next_offset = last_offset + 1
+                yield batch
+        except CorruptBatchError as error:
+            self.error = error.located(path=path)
+
+
+def lacks_offsets(base_offset: int, batches: Iterable[Batch]) -> bool:
+    """Whether offsets are missing before the batches of a segment, between them or, by their headers, within one.
+
+    Of batches that were only ever appended none is; after a compaction, as a rule, many are.
+    """
+    next_offset = base_offset
+    for batch in batches:
+        if isinstance(batch, RecordBatch):
+            if batch.base_offset != next_offset or batch.count <= batch.last_offset_delta:
+                return True
+        elif batch.last_offset != next_offset:
+            return True
+        next_offset = batch.last_offset + 1
+    return False

@@ -1,0 +1,81 @@
+"""The indexes of a segment made anew from its batches, as recovery makes them.
+
+They are built in memory, within the sizes that the topic allows, and put in place of the old ones at the end, the
+offset index last: as long as that is missing or old, whoever looks after a crash builds all of them again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from storage.record.layout import NO_TIMESTAMP
+from storage.segment.names import Kind, State
+from storage.segment.offset_index import OffsetIndex
+from storage.segment.time_index import TimeIndex
+from storage.segment.txn_index import TransactionIndex
+
+if TYPE_CHECKING:
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.record.reading import Batch
+    from storage.segment.segment import Segment
+    from storage.segment.txn_index import AbortedTransaction
+
+
+class IndexBuilding:
+    """The indexes of a segment, of whose batches every one is added in its turn."""
+
+    def __init__(self, base_offset: int, config: TopicConfig) -> None:
+        self._base_offset = base_offset
+        self._interval_bytes = config.index_interval_bytes
+        self._offset_entries_max = config.segment_index_bytes // OffsetIndex.entry_bytes
+        self._time_entries_max = config.segment_index_bytes // TimeIndex.entry_bytes - 1  # one is kept for the last
+        self._offsets = bytearray()
+        self._times = bytearray()
+        self._transactions = bytearray()
+        self._entry_position = 0  # of the batch that the last entry points to
+        self._largest = (NO_TIMESTAMP, base_offset)
+        self._indexed_timestamp = NO_TIMESTAMP
+
+    def add(self, batch: Batch) -> None:
+        """Take in the next batch."""
+        if batch.max_timestamp > self._largest[0]:
+            self._largest = (batch.max_timestamp, batch.last_offset)
+        if batch.position - self._entry_position > self._interval_bytes:
+            if len(self._offsets) < self._offset_entries_max * OffsetIndex.entry_bytes:
+                self._offsets += OffsetIndex.pack(batch.last_offset - self._base_offset, batch.position)
+            if len(self._times) < self._time_entries_max * TimeIndex.entry_bytes:
+                self._add_time()
+            self._entry_position = batch.position
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """Take in a transaction that the last batch aborts."""
+        self._transactions += TransactionIndex.pack(transaction)
+
+    def write(self, files: Files, segment: Segment) -> None:
+        """Replace the segment's indexes; they have the form of a segment to which nothing more is appended.
+
+        Durable when it returns. A transaction index is only made if it has entries, and only emptied if there is one.
+        """
+        self._add_time()
+        if self._transactions or files.status(segment.path(Kind.TRANSACTION_INDEX)) is not None:
+            _replace(files, segment.path(Kind.TRANSACTION_INDEX), self._transactions)
+        _replace(files, segment.path(Kind.TIME_INDEX), self._times)
+        _replace(files, segment.path(Kind.OFFSET_INDEX), self._offsets)
+        files.sync_directory(segment.path(Kind.LOG).parent)
+
+    def _add_time(self) -> None:
+        timestamp, offset = self._largest
+        if timestamp > self._indexed_timestamp:
+            self._times += TimeIndex.pack(timestamp, offset - self._base_offset)
+            self._indexed_timestamp = timestamp
+
+
+def _replace(files: Files, path: os.PathLike[str], data: bytearray) -> None:
+    unfinished = f"{os.fspath(path)}{State.CLEANED}"  # which every broker that finds it removes
+    with files.open_writing(unfinished, create=True) as file:
+        file.truncate(0)
+        file.write_at(0, [data])
+        file.sync()
+    files.rename(unfinished, path)

@@ -1,0 +1,137 @@
+"""Putting new segments in the place of old ones, in steps that a crash may interrupt anywhere.
+
+New segments are written beside the old ones as `.cleaned`. Once all of them are on disk they become `.swap`, the one
+with the highest base first, and with the last of these names they are the log. So while a `.cleaned` is left, the old
+segments count and everything new is void; afterwards the new ones do. What a crash interrupts, `finish_replacements`
+brings to the one end or the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.errors import CorruptBatchError
+from storage.segment.log_file import LogScan
+from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State, parse_name
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from storage.files import Files
+
+logger = logging.getLogger(__name__)
+
+
+class Tidied(NamedTuple):
+    """What became of a file that a crash had left: it has another name, or is gone if `became` is None."""
+
+    name: str
+    became: str | None
+    reason: str
+
+
+def replace_segments(
+    files: Files, directory: str | os.PathLike[str], new: Sequence[int], old: Sequence[int]
+) -> list[Path]:
+    """Have the segments that stand as `.cleaned` and are on disk replace old ones, all of them or none.
+
+    Returns the old segments' files, which bear the suffix `.deleted` and are the caller's to remove. When it returns,
+    the names are on disk.
+    """
+    directory = Path(directory)
+    for base_offset in sorted(new, reverse=True):
+        _rename(files, directory, base_offset, State.CLEANED, State.SWAP)
+    files.sync_directory(directory)
+    deleted = []
+    for base_offset in sorted(old):
+        deleted += _rename(files, directory, base_offset, State.LIVE, State.DELETED)
+    for base_offset in sorted(new):
+        _rename(files, directory, base_offset, State.SWAP, State.LIVE)
+    files.sync_directory(directory)
+    return deleted
+
+
+def _rename(files: Files, directory: Path, base_offset: int, before: State, after: State) -> list[Path]:
+    """Rename what there is of a segment; gives the new paths."""
+    renamed = []
+    for kind in SEGMENT_KINDS:
+        name = FileName(base_offset, kind, before)
+        if files.status(directory / str(name)) is not None:
+            renamed.append(directory / str(name.becoming(after)))
+            files.rename(directory / str(name), renamed[-1])
+    return renamed
+
+
+def finish_replacements(files: Files, directory: str | os.PathLike[str]) -> list[Tidied]:
+    """End what a crash interrupted, as far as it had got, and remove what was about to be removed."""
+    finishing = _Finishing(files, Path(directory))
+    for name in finishing.in_state(State.DELETED):
+        finishing.remove(name, "it was about to be removed")
+    finishing.remove_incomplete()
+    finishing.remove_replaced()
+    # The logs go first: as long as one is left, whoever begins anew takes what is in place for what it replaces.
+    for name in sorted(finishing.in_state(State.SWAP), key=lambda name: name.kind is not Kind.LOG):
+        finishing.put_in_place(name)
+    if finishing.tidied:
+        files.sync_directory(directory)
+    return finishing.tidied
+
+
+class _Finishing:
+    """A directory that is being tidied, and what has been done to it."""
+
+    def __init__(self, files: Files, directory: Path) -> None:
+        self.tidied: list[Tidied] = []
+        self._files = files
+        self._directory = directory
+        names = (parse_name(text) for text in sorted(files.names(directory)))
+        self._names = [name for name in names if name is not None]
+
+    def in_state(self, state: State) -> list[FileName]:
+        return [name for name in self._names if name.state is state]
+
+    def remove(self, name: FileName, reason: str) -> None:
+        self._files.remove(self._directory / str(name))
+        self._names.remove(name)
+        self.tidied.append(Tidied(str(name), None, reason))
+
+    def remove_incomplete(self) -> None:
+        """Remove new segments as long as one of them is not complete."""
+        cleaned = self.in_state(State.CLEANED)
+        if cleaned:
+            void = [name for name in self.in_state(State.SWAP) if name.offset >= min(each.offset for each in cleaned)]
+            # The swap files go first: with the last `.cleaned` gone, those left would count as complete.
+            for name in (*void, *cleaned):
+                self.remove(name, "it belongs to a replacement that was not complete")
+
+    def remove_replaced(self) -> None:
+        """Remove what new segments, which are complete, replace."""
+        swapped = [name.offset for name in self.in_state(State.SWAP) if name.kind is Kind.LOG]
+        if swapped:
+            end = max(
+                _next_offset(self._files, self._directory / str(FileName(offset, Kind.LOG, State.SWAP)), offset)
+                for offset in swapped
+            )
+            for name in self.in_state(State.LIVE):
+                if min(swapped) <= name.offset < end:
+                    self.remove(name, "it is replaced")
+
+    def put_in_place(self, name: FileName) -> None:
+        live = name.becoming(State.LIVE)
+        self._files.rename(self._directory / str(name), self._directory / str(live))
+        self.tidied.append(Tidied(str(name), str(live), "a replacement that was complete is in place"))
+
+
+def _next_offset(files: Files, path: Path, base_offset: int) -> int:
+    """The offset behind the last batch of a log."""
+    next_offset = base_offset
+    with files.open_reading(path) as file:
+        try:
+            for batch in LogScan(file):
+                next_offset = batch.last_offset + 1
+        except CorruptBatchError as error:
+            logger.warning("only what lies before this is known to be replaced: %s", error)
+    return next_offset

@@ -1,0 +1,71 @@
+"""A segment that spans more offsets than an index can tell, cut into several that do not.
+
+Old brokers and cleaners made such segments. The parts get no indexes: whoever splits is about to build them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import CorruptBatchError
+from storage.record.batch import RecordBatch
+from storage.record.layout import LARGEST_OFFSET_DELTA
+from storage.segment.log_file import WINDOW_BYTES, LogScan
+from storage.segment.names import FileName, Kind, State
+from storage.segment.replacement import replace_segments
+
+if TYPE_CHECKING:
+    import os
+
+    from storage.files import Files, ReadableFile
+    from storage.record.reading import Batch
+
+_COPY_BYTES: Final = WINDOW_BYTES
+
+
+def split_segment(files: Files, directory: str | os.PathLike[str], base_offset: int) -> list[int]:
+    """Replace the segment by parts, each beginning at the first batch that the one before cannot have.
+
+    Returns their base offsets, of which the segment's own is the first. Bytes that are no batch stay at the end.
+    """
+    directory = Path(directory)
+    with files.open_reading(directory / str(FileName(base_offset, Kind.LOG))) as log:
+        parts = _parts(log, base_offset)
+        for index, (part_base, start) in enumerate(parts):
+            end = parts[index + 1][1] if index + 1 < len(parts) else log.size_bytes()
+            _copy(files, log, start, end, directory / str(FileName(part_base, Kind.LOG, State.CLEANED)))
+    files.sync_directory(directory)
+    bases = [part_base for part_base, _ in parts]
+    for path in replace_segments(files, directory, bases, [base_offset]):
+        files.remove(path)
+    return bases
+
+
+def _parts(log: ReadableFile, base_offset: int) -> list[tuple[int, int]]:
+    """Where each part begins: its base offset and its position."""
+    parts = [(base_offset, 0)]
+    try:
+        for batch in LogScan(log):
+            if batch.last_offset - parts[-1][0] > LARGEST_OFFSET_DELTA:
+                parts.append((_first_offset(batch), batch.position))
+    except CorruptBatchError:
+        pass  # what is damaged goes with the last part, and whoever recovers that sees it
+    return parts
+
+
+def _first_offset(batch: Batch) -> int:
+    if isinstance(batch, RecordBatch):
+        return batch.base_offset
+    try:
+        return next(batch.records()).offset
+    except CorruptBatchError:
+        return batch.last_offset
+
+
+def _copy(files: Files, log: ReadableFile, start: int, end: int, path: Path) -> None:
+    with files.open_writing(path, create=True) as part:
+        part.truncate(0)
+        for position in range(start, end, _COPY_BYTES):
+            part.write_at(position - start, [log.read_at(position, min(_COPY_BYTES, end - position))])
+        part.sync()

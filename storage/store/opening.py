@@ -1,0 +1,84 @@
+"""How a store opens its logs: recovered and written, or followed without changing a byte."""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import TYPE_CHECKING
+
+from storage.partition.flushing import Durability
+from storage.partition.followed_log import FollowedLog
+from storage.partition.log import Log
+from storage.partition.opening import open_sound_log
+from storage.partition.recovery import recover_log
+
+if TYPE_CHECKING:
+    from storage.partition.recovery_report import RecoveryReport
+    from storage.store.checkpoints import Partition
+    from storage.store.open_logs import LogRequest, PartitionLog
+
+logger = logging.getLogger(__name__)
+
+
+class LogOpening:
+    """What a `Store` takes as `open_log`; `reports` are what recovery had to do, by the partition.
+
+    Appends are as durable as `durability` says. Any thread may call it.
+    """
+
+    def __init__(self, *, durability: Durability = Durability.BUFFERED, draw: random.Random | None = None) -> None:
+        self.reports: dict[Partition, RecoveryReport] = {}
+        self._durability = durability
+        self._draw = random.Random() if draw is None else draw  # noqa: S311 -- jitter is no secret
+
+    def __call__(self, request: LogRequest) -> PartitionLog:
+        """Open the log: to write it, with what a crash left recovered first, or else to follow it."""
+        return self._recovered(request) if request.is_writable else _followed(request)
+
+    def _recovered(self, request: LogRequest) -> Log:
+        partition = (request.topic, request.partition)
+        expiration_ms = request.store_config.producer_id_expiration_ms
+        report = recover_log(
+            request.files,
+            request.clock,
+            request.directory,
+            request.config,
+            is_clean=request.is_clean,
+            recovery_point=request.recovery_point,
+            start_offset=request.start_offset,
+            producer_expiration_ms=expiration_ms,
+        )
+        self.reports[partition] = report
+        if report.steps:
+            logger.warning("%s was recovered: %s", request.directory.name, report.summary())
+        parts = open_sound_log(
+            request.files,
+            request.clock,
+            request.directory,
+            request.config,
+            draw=self._draw,
+            start_offset=request.start_offset,
+            producer_expiration_ms=expiration_ms,
+        )
+        return Log(
+            request.files,
+            request.clock,
+            request.directory,
+            request.config,
+            parts,
+            draw=self._draw,
+            durability=self._durability,
+            lower_checkpoints=request.lower_checkpoints,
+        )
+
+
+def _followed(request: LogRequest) -> FollowedLog:
+    return FollowedLog(
+        request.files,
+        request.clock,
+        request.directory,
+        request.config,
+        start_offset=request.start_offset,
+        recovery_point=request.recovery_point,
+        producer_expiration_ms=request.store_config.producer_id_expiration_ms,
+    )
