@@ -1,0 +1,105 @@
+"""Whether one batch is what a broker stores: its checksum, and all of its records.
+
+Whether it is in its place is left to those who know what surrounds it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.errors import ChecksumError, MalformedRecordsError, StorageError
+from storage.record.batch import RecordBatch
+from storage.record.compression import Codec
+from storage.record.control import decode_control
+from storage.record.kernel.decode import RecordIterator
+from storage.record.kernel.survey import survey
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from storage.record.legacy import LegacyBatch
+    from storage.record.reading import Batch
+
+
+class CheckedBatch(NamedTuple):
+    """A sound batch, its first offset, and whether it has a record for every offset from there to its last."""
+
+    batch: Batch
+    first_offset: int
+    is_gapless: bool
+
+
+def check_batch(batch: Batch) -> CheckedBatch:
+    """The batch with what its records say; raises a `CorruptBatchError` at the first thing that is wrong."""
+    batch.check_crc()
+    if isinstance(batch, RecordBatch):
+        return CheckedBatch(batch, batch.base_offset, _check_records(batch))
+    return _check_entries(batch)
+
+
+def _check_records(batch: RecordBatch) -> bool:
+    """Whether the batch has every record that it was written with."""
+    count, last_delta = batch.count, batch.last_offset_delta
+    if not 0 <= count <= last_delta + 1:
+        raise MalformedRecordsError(
+            f"the batch declares {count} records and a last offset delta of {last_delta}",
+            position=batch.position,
+            offset=batch.base_offset,
+        )
+    if count == 0:
+        return False
+    section = None if batch.codec is Codec.NONE else batch.section()
+    is_consecutive = survey(batch, section).is_consecutive
+    if not is_consecutive:
+        _check_deltas(batch, section)
+    if batch.is_control:
+        for record in RecordIterator(batch, section):
+            try:
+                decode_control(record.key, record.value)
+            except StorageError as error:
+                raise error.located(position=batch.position, offset=record.offset) from None
+    return is_consecutive and count == last_delta + 1
+
+
+def _check_deltas(batch: RecordBatch, section: Buffer | None) -> None:
+    last_offset = batch.base_offset - 1
+    for record in RecordIterator(batch, section):
+        if not last_offset < record.offset <= batch.last_offset:
+            raise MalformedRecordsError(
+                f"a record has the offset {record.offset}, between {last_offset} and the batch's last, "
+                f"{batch.last_offset}",
+                position=batch.position,
+                offset=record.offset,
+            )
+        last_offset = record.offset
+
+
+def _check_entries(batch: LegacyBatch) -> CheckedBatch:
+    first_offset: int | None = None
+    last_offset, count = -1, 0
+    for entry in batch.entries():
+        offset = entry.record.offset
+        if not entry.crc_matches:
+            raise ChecksumError(
+                f"an entry within the wrapper does not have its CRC {entry.crc:08x}",
+                position=batch.position,
+                offset=offset,
+            )
+        if first_offset is None:
+            first_offset = offset
+        elif offset <= last_offset:
+            raise MalformedRecordsError(
+                f"an entry within the wrapper has the offset {offset}, after {last_offset}",
+                position=batch.position,
+                offset=offset,
+            )
+        last_offset = offset
+        count += 1
+    # The wrappers of an old client say 0, whatever the offsets in them are.
+    if first_offset is None or (last_offset != batch.last_offset and batch.last_offset != 0):
+        raise MalformedRecordsError(
+            f"the wrapper has the offset {batch.last_offset}, and its last entry {last_offset}",
+            position=batch.position,
+            offset=batch.last_offset,
+        )
+    return CheckedBatch(batch, min(first_offset, batch.last_offset), last_offset - first_offset + 1 == count)

@@ -1,0 +1,105 @@
+"""The next sound batch of a log behind bytes that are none.
+
+A place counts only if a whole batch with the right checksum and offsets that can be the segment's begins there, so
+what is found is no guess. Records that look like batches inside of records would pass too; such a batch has offsets
+that are in the way of those behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import StorageError
+from storage.record.batch import RecordBatch
+from storage.record.layout import LARGEST_OFFSET_DELTA, LOG_OVERHEAD_BYTES
+from storage.record.reading import read_batches
+from storage.segment.log_file import WINDOW_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.files import ReadableFile
+
+_FRAME: Final = Struct(">qiib")  # offset, length, leader epoch or CRC, magic
+_OFFSET_AND_LENGTH: Final = Struct(">qi")
+_HEADER_BYTES: Final = 18  # what a reader wants to see of a batch to take it for one
+_BATCH_BYTES_MIN: Final = LOG_OVERHEAD_BYTES + 14
+_MAGIC_MAX: Final = 2
+# So much may be read for batches that turn out not to be any, and so many times the range.
+_TRIED_BYTES_MIN: Final = 64 * 1024 * 1024
+_TRIES: Final = 8
+
+
+def position_behind(
+    file: ReadableFile, start: int, own_end: int | None, end: int, *, base_offset: int, next_offset: int
+) -> int | None:
+    """Where to go on behind a damaged batch at `start`: at a batch that goes on at or above `next_offset`.
+
+    That is where the damaged one ends by its own word, if it is framed and a batch seems to begin there or the log
+    ends; else where a sound batch begins. None where there is nothing more to be had up to `end`.
+    """
+    if own_end is not None and _may_go_on_at(file, own_end, end, base_offset, next_offset):
+        return own_end
+    found = find_sound_batch(file, start + 1, end, base_offset=base_offset, next_offset=next_offset)
+    return own_end if found is None else found
+
+
+def _may_go_on_at(file: ReadableFile, position: int, end: int, base_offset: int, next_offset: int) -> bool:
+    """Whether the log ends there, or a batch seems to begin."""
+    header = file.read_at(position, min(_FRAME.size, end - position))
+    if len(header) < _FRAME.size:
+        return True  # nothing, or a tail that is too short for a batch
+    offset, length, _, magic = map(int, _FRAME.unpack(header))
+    is_placed = next_offset <= offset <= base_offset + LARGEST_OFFSET_DELTA
+    is_framed = _BATCH_BYTES_MIN <= LOG_OVERHEAD_BYTES + length <= end - position
+    return is_placed and is_framed and 0 <= magic <= _MAGIC_MAX
+
+
+def find_sound_batch(file: ReadableFile, start: int, end: int, *, base_offset: int, next_offset: int) -> int | None:
+    """Where between `start` and `end` the first sound batch begins that goes on at or above `next_offset`.
+
+    None if there is none. The range is read once, and a batch at each place where the bytes might be one's header;
+    where that comes to many times what has been read, as somebody may have contrived it, large ones are passed over.
+    """
+    offset_max = base_offset + LARGEST_OFFSET_DELTA
+    tried_bytes = 0
+    for position, offset, size_bytes in _candidates(file, start, end, base_offset, offset_max):
+        left_bytes = _TRIED_BYTES_MIN + _TRIES * (position - start) - tried_bytes
+        if position + size_bytes > end or size_bytes > left_bytes or not next_offset <= offset <= offset_max:
+            continue
+        tried_bytes += size_bytes
+        if _is_sound(file.read_at(position, size_bytes), offset_max):
+            return position
+    return None
+
+
+def _candidates(
+    file: ReadableFile, start: int, end: int, base_offset: int, offset_max: int
+) -> Iterator[tuple[int, int, int]]:
+    """Positions whose bytes have the upper half of an offset of the segment and a magic byte in the right places."""
+    upper_halves = {base_offset >> 32, offset_max >> 32}
+    uppers = b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(upper_halves))
+    header = re.compile(rb"(?=(?:" + uppers + rb").{4}[\x00-\x7f].{7}[\x00-\x02].)", re.DOTALL)
+    while end - start >= _HEADER_BYTES:
+        window = file.read_at(start, min(WINDOW_BYTES + _HEADER_BYTES - 1, end - start))
+        if len(window) < _HEADER_BYTES:
+            return
+        for match in header.finditer(window):
+            offset, length = _OFFSET_AND_LENGTH.unpack_from(window, match.start())
+            size_bytes = LOG_OVERHEAD_BYTES + length
+            if size_bytes >= _BATCH_BYTES_MIN:
+                yield start + match.start(), offset, size_bytes
+        start += len(window) - _HEADER_BYTES + 1
+
+
+def _is_sound(data: bytes, offset_max: int) -> bool:
+    try:
+        batch = next(read_batches(data), None)
+        if batch is None:
+            return False
+        batch.check_crc()
+    except StorageError:
+        return False
+    return not isinstance(batch, RecordBatch) or batch.base_offset <= batch.last_offset <= offset_max

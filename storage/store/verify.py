@@ -1,0 +1,153 @@
+"""What is wrong with the bytes of a store on disk, without changing one.
+
+`Verification` reads every log from end to end, checks all that is beside it against it, and tells apart what nobody
+leaves behind who runs or is killed (damage) from what the next start tidies up (a notice). No lock is taken, and a
+broker may be writing. Directories of partitions that are deleted, stray, or on their way to another log directory are
+left out: nothing in them counts.
+
+Memory stays within a window, a batch and the findings of a partition. With several jobs large stores are spread over
+as many processes, a partition at a time and the largest first; findings come as each partition is done, those of one
+always in the same order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import ConfigError, CorruptMetadataError, NotAStoreError, UnknownPartitionError
+from storage.partition.checking import check_partition
+from storage.partition.metadata import PARTITION_METADATA_NAME
+from storage.segment.finding import Finding, FindingKind, Severity, damage
+from storage.store.log_dir_check import LogDirCheck, PartitionPlace
+from storage.store.properties import META_PROPERTIES_NAME, check_agreement
+from storage.store.settings_file import SettingsFile
+from storage.store.topic_settings import SETTINGS_NAME, TopicSettings
+from storage.store.verify_workers import spread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
+    from uuid import UUID
+
+    from storage.files import Files
+    from storage.partition.checking import PartitionVerdict
+
+_INTERNAL_COMPACTED: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+_POLICY: Final = "cleanup.policy"
+_COMPACT: Final = "compact"
+_SPREAD_FROM_BYTES: Final = 32 * 1024 * 1024  # below, starting processes takes longer than the work
+
+
+class Verification:
+    """The check of a store; iterate over it once, for the findings.
+
+    Of a store of which only some topics are asked for, those partitions are looked through, and all that is outside of
+    partitions. Raises `NotAStoreError` for a directory that has nothing of a log directory or is given twice,
+    `UnknownPartitionError` for a topic that is not there, and `OSError` if a log directory cannot be listed.
+
+    `total_bytes` are the logs' when this was made, and `done_bytes` how many of them were looked at. `counts` are the
+    findings by severity.
+    """
+
+    def __init__(self, files: Files, paths: Sequence[Path], *, topics: Collection[str] = (), jobs: int = 1) -> None:
+        self.partitions = self.segments = self.batches = self.size_bytes = self.done_bytes = 0
+        self.counts: Counter[Severity] = Counter()
+        self._files = files
+        self._jobs = jobs
+        self._log_dirs = _log_dirs(files, paths)
+        self._findings: list[Finding] = []
+        settings = self._settings(paths)
+        compacted = _INTERNAL_COMPACTED | {
+            topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")
+        }
+        self._places = [place for each in self._log_dirs for place in each.places(compacted, settings.void)]
+        self._report_duplicates()
+        self._report_disagreement()
+        missing = set(topics) - {place.partition[0] for place in self._places}
+        if missing:
+            raise UnknownPartitionError(f"there is no topic {min(missing)!r}")
+        if topics:
+            self._places = [place for place in self._places if place.partition[0] in topics]
+        self.total_bytes = sum(place.size_bytes for place in self._places)
+        self._topic_ids: dict[str, UUID] = {}
+
+    def run(self, advance: Callable[[], None]) -> Iterator[Finding]:
+        """The findings; `advance` is called whenever `done_bytes` has grown."""
+
+        def grow(more_bytes: int) -> None:
+            self.done_bytes += more_bytes
+            advance()
+
+        for log_dir in self._log_dirs:
+            yield from self._counted(log_dir.findings)
+        yield from self._counted(self._findings)
+        for place, verdict in self._verdicts(grow):
+            self.partitions += 1
+            self.segments += verdict.segments
+            self.batches += verdict.batches
+            self.size_bytes += verdict.size_bytes
+            findings = [*verdict.findings, *self._other_topic(place, verdict)]
+            yield from self._counted(place.located(finding) for finding in findings)
+
+    def _verdicts(self, grow: Callable[[int], None]) -> Iterator[tuple[PartitionPlace, PartitionVerdict]]:
+        jobs = min(self._jobs, len(self._places))
+        if jobs > 1 and self.total_bytes >= _SPREAD_FROM_BYTES:
+            places = sorted(self._places, key=lambda place: -place.size_bytes)
+            for number, verdict in spread(self._files, [place.expected for place in places], jobs, advance=grow):
+                yield places[number], verdict
+        else:
+            for place in self._places:
+                yield place, check_partition(self._files, place.expected, advance=grow)
+
+    def _counted(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        for finding in findings:
+            self.counts[finding.severity] += 1
+            yield finding
+
+    def _settings(self, paths: Sequence[Path]) -> TopicSettings:
+        """What kafkafs knows of topics; nothing if that cannot be read."""
+        try:
+            return SettingsFile.find(self._files, paths).current
+        except ConfigError as error:
+            self._findings.append(damage(FindingKind.SETTINGS, SETTINGS_NAME, error.reason))
+            return TopicSettings()
+
+    def _report_duplicates(self) -> None:
+        first: dict[tuple[str, int], PartitionPlace] = {}
+        for place in self._places:
+            other = first.setdefault(place.partition, place)
+            if other is not place:
+                reason = f"{other.log_dir} has the same partition, so which of them holds its records is unknown"
+                self._findings.append(place.located(damage(FindingKind.DUPLICATE_PARTITION, "", reason)))
+
+    def _report_disagreement(self) -> None:
+        found = {str(each.path): each.properties for each in self._log_dirs if each.properties is not None}
+        try:
+            check_agreement(found)
+        except CorruptMetadataError as error:
+            finding = damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, error.reason)
+            self._findings.append(finding.within("", log_dir=error.path))
+
+    def _other_topic(self, place: PartitionPlace, verdict: PartitionVerdict) -> Iterator[Finding]:
+        """Whether the partition is of another topic than the first of the same name."""
+        topic, _ = place.partition
+        if verdict.topic_id is not None and self._topic_ids.setdefault(topic, verdict.topic_id) != verdict.topic_id:
+            reason = f"the partition is of another topic than others that are called {topic}"
+            yield damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, reason)
+
+
+def _log_dirs(files: Files, paths: Sequence[Path]) -> list[LogDirCheck]:
+    found: dict[tuple[int, int], LogDirCheck] = {}
+    for path in paths:
+        status = files.status(path)
+        if status is None:
+            raise NotAStoreError("there is no such directory", path=path)
+        if not status.is_directory:
+            raise NotAStoreError("a store is a directory, and this is a file", path=path)
+        if status.identity in found:
+            raise NotAStoreError("the directory is given twice", path=path)
+        found[status.identity] = LogDirCheck(files, path)
+        if not found[status.identity].is_store:
+            raise NotAStoreError("there is neither a meta.properties nor a partition in it", path=path)
+    return list(found.values())

@@ -1,0 +1,145 @@
+"""`kafkafs verify` as a command: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from kafkafs.cli import main
+from storage.clock import Clock
+from storage.files import Files
+from storage.record import batches_of_rows
+from storage.store.store import Store
+from storage.testing.partition_writer import open_closed_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+def verify(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, ["verify", *map(str, arguments)])
+    assert "Traceback" not in result.output
+    assert "bug" not in result.output
+    return result
+
+
+def findings(result: Result) -> list[dict[str, object]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "store"
+    with Store.create([path], files=Files(), clock=Clock(), open_log=open_closed_log) as store:
+        store.topics.create("orders", 2, {"segment.index.bytes": "1200"})
+        for number in (0, 0, 0, 1):
+            (batch,) = batches_of_rows([(1_700_000_000_000, b"key", b"value" * 10, ())])
+            store.log("orders", number).append_as_leader(batch, leader_epoch=0)
+    return path
+
+
+def log_of(store: Path, number: int = 0) -> Path:
+    return store / f"orders-{number}" / f"{0:020d}.log"
+
+
+def test_a_sound_store(store: Path) -> None:
+    def state() -> dict[str, tuple[int, str]]:
+        files = [store, *store.rglob("*")]
+        return {
+            str(path): (
+                path.stat().st_mtime_ns,
+                hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "",
+            )
+            for path in files
+        }
+
+    before = state()
+    result = verify(store)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "sound: 2 partitions, 2 segments, 4 batches, 0.0 MB\n"
+    assert state() == before
+
+
+def test_damage(store: Path) -> None:
+    log = log_of(store)
+    data = bytearray(log.read_bytes())
+    size = len(data) // 3
+    data[size + 70] ^= 1
+    log.write_bytes(data)
+    result = verify(store, "--jobs", 2)
+    (finding,) = findings(result)
+    assert list(finding) == [
+        "severity",
+        "kind",
+        "logDir",
+        "topic",
+        "partition",
+        "path",
+        "position",
+        "endPosition",
+        "offset",
+        "lastGoodOffset",
+        "nextGoodOffset",
+        "reason",
+    ]
+    reason = finding.pop("reason")
+    assert re.fullmatch(r"the batch's bytes have CRC [0-9a-f]{8}, its header says [0-9a-f]{8}", str(reason))
+    assert finding == {
+        "severity": "damage",
+        "kind": "checksum",
+        "logDir": str(store),
+        "topic": "orders",
+        "partition": 0,
+        "path": f"orders-0/{0:020d}.log",
+        "position": size,
+        "endPosition": 2 * size,
+        "offset": 1,
+        "lastGoodOffset": 0,
+        "nextGoodOffset": 2,
+    }
+    assert result.exit_code == 1
+    assert result.stderr == "damage: 1 findings in 2 partitions, 2 segments, 3 batches, 0.0 MB\n"
+
+
+def test_only_some_topics(store: Path) -> None:
+    assert verify(store, "orders").exit_code == 0
+    result = verify(store, "other")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", "kafkafs: there is no topic 'other'\n")
+
+
+def test_a_notice_is_no_damage(store: Path) -> None:
+    log_of(store).with_suffix(".log.deleted").touch()
+    result = verify(store)
+    (finding,) = findings(result)
+    assert (finding["severity"], finding["kind"], finding["path"]) == ("notice", "left_over", "orders-0")
+    assert result.exit_code == 0
+    assert result.stderr == "sound: 2 partitions, 2 segments, 4 batches, 0.0 MB (1 notices)\n"
+
+
+@pytest.mark.parametrize("name", ["missing", "empty", "file"])
+def test_no_store(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    result = verify(tmp_path / name)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert re.fullmatch(r"kafkafs: .*\n", result.stderr)
+
+
+def test_what_cannot_be_read(store: Path) -> None:
+    log_of(store).unlink()
+    log_of(store).symlink_to(log_of(store).name)  # which leads to itself
+    result = verify(store)
+    (finding,) = findings(result)
+    assert (finding["severity"], finding["kind"]) == ("unreadable", "unreadable")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("not all could be read: 1 findings in ")
+    data = log_of(store, 1).read_bytes()
+    log_of(store, 1).write_bytes(data + b"?")
+    assert verify(store).exit_code == 1

@@ -1,0 +1,70 @@
+"""The next sound batch behind bytes that are none."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.files import Files
+from storage.segment.sound_batch_search import find_sound_batch
+from storage.testing.codec import OracleRecord, batch_of, encode_batch
+from storage.testing.legacy_codec import encode_entry, entry_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BASE = 2**32 - 20
+
+
+def batch(offset: int) -> bytes:
+    return encode_batch(batch_of([OracleRecord(offset, 1000, b"k", b"v" * 50)]))
+
+
+def find(path: Path, data: bytes, *, next_offset: int = BASE, start: int = 0) -> int | None:
+    (path / "log").write_bytes(data)
+    with Files().open_reading(path / "log") as file:
+        return find_sound_batch(file, start, len(data), base_offset=BASE, next_offset=next_offset)
+
+
+@pytest.mark.parametrize("noise", [0, 1, 17, 1000, 1024 * 1024 - 5, 1024 * 1024 + 5])
+def test_behind_noise(tmp_path: Path, noise: int) -> None:
+    for garbage in (random.Random(noise).randbytes(noise), bytes(noise), b"\x02" * noise, b"\0\0\0\1" * (noise // 4)):
+        for sound in (
+            batch(BASE + 3),
+            batch(BASE + 40),
+            encode_entry(entry_of(OracleRecord(BASE + 3, 5, b"k", b"v"), 1)),
+        ):
+            assert find(tmp_path, garbage + sound + b"\0" * 10) == len(garbage)
+        assert find(tmp_path, garbage) is None
+
+
+def test_only_what_goes_on_is_found(tmp_path: Path) -> None:
+    data = batch(BASE - 1) + batch(BASE + 3) + batch(BASE + 2**31) + batch(BASE + 9)
+    size = len(batch(BASE))
+    assert find(tmp_path, data) == size
+    assert find(tmp_path, data, start=1) == size
+    assert find(tmp_path, data, next_offset=BASE + 4) == 3 * size
+    assert find(tmp_path, data, next_offset=BASE + 10) is None
+
+
+def test_only_what_is_whole_and_has_its_checksum_is_found(tmp_path: Path) -> None:
+    data = batch(BASE + 3)
+    assert find(tmp_path, data[:-1]) is None
+    for at in range(8, len(data)):
+        if not 12 <= at < 16:  # the leader epoch, of which nothing here knows what it should be
+            changed = bytearray(data)
+            changed[at] ^= 1
+            assert find(tmp_path, bytes(changed)) is None, at
+
+
+def test_what_somebody_contrived_takes_no_forever(tmp_path: Path) -> None:
+    """Headers one behind the other, each of a batch up to the end: trying them all would read a terabyte."""
+    count = 50_000
+    headers = b"".join(
+        (BASE + 1).to_bytes(8, "big") + (18 * (count - at) - 12).to_bytes(4, "big") + b"\0\0\0\0\x02\0"
+        for at in range(count)
+    )
+    assert find(tmp_path, headers) is None
+    assert find(tmp_path, headers + batch(BASE + 5)) == len(headers)
