@@ -15,7 +15,12 @@ __all__ = ["main"]
 main = CommandTable(
     modules={
         "dump": "kafkafs.cli.dump",
+        "mount": "kafkafs.cli.mount",
+        "recover": "kafkafs.cli.recover",
+        "stats": "kafkafs.cli.stats",
         "topics": "kafkafs.cli.topics",
+        "umount": "kafkafs.cli.umount",
+        "verify": "kafkafs.cli.verify",
     },
     name="kafkafs",
     help="A Kafka log as files: look into a broker's log directories without a broker.",

@@ -1,0 +1,97 @@
+"""`kafkafs stats`: what a store holds, in numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.progress import Progress
+from kafkafs.cli.store_argument import store_argument
+from storage.clock import Clock
+from storage.errors import UnknownPartitionError
+from storage.files import Files
+from storage.partition.statistics import log_statistics
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from storage.partition.statistics import LogStatistics
+
+_COLUMNS = (
+    "topic",
+    "partition",
+    "records",
+    "batches",
+    "bytes",
+    "indexBytes",
+    "segments",
+    "startOffset",
+    "endOffset",
+    "firstTimestamp",
+    "lastTimestamp",
+    "controlBatches",
+    "codecs",
+    "magics",
+    "damages",
+)
+
+
+@click.command(epilog="\b\nExample:\n  kafkafs stats /var/lib/kafka orders --table")
+@store_argument
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@output_options
+@click.pass_context
+def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...]) -> None:
+    """Count what each partition of a store, or of some of its topics, holds.
+
+    Every log is read once. Nothing is changed, and a broker may be running. firstTimestamp is the smallest that a batch
+    begins with, lastTimestamp the largest of all. damages counts the places beyond which a segment could not be read;
+    they are said on standard error, and what lies behind them in their segment is not counted.
+    """
+    form = chosen_form(ctx) or Form.TABLE
+    progress = Progress.on_terminal()
+    with Store.open(store, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as opened:
+        chosen = [
+            (topic, partition)
+            for topic in dict.fromkeys(topics or opened.topics.inventory.topics)
+            for partition in opened.topics.partitions(topic)
+        ]
+        write_rows(_COLUMNS, _rows(opened, chosen, progress), form)
+        progress.erase()
+
+
+def _rows(store: Store, chosen: Sequence[tuple[str, int]], progress: Progress) -> Iterator[Mapping[str, object]]:
+    for number, (topic, partition) in enumerate(chosen, start=1):
+        progress.show_count("counting partitions", number, len(chosen))
+        try:
+            found = log_statistics(Files(), store.log(topic, partition).view)
+        except UnknownPartitionError:
+            continue  # it was deleted meanwhile
+        for damage in found.damages:
+            progress.erase()
+            click.echo(f"kafkafs: {damage}", err=True)
+        yield _row(topic, partition, found)
+
+
+def _row(topic: str, partition: int, found: LogStatistics) -> Mapping[str, object]:
+    return {
+        "topic": topic,
+        "partition": partition,
+        "records": found.records,
+        "batches": found.batches,
+        "bytes": found.size_bytes,
+        "indexBytes": found.index_bytes,
+        "segments": found.segments,
+        "startOffset": found.start_offset,
+        "endOffset": found.end_offset,
+        "firstTimestamp": found.first_timestamp,
+        "lastTimestamp": found.last_timestamp,
+        "controlBatches": found.control_batches,
+        "codecs": dict(sorted(found.codecs.items())),
+        "magics": dict(sorted(found.magics.items())),
+        "damages": len(found.damages),
+    }
