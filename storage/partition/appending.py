@@ -23,6 +23,7 @@ from storage.record.kernel.survey import Survey, survey
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
     CODEC_MASK,
+    LARGEST_OFFSET_DELTA,
     LOG_APPEND_TIME_BIT,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from storage.config import TopicConfig
+    from storage.partition.producer_state import CachedBatch
     from storage.record.reading import Batch
 
 
@@ -54,6 +56,11 @@ class StoredBatches(NamedTuple):
     last_offset: int
     size_bytes: int
     largest_timestamp: int
+
+    def segment_base(self, end_offset: int) -> int:
+        """Where a segment begins that is made for them, in a log that ends there."""
+        is_known = isinstance(self.batches[0], RecordBatch)
+        return max(end_offset, self.first_offset if is_known else self.last_offset - LARGEST_OFFSET_DELTA)
 
 
 class Appended(NamedTuple):
@@ -103,6 +110,41 @@ def stored_by_leader(
         buffers = (changed,)
         stored = next(read_batches(changed))
     return StoredBatches(buffers, (stored,), next_offset, stored.last_offset, stored.size_bytes, stored.max_timestamp)
+
+
+def stored_together(
+    batches: Sequence[RecordBatch],
+    known: Sequence[CachedBatch | None],
+    config: TopicConfig,
+    *,
+    next_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+) -> tuple[list[Appended], list[StoredBatches]]:
+    """The answers to batches that were sent together, and what is to be written of them: all but those known already.
+
+    Raises as `stored_by_leader` and `check_fits` do if one of them cannot be stored.
+    """
+    answers: list[Appended] = []
+    fresh: list[StoredBatches] = []
+    for batch, before in zip(batches, known, strict=True):
+        if before is not None:
+            answers.append(Appended(before.first_offset, before.last_offset, is_duplicate=True))
+            continue
+        stored = stored_by_leader(batch, config, next_offset=next_offset, leader_epoch=leader_epoch, now_ms=now_ms)
+        check_fits(stored, config)
+        fresh.append(stored)
+        answers.append(Appended(stored.first_offset, stored.last_offset))
+        next_offset = stored.last_offset + 1
+    return answers, fresh
+
+
+def check_fits(stored: StoredBatches, config: TopicConfig) -> None:
+    """Raise `BatchTooLargeError` for what no segment may hold."""
+    if stored.size_bytes > config.segment_bytes:
+        raise BatchTooLargeError(
+            f"{stored.size_bytes} bytes do not fit into a segment, as segment.bytes is {config.segment_bytes}"
+        )
 
 
 def stored_by_follower(data: Buffer, *, next_offset: int) -> StoredBatches | None:

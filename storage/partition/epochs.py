@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
+from storage.record.batch import RecordBatch
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from storage.files import Files
+    from storage.record.reading import Batch
 
 EPOCHS_NAME: Final = "leader-epoch-checkpoint"
 
@@ -75,6 +77,14 @@ class LeaderEpochs:
         """Say that the batch at this offset is of this epoch, which drops what contradicts it; -1 is no epoch."""
         if epoch >= 0:
             self._replace(_with(self.entries, EpochStart(epoch, offset)))
+
+    def follow(self, batches: Sequence[Batch]) -> None:
+        """Take in batches that are about to be written; those of old versions have no epochs, and end all that was."""
+        for batch in batches:
+            if not isinstance(batch, RecordBatch):
+                self.clear()
+            elif batch.leader_epoch != self.latest_epoch:
+                self.assign(batch.leader_epoch, batch.base_offset)
 
     def truncate_from_start(self, offset: int) -> None:
         """Fit the epochs to a log that begins at this offset: the epoch in force there begins there too."""

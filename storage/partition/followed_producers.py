@@ -12,7 +12,6 @@ from storage.partition.producer_replay import replay
 from storage.partition.producer_snapshot import SnapshotFiles
 from storage.partition.producers import ProducerStates
 from storage.partition.view import Decided
-from storage.segment.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
     import os
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.files import Files
     from storage.segment.segment import Segment
+    from storage.segment.txn_index import AbortedTransaction
 
 _ABORTED_MAX: Final = 1000
 
@@ -83,10 +83,6 @@ class FollowedProducers:
             logger.warning("nothing is known of transactions behind this: %s", error)
             return states
         states.acknowledge(end_offset)
-        self._aborted += [
-            AbortedTransaction(each.producer_id, each.first_offset, each.last_offset, each.last_stable_offset)
-            for each in ended
-            if each.is_aborted
-        ]
+        self._aborted += filter(None, (each.index_entry() for each in ended))
         self._states = states
         return states

@@ -13,8 +13,15 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from storage.errors import BatchTooLargeError, OffsetOutOfRangeError, PoisonedLogError, StorageError
-from storage.partition.appending import Appended, read_sent_batch, stored_by_follower, stored_by_leader
+from storage.errors import OffsetOutOfRangeError, PoisonedLogError, StorageError
+from storage.partition.appending import (
+    Appended,
+    check_fits,
+    read_sent_batch,
+    stored_by_follower,
+    stored_by_leader,
+    stored_together,
+)
 from storage.partition.flushing import Durability
 from storage.partition.log_segments import LogSegments
 from storage.partition.poison import Poison
@@ -24,10 +31,9 @@ from storage.partition.readable_log import ReadableLog
 from storage.partition.recent_segments import RecentSegments
 from storage.partition.view import Decided, LogView
 from storage.record.batch import RecordBatch
-from storage.record.layout import LARGEST_OFFSET_DELTA, NO_LEADER_EPOCH
+from storage.record.layout import NO_LEADER_EPOCH
 from storage.segment.accounting import per_batch
 from storage.segment.rolling import Incoming, roll_reason
-from storage.segment.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
     import os
@@ -56,8 +62,8 @@ class Log(ReadableLog):
 
     `config` may be replaced at any time; what it says of new segments holds from the next one on. `in_background` is
     given the flush that follows a roll, and runs it whenever it likes; until then that segment stays open.
-    `lower_checkpoints` is called before a truncation, and has no checkpoint on disk say more of the log than this offset
-    when it returns.
+    `lower_checkpoints` is called before a truncation; when it returns, no checkpoint on disk says more of the log than
+    this offset.
     """
 
     def __init__(
@@ -156,20 +162,10 @@ class Log(ReadableLog):
             self._check_writable()
             now_ms = self._clock.now_ms()
             batches = [read_sent_batch(data, self.config, origin) for data in sent]
-            next_offset = self.view.end_offset
-            answers: list[Appended] = []
-            fresh: list[StoredBatches] = []
-            for batch, known in zip(batches, self.producers.check_all(batches, origin=origin), strict=True):
-                if known is not None:
-                    answers.append(Appended(known.first_offset, known.last_offset, is_duplicate=True))
-                    continue
-                stored = stored_by_leader(
-                    batch, self.config, next_offset=next_offset, leader_epoch=leader_epoch, now_ms=now_ms
-                )
-                self._check_fits(stored)
-                fresh.append(stored)
-                answers.append(Appended(stored.first_offset, stored.last_offset))
-                next_offset = stored.last_offset + 1
+            known = self.producers.check_all(batches, origin=origin)
+            answers, fresh = stored_together(
+                batches, known, self.config, next_offset=self.view.end_offset, leader_epoch=leader_epoch, now_ms=now_ms
+            )
             self._append_together(fresh, now_ms)
             return answers
 
@@ -207,28 +203,14 @@ class Log(ReadableLog):
             return self._append(stored, now_ms)
 
     def _append(self, stored: StoredBatches, now_ms: int) -> Appended:
-        self._check_fits(stored)
+        check_fits(stored, self.config)
         with self._poison.refusing:
-            self._assign_epochs(stored)
+            self.epochs.follow(stored.batches)
             active = self._segment_for(stored, now_ms)
             active.append(stored.buffers, self._accounting(stored.batches))
         with self._poison.poisoning:
             self._take_notice(stored, active)
         return Appended(stored.first_offset, stored.last_offset)
-
-    def _check_fits(self, stored: StoredBatches) -> None:
-        if stored.size_bytes > self.config.segment_bytes:
-            raise BatchTooLargeError(
-                f"{stored.size_bytes} bytes do not fit into a segment, as segment.bytes is {self.config.segment_bytes}"
-            )
-
-    def _assign_epochs(self, stored: StoredBatches) -> None:
-        """Have the leaders' epochs on disk before their batches."""
-        for batch in stored.batches:
-            if not isinstance(batch, RecordBatch):
-                self.epochs.clear()
-            elif batch.leader_epoch != self.epochs.latest_epoch:
-                self.epochs.assign(batch.leader_epoch, batch.base_offset)
 
     def _segment_for(self, stored: StoredBatches, now_ms: int) -> WritableSegment:
         """The segment that the batches go into: the active one, or a new one."""
@@ -237,10 +219,7 @@ class Log(ReadableLog):
         reason = roll_reason(active, incoming, self.config, now_ms)
         if reason is None:
             return active
-        first_offset = stored.first_offset
-        if not isinstance(stored.batches[0], RecordBatch):
-            first_offset = stored.last_offset - LARGEST_OFFSET_DELTA
-        base_offset = max(self.view.end_offset, first_offset)
+        base_offset = stored.segment_base(self.view.end_offset)
         if active.size_bytes == 0 and active.base_offset == base_offset:
             return active  # a new one would be the same
         logger.debug("%s begins a segment at %d: %s", self.directory, base_offset, reason.value)
@@ -254,12 +233,8 @@ class Log(ReadableLog):
         for batch in stored.batches:
             if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
                 ended = self.producers.apply(batch)
-                if ended is not None and ended.is_aborted:
-                    active.add_aborted(
-                        AbortedTransaction(
-                            ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset
-                        )
-                    )
+                if ended is not None and (aborted := ended.index_entry()) is not None:
+                    active.add_aborted(aborted)
         self.producers.advance(end_offset)
         self.producers.acknowledge(end_offset)
         if self._durability is Durability.SYNCED:
@@ -314,7 +289,7 @@ class Log(ReadableLog):
             self._flush()
 
     def _flush(self) -> None:
-        # Nobody looks at what lies below the recovery point, so that snapshots there have to be on disk before it moves.
+        # Nobody looks at what lies below the recovery point: snapshots there have to be on disk before it moves.
         self.producers.snapshots.sync()
         self._flushing.flush(lambda: self.view.end_offset, self._clock.now_ms())
 
@@ -329,20 +304,17 @@ class Log(ReadableLog):
         return is_due
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batch that has the offset, and everything behind it; the log goes on behind the last one that is left.
+        """Drop the batch that has the offset, and everything behind it; the log goes on behind what is left.
 
         That is durable when this returns. A log that ends there or before only forgets its later epochs.
         """
         with self._writing:
             self._check_writable()
             with self._poison.poisoning:
-                self._truncate_to(offset)
-
-    def _truncate_to(self, offset: int) -> None:
-        if offset >= self.view.end_offset:
-            self.epochs.truncate_from_end(offset)
-        else:
-            self._cut_back(offset)
+                if offset >= self.view.end_offset:
+                    self.epochs.truncate_from_end(offset)
+                else:
+                    self._cut_back(offset)
 
     def _cut_back(self, offset: int) -> None:
         now_ms = self._clock.now_ms()
@@ -415,15 +387,8 @@ class Log(ReadableLog):
     def _show(self, segments: tuple[Segment, ...], start_offset: int, end_offset: int, end_position: int) -> None:
         """Give readers another view."""
         decided = Decided(self.producers.last_stable_offset(start_offset, end_offset))
-        self._view = LogView(
-            segments,
-            start_offset,
-            end_offset,
-            end_position,
-            lambda: decided,
-            self._recent,
-            truncations=self._truncations,
-        )
+        bounds = start_offset, end_offset, end_position
+        self._view = LogView(segments, *bounds, lambda: decided, self._recent, truncations=self._truncations)
 
     def _check_writable(self) -> None:
         self._poison.check()

@@ -79,9 +79,8 @@ class LogSegments:
     def truncate_to(self, offset: int, config: TopicConfig, now_ms: int) -> None:
         """Drop the batch that has the offset, and all behind it; that is durable when this returns.
 
-        The offset is not below the first segment's base.
+        The offset is not below the first segment's base, and nothing rolled is left to flush.
         """
-        self.flushing.flush_rolled(now_ms)
         kept = [segment for segment in self.all if segment.base_offset <= offset]
         active = self.active
         if kept[-1] is not active:
@@ -97,17 +96,16 @@ class LogSegments:
             )
         active.truncate_to(offset, now_ms)
         self._files.sync_directory(self._directory)
-        self.flushing.replace(active, offset)
+        self.flushing.replace(active)
         self.all = (*kept[:-1], active)
 
     def restart(self, offset: int, config: TopicConfig, now_ms: int) -> None:
         """Drop everything and begin anew at an offset; that is durable when this returns."""
-        self.flushing.flush_rolled(now_ms)
         self.active.close()
         self._remove(self.all)
         active = self.create(offset, config, now_ms)
         active.flush()
-        self.flushing.replace(active, offset)
+        self.flushing.replace(active)
         self.all = (active,)
 
     def _remove(self, segments: Sequence[Segment]) -> None:

@@ -75,11 +75,7 @@ class ProducerCheck:
         # Even what a compacted batch says of itself holds, but not what was between it and the one before.
         if not checked.is_gapless:
             self.is_known = False
-        if completed is None or not completed.is_aborted:
-            return None
-        return AbortedTransaction(
-            completed.producer_id, completed.first_offset, completed.last_offset, completed.last_stable_offset
-        )
+        return None if completed is None else completed.index_entry()
 
     def lose(self) -> None:
         """What was behind the last batch is not known."""

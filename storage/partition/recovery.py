@@ -25,7 +25,6 @@ from storage.segment.log_file import LogScan
 from storage.segment.names import FileName, Kind, State, parse_name
 from storage.segment.segment import Segment
 from storage.segment.splitting import split_segment
-from storage.segment.txn_index import AbortedTransaction
 from storage.segment.writable_segment import remove_segment_files
 
 if TYPE_CHECKING:
@@ -214,12 +213,8 @@ class _Recovery:
                 if batch.producer_id >= 0:
                     with suppress(CorruptBatchError):  # a marker that says nothing ends nothing
                         ended = producers.apply(batch)
-                        if ended is not None and ended.is_aborted:
-                            building.add_aborted(
-                                AbortedTransaction(
-                                    ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset
-                                )
-                            )
+                        if ended is not None and (aborted := ended.index_entry()) is not None:
+                            building.add_aborted(aborted)
         self.report.scanned_segments += 1
         self.report.scanned_bytes += scan.position
         return scan

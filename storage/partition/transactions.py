@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from storage.segment.txn_index import AbortedTransaction
+
 
 @dataclass(frozen=True, slots=True)
 class CompletedTransaction:
@@ -21,6 +23,12 @@ class CompletedTransaction:
     last_offset: int
     last_stable_offset: int
     is_aborted: bool
+
+    def index_entry(self) -> AbortedTransaction | None:
+        """What the transaction index says of it; None if it was committed."""
+        if not self.is_aborted:
+            return None
+        return AbortedTransaction(self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset)
 
 
 class Transactions:

@@ -177,6 +177,7 @@ class WritableSegment(Segment):
             if self._log.size_bytes() > position:
                 # Where the log is preallocated, this gives up the space: zeros must follow the last batch.
                 self._log.truncate(position)
+                self._log.sync()  # or else what was refused may be back after a loss of power
             if counts is not None:
                 self._offset_index.truncate_to_entries(counts[0])
                 self._time_index.truncate_to_entries(counts[1])

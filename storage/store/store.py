@@ -172,9 +172,9 @@ class Store:
                 log_dir.forget_offsets()
         self.topics.look()
         for (topic, partition), log in self._logs.open().items():
-            log_dir = self.topics.inventory.log_dir(topic, partition)
-            if isinstance(log, FollowedLog) and log_dir is not None:
-                log.checkpointed_start = log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
+            place = self.topics.inventory.log_dir(topic, partition)
+            if isinstance(log, FollowedLog) and place is not None:
+                log.checkpointed_start = place.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
 
     def log(self, topic: str, partition: int) -> PartitionLog:
         """The partition's log, which is opened when it is first asked for.
@@ -187,8 +187,7 @@ class Store:
 
     def request(self, topic: str, partition: int) -> LogRequest:
         """What there is to know of a log before it is opened; raises `UnknownPartitionError`."""
-        directory = self.topics.directory(topic, partition)
-        log_dir = self.topics.partitions(topic)[partition]
+        directory, log_dir = self.topics.place(topic, partition)
         return LogRequest(
             self.files,
             self._clock,

@@ -18,6 +18,7 @@ from storage.partition.metadata import read_topic_id
 from storage.store.checkpointing import forget_checkpoints
 from storage.store.directory_names import DirectoryName, DirectoryState
 from storage.store.inventory import Inventory
+from storage.store.log_dir import Listing
 from storage.store.partition_directories import PartitionDirectories
 from storage.store.removals import Removals
 from storage.store.settings_file import SettingsFile
@@ -77,6 +78,7 @@ class Topics:
         # With what was written down when it was resolved: it does not hold once something else is.
         self._resolved: dict[str, tuple[KnownTopic | None, TopicConfig]] = {}
         self._changing = RLock()
+        self._lost: set[LogDir] = set()
         self.inventory = self._inventory(None)
 
     # What there is
@@ -93,8 +95,22 @@ class Topics:
                 self._schedule_removals()
 
     def _inventory(self, earlier: Inventory | None) -> Inventory:
-        listings = {log_dir: log_dir.scan() for log_dir in self._log_dirs}
+        listings = {log_dir: self._listing(log_dir, is_first=earlier is None) for log_dir in self._log_dirs}
         return Inventory.of(listings, self._directories.void(), earlier)
+
+    def _listing(self, log_dir: LogDir, *, is_first: bool) -> Listing:
+        """What is in a log directory; nothing, as long as one that was there is gone, so that the others go on."""
+        try:
+            listing = log_dir.scan()
+        except OSError as error:
+            if is_first:
+                raise
+            if log_dir not in self._lost:
+                logger.error("the log directory %s and all that is in it are gone: %s", log_dir.path, error)  # noqa: TRY400
+                self._lost.add(log_dir)
+            return Listing((), (), ())
+        self._lost.discard(log_dir)
+        return listing
 
     def finish_interrupted(self) -> None:
         """Remove what a crash left of topics that were being made or deleted."""
@@ -115,12 +131,16 @@ class Topics:
             raise UnknownPartitionError(f"there is no topic {topic!r}")
         return found
 
-    def directory(self, topic: str, partition: int) -> Path:
-        """Where the partition is; raises `UnknownPartitionError` if there is no such partition."""
+    def place(self, topic: str, partition: int) -> tuple[Path, LogDir]:
+        """The partition's directory, and what that is in; raises `UnknownPartitionError` if there is none."""
         log_dir = self.partitions(topic).get(partition)
         if log_dir is None:
             raise UnknownPartitionError(f"the topic {topic} has no partition {partition}")
-        return log_dir.path / str(DirectoryName(topic, partition))
+        return log_dir.path / str(DirectoryName(topic, partition)), log_dir
+
+    def directory(self, topic: str, partition: int) -> Path:
+        """Where the partition is; raises `UnknownPartitionError` if there is no such partition."""
+        return self.place(topic, partition)[0]
 
     def topic_id(self, topic: str) -> UUID | None:
         """The id that the topic's first partition here bears; None for a topic of a broker that gave it none."""

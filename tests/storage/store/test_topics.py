@@ -204,3 +204,19 @@ def test_reading_changes_nothing(stores, store) -> None:
     found.refresh()
     found.close()
     assert stores.files.steps == steps
+
+
+def test_a_log_directory_that_vanishes_takes_only_its_own_partitions(stores, store, caplog) -> None:
+    store.topics.create("t", 3)
+    store.close()
+    reader = stores.read()
+    stores.files.rename("/b", "/elsewhere")
+    reader.refresh()
+    reader.refresh()
+    assert list(reader.topics.partitions("t")) == [0, 2]
+    assert [record.message for record in caplog.records] == [
+        "the log directory /b and all that is in it are gone: [Errno 2] No such file or directory: '/b'"
+    ]
+    stores.files.rename("/elsewhere", "/b")
+    reader.refresh()
+    assert list(reader.topics.partitions("t")) == [0, 1, 2]
