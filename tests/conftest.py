@@ -53,7 +53,13 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Write each test's outcome, name and reason as a row where scripts/test looks for it."""
     # A worker of a parallel run has a summary too, of what it reports to the process that started it.
-    if (path := os.environ.get("KAFKAFS_TEST_RESULTS")) and "PYTEST_XDIST_WORKER" not in os.environ:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    calls = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+    properties = (found for report in calls for found in report.user_properties)
+    if points := sum(value for name, value in properties if name == "cut_points"):
+        terminalreporter.write_line(f"runs were cut at {points} points")
+    if path := os.environ.get("KAFKAFS_TEST_RESULTS"):
         with Path(path).open("a", encoding="utf-8") as rows:
             rows.writelines("\t".join(row) + "\n" for row in _outcomes(terminalreporter))
 

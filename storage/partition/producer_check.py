@@ -20,7 +20,6 @@ from storage.record.batch import RecordBatch
 from storage.record.layout import NO_PRODUCER_ID
 from storage.segment.finding import FindingKind, damage, unreadable
 from storage.segment.names import FileName, Kind
-from storage.segment.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
     import os
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from storage.partition.producer_state import ProducerState
     from storage.segment.batch_check import CheckedBatch
     from storage.segment.finding_list import FindingList
+    from storage.segment.txn_index import AbortedTransaction
 
 _NEVER_MS: Final = 2**62
 

@@ -49,7 +49,7 @@ class CheckedScan:
                 batch.check_crc()
                 last_offset = batch.last_offset
                 first_offset = batch.base_offset if isinstance(batch, RecordBatch) else last_offset
-                if last_offset < max(self.next_offset, first_offset):
+                if last_offset < self.next_offset or last_offset < first_offset:
                     self.error = CorruptBatchError(
                         f"the batch has the offsets {first_offset} to {last_offset} where {self.next_offset} is due",
                         path=path,

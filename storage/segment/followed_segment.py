@@ -150,6 +150,8 @@ class FollowedSegment(Segment):
             pass  # the segment begins with what is no batch
         with self._files.open_reading(self.path(Kind.LOG)) as file:
             end, _ = self._scan(file, SegmentEnd(start, self.base_offset))
+            if end.position == start > 0:  # the batch that the last entry speaks of is not whole
+                end, _ = self._scan(file, SegmentEnd(0, self.base_offset))
         return end
 
     def _scan(self, file: ReadableFile, known: SegmentEnd) -> tuple[SegmentEnd, tuple[int, int]]:

@@ -29,25 +29,30 @@ class IndexBuilding:
     def __init__(self, base_offset: int, config: TopicConfig) -> None:
         self._base_offset = base_offset
         self._interval_bytes = config.index_interval_bytes
-        self._offset_entries_max = config.segment_index_bytes // OffsetIndex.entry_bytes
-        self._time_entries_max = config.segment_index_bytes // TimeIndex.entry_bytes - 1  # one is kept for the last
+        self._offset_bytes_max = config.segment_index_bytes // OffsetIndex.entry_bytes * OffsetIndex.entry_bytes
+        # One entry is kept for the last.
+        self._time_bytes_max = (config.segment_index_bytes // TimeIndex.entry_bytes - 1) * TimeIndex.entry_bytes
         self._offsets = bytearray()
         self._times = bytearray()
         self._transactions = bytearray()
         self._entry_position = 0  # of the batch that the last entry points to
-        self._largest = (NO_TIMESTAMP, base_offset)
+        self._largest_timestamp = NO_TIMESTAMP
+        self._largest_offset = base_offset
         self._indexed_timestamp = NO_TIMESTAMP
 
     def add(self, batch: Batch) -> None:
         """Take in the next batch."""
-        if batch.max_timestamp > self._largest[0]:
-            self._largest = (batch.max_timestamp, batch.last_offset)
-        if batch.position - self._entry_position > self._interval_bytes:
-            if len(self._offsets) < self._offset_entries_max * OffsetIndex.entry_bytes:
-                self._offsets += OffsetIndex.pack(batch.last_offset - self._base_offset, batch.position)
-            if len(self._times) < self._time_entries_max * TimeIndex.entry_bytes:
+        timestamp = batch.max_timestamp
+        if timestamp > self._largest_timestamp:
+            self._largest_timestamp = timestamp
+            self._largest_offset = batch.last_offset
+        position = batch.position
+        if position - self._entry_position > self._interval_bytes:
+            self._entry_position = position
+            if len(self._offsets) < self._offset_bytes_max:
+                self._offsets += OffsetIndex.pack(batch.last_offset - self._base_offset, position)
+            if len(self._times) < self._time_bytes_max:
                 self._add_time()
-            self._entry_position = batch.position
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
         """Take in a transaction that the last batch aborts."""
@@ -66,9 +71,9 @@ class IndexBuilding:
         files.sync_directory(segment.path(Kind.LOG).parent)
 
     def _add_time(self) -> None:
-        timestamp, offset = self._largest
+        timestamp = self._largest_timestamp
         if timestamp > self._indexed_timestamp:
-            self._times += TimeIndex.pack(timestamp, offset - self._base_offset)
+            self._times += TimeIndex.pack(timestamp, self._largest_offset - self._base_offset)
             self._indexed_timestamp = timestamp
 
 

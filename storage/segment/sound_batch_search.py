@@ -37,23 +37,23 @@ def position_behind(
 ) -> int | None:
     """Where to go on behind a damaged batch at `start`: at a batch that goes on at or above `next_offset`.
 
-    That is where the damaged one ends by its own word, if it is framed and a batch seems to begin there or the log
+    That is where the damaged one ends by its own word, if it is framed and a batch seems to begin there or the file
     ends; else where a sound batch begins. None where there is nothing more to be had up to `end`.
     """
-    if own_end is not None and _may_go_on_at(file, own_end, end, base_offset, next_offset):
+    if own_end is not None and _may_go_on_at(file, own_end, base_offset, next_offset):
         return own_end
     found = find_sound_batch(file, start + 1, end, base_offset=base_offset, next_offset=next_offset)
     return own_end if found is None else found
 
 
-def _may_go_on_at(file: ReadableFile, position: int, end: int, base_offset: int, next_offset: int) -> bool:
-    """Whether the log ends there, or a batch seems to begin."""
-    header = file.read_at(position, min(_FRAME.size, end - position))
+def _may_go_on_at(file: ReadableFile, position: int, base_offset: int, next_offset: int) -> bool:
+    """Whether the file ends there, or a batch seems to begin."""
+    header = file.read_at(position, _FRAME.size)
     if len(header) < _FRAME.size:
         return True  # nothing, or a tail that is too short for a batch
     offset, length, _, magic = map(int, _FRAME.unpack(header))
     is_placed = next_offset <= offset <= base_offset + LARGEST_OFFSET_DELTA
-    is_framed = _BATCH_BYTES_MIN <= LOG_OVERHEAD_BYTES + length <= end - position
+    is_framed = _BATCH_BYTES_MIN <= LOG_OVERHEAD_BYTES + length <= file.size_bytes() - position
     return is_placed and is_framed and 0 <= magic <= _MAGIC_MAX
 
 

@@ -55,8 +55,8 @@ class LogRequest:
     """All that there is to know about a log before it is opened.
 
     If it `is_clean`, everything in it is on disk in the form that a closed log has; otherwise everything below
-    `recovery_point` is on disk. It begins at `start_offset` or later. Who truncates it calls `lower_checkpoints` before,
-    so that these do not say more of the log than the offset at which it then ends.
+    `recovery_point` is on disk. It begins at `start_offset` or later. Before it is truncated `lower_checkpoints` is to
+    be called, so that none of them says more of the log than the offset at which it then ends.
     """
 
     files: Files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from storage.partition.flushing import Durability
@@ -13,6 +14,8 @@ from storage.partition.opening import open_sound_log
 from storage.partition.recovery import recover_log
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from storage.partition.recovery_report import RecoveryReport
     from storage.store.checkpoints import Partition
     from storage.store.open_logs import LogRequest, PartitionLog
@@ -23,12 +26,20 @@ logger = logging.getLogger(__name__)
 class LogOpening:
     """What a `Store` takes as `open_log`; `reports` are what recovery had to do, by the partition.
 
-    Appends are as durable as `durability` says. Any thread may call it.
+    Appends are as durable as `durability` says. `in_background` runs what brings a rolled segment to disk. Any thread
+    may call it.
     """
 
-    def __init__(self, *, durability: Durability = Durability.BUFFERED, draw: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        durability: Durability = Durability.BUFFERED,
+        in_background: Callable[[Callable[[], None]], None] = lambda task: task(),
+        draw: random.Random | None = None,
+    ) -> None:
         self.reports: dict[Partition, RecoveryReport] = {}
         self._durability = durability
+        self._in_background = in_background
         self._draw = random.Random() if draw is None else draw  # noqa: S311 -- jitter is no secret
 
     def __call__(self, request: LogRequest) -> PartitionLog:
@@ -68,8 +79,20 @@ class LogOpening:
             parts,
             draw=self._draw,
             durability=self._durability,
+            in_background=self._in_background,
             lower_checkpoints=request.lower_checkpoints,
         )
+
+
+class FlushThread:
+    """A thread that runs what it is given, one thing after another; it comes with the first, and goes at the end."""
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, "kafkafs-flush")
+
+    def __call__(self, task: Callable[[], None]) -> None:
+        """Have it run, some time."""
+        self._executor.submit(task)
 
 
 def _followed(request: LogRequest) -> FollowedLog:

@@ -23,7 +23,7 @@ from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.creation import check_vacant, make_directories, write_store
 from storage.store.log_dir import LogDir
 from storage.store.open_logs import LogRequest, OpenLogs
-from storage.store.opening import LogOpening
+from storage.store.opening import FlushThread, LogOpening
 from storage.store.properties import check_agreement
 from storage.store.topics import Topics
 
@@ -69,7 +69,7 @@ class Store:
         self.log_dirs = tuple(log_dirs)
         self.files = files
         self._clock = clock
-        self._logs = OpenLogs(LogOpening() if open_log is None else open_log)
+        self._logs = OpenLogs(LogOpening(in_background=FlushThread()) if open_log is None else open_log)
         self.topics = Topics(
             self.log_dirs,
             self._logs,

@@ -11,6 +11,7 @@ from storage.partition.flushing import Durability
 from storage.partition.log import Log
 from storage.partition.opening import open_sound_log
 from storage.partition.producer_state import AppendOrigin
+from storage.partition.recovery import recover_log
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import PLAIN, BatchForm, batches_of_rows, marker_batch
 from storage.segment.accounting import per_batch
@@ -19,10 +20,13 @@ from storage.testing.memory_files import MemoryFiles
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from storage.partition.recovery_report import RecoveryReport
     from storage.segment.accounting import Accounting
 
 DIRECTORY: Final = "/topic-0"
 NOW_MS: Final = 1_700_000_000_000
+EXPIRATION_MS: Final = 86_400_000
+PRODUCER_EXPIRATION_MS: Final = 86_400_000
 SETTINGS: Final = {"segment.bytes": "4096", "segment.index.bytes": "1200", "index.interval.bytes": "256"}
 """Segments and indexes small enough for many of each."""
 
@@ -78,7 +82,7 @@ class LogOnMemory:
             self.config,
             draw=draw,
             start_offset=start_offset,
-            producer_expiration_ms=86_400_000,
+            producer_expiration_ms=PRODUCER_EXPIRATION_MS,
         )
         self.log = Log(
             self.files,
@@ -92,6 +96,27 @@ class LogOnMemory:
             accounting=self.accounting,
         )
         return self.log
+
+    def recover(self, *, is_clean: bool = False, recovery_point: int = 0, start_offset: int = 0) -> RecoveryReport:
+        """Make of what is there the log of a closed one, to be opened."""
+        return recover_log(
+            self.files,
+            self.clock,
+            DIRECTORY,
+            self.config,
+            is_clean=is_clean,
+            recovery_point=recovery_point,
+            start_offset=start_offset,
+            producer_expiration_ms=PRODUCER_EXPIRATION_MS,
+        )
+
+    def open_after_crash(self, files: MemoryFiles, *, recovery_point: int = 0, start_offset: int = 0) -> RecoveryReport:
+        """Recover and open the log in files that a process, which is gone with its tasks, has left."""
+        self.files = files
+        self.tasks.clear()
+        report = self.recover(recovery_point=recovery_point, start_offset=start_offset)
+        self.open(start_offset)
+        return report
 
     def run_tasks(self) -> None:
         """Do what waits."""

@@ -1,13 +1,18 @@
 """A log in memory, as simple as it can be said: what the real one is compared with.
 
 The model knows no files and no indexes; it answers every question by looking at every batch. It rolls by size and by
-the time of records, as long as no index is full and offsets stay within a segment's range.
+the time of records, as long as no index is full and offsets stay within a segment's range. What a producer did is what
+its batches say, from the log's start on: a log forgets what lies before, sooner or later.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class ModelRecord(NamedTuple):
@@ -18,12 +23,43 @@ class ModelRecord(NamedTuple):
     value: bytes
 
 
+class ModelTransaction(NamedTuple):
+    """A transaction; without a last offset, which is its marker's, it is open."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int | None = None
+    is_aborted: bool = False
+
+
 @dataclass(frozen=True)
 class ModelBatch:
-    """Records that are appended together and have no offset missing between them."""
+    """Records that have no offset missing between them; a marker is one of them that `commits` or does not."""
 
     records: tuple[ModelRecord, ...]
     size_bytes: int
+    leader_epoch: int = -1
+    producer_id: int = -1
+    base_sequence: int = -1
+    is_transactional: bool = False
+    commits: bool | None = None
+
+    @classmethod
+    def at(
+        cls,
+        offset: int,
+        rows: Sequence[tuple[int, bytes]],
+        size_bytes: int,
+        *,
+        leader_epoch: int = -1,
+        producer_id: int = -1,
+        base_sequence: int = -1,
+        is_transactional: bool = False,
+        commits: bool | None = None,
+    ) -> Self:
+        """The batch of these timestamps and values that begins at an offset."""
+        records = tuple(ModelRecord(offset + index, *row) for index, row in enumerate(rows))
+        return cls(records, size_bytes, leader_epoch, producer_id, base_sequence, is_transactional, commits)
 
     @property
     def first_offset(self) -> int:
@@ -39,6 +75,11 @@ class ModelBatch:
     def max_timestamp(self) -> int:
         """The largest timestamp."""
         return max(record.timestamp for record in self.records)
+
+    @property
+    def rows(self) -> list[tuple[int, bytes]]:
+        """The timestamps and values."""
+        return [(record.timestamp, record.value) for record in self.records]
 
 
 @dataclass
@@ -57,6 +98,11 @@ class ModelSegment:
     def largest_timestamp(self) -> int:
         """The largest timestamp, -1 for none."""
         return max((batch.max_timestamp for batch in self.batches), default=-1)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last batch."""
+        return self.batches[-1].last_offset + 1 if self.batches else self.base_offset
 
 
 class ModelLog:
@@ -79,18 +125,18 @@ class ModelLog:
         """All batches, whether or not the log's start hides them."""
         return [batch for segment in self.segments for batch in segment.batches]
 
-    def append(self, rows: list[tuple[int, bytes]], size_bytes: int) -> ModelBatch:
-        """Append timestamps and values as one batch of this size."""
-        records = tuple(ModelRecord(self.end_offset + index, *row) for index, row in enumerate(rows))
-        batch = ModelBatch(records, size_bytes)
+    # Changes
+
+    def append(self, *batches: ModelBatch) -> None:
+        """Append batches together, at the offsets that they have."""
         active = self.segments[-1]
+        size_bytes = sum(batch.size_bytes for batch in batches)
         if active.batches:
-            waited_ms = batch.max_timestamp - active.batches[0].max_timestamp
+            waited_ms = max(batch.max_timestamp for batch in batches) - active.batches[0].max_timestamp
             if active.size_bytes + size_bytes > self._segment_bytes or waited_ms > self._segment_ms:
-                self.roll()
-        self.segments[-1].batches.append(batch)
-        self.end_offset = batch.last_offset + 1
-        return batch
+                self.segments.append(ModelSegment(batches[0].first_offset))
+        self.segments[-1].batches.extend(batches)
+        self.end_offset = batches[-1].last_offset + 1
 
     def roll(self) -> None:
         """Begin a segment at the end, unless the last one is empty."""
@@ -98,25 +144,65 @@ class ModelLog:
             self.segments.append(ModelSegment(self.end_offset))
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batch that has the offset, and all behind it."""
+        """Drop the batch that has the offset, and all behind it; the log goes on behind the last one left."""
         if offset >= self.end_offset:
             return
         self.segments = [segment for segment in self.segments if segment.base_offset <= offset]
         last = self.segments[-1]
         last.batches = [batch for batch in last.batches if batch.last_offset < offset]
-        self.end_offset = offset
-        self.start_offset = min(self.start_offset, offset)
+        self.end_offset = last.next_offset
+        self.start_offset = min(self.start_offset, self.end_offset)
 
     def advance_start(self, offset: int) -> None:
         """Hide what lies before the offset."""
         self.start_offset = max(self.start_offset, offset)
 
-    def read(self, offset: int, max_bytes: int) -> list[ModelBatch]:
+    def reopen(self) -> None:
+        """Close and open the log."""
+        self.end_offset = max(self.segments[-1].next_offset, self.start_offset)
+
+    def recover(self, next_offsets: Mapping[int, int]) -> None:
+        """Keep of each segment, by its base, what lies before an offset; a log that ends before its start goes."""
+        self.segments = [segment for segment in self.segments if segment.base_offset in next_offsets]
+        for segment in self.segments:
+            next_offset = next_offsets[segment.base_offset]
+            segment.batches = [batch for batch in segment.batches if batch.last_offset < next_offset]
+        if not self.segments or self.segments[-1].next_offset < self.start_offset:
+            self.segments = [ModelSegment(self.start_offset)]
+        self.reopen()
+
+    def first_gap(self, offset: int) -> int | None:
+        """The first segment's base from an offset on before which offsets are missing; None if there is no such one."""
+        for segment, following in pairwise(self.segments):
+            if following.base_offset >= offset and following.base_offset != segment.next_offset:
+                return following.base_offset
+        return None
+
+    def lacks_offsets_within(self, end_offset: int) -> bool:
+        """Whether offsets are missing before this one within a segment, its beginning included."""
+        for segment in self.segments:
+            next_offset = segment.base_offset
+            for batch in segment.batches:
+                if batch.first_offset != next_offset and batch.last_offset < end_offset:
+                    return True
+                next_offset = batch.last_offset + 1
+        return False
+
+    # Questions
+
+    def find(self, offset: int) -> ModelBatch | None:
+        """The first batch that does not end before the offset."""
+        return next((batch for batch in self.batches if batch.last_offset >= offset), None)
+
+    def read(self, offset: int, max_bytes: int, *, committed: bool = False) -> list[ModelBatch]:
         """The batches from the one that holds the offset on: one, and then up to so many bytes."""
         found: list[ModelBatch] = []
+        bound = self.last_stable_offset if committed else self.end_offset
         for batch in self.batches:
             if batch.last_offset < offset:
                 continue
+            if batch.first_offset >= bound:
+                break
             if found and sum(each.size_bytes for each in found) + batch.size_bytes > max_bytes:
                 break
             found.append(batch)
@@ -134,3 +220,64 @@ class ModelLog:
         """The first record with the largest timestamp."""
         records = [record for batch in self.batches for record in batch.records]
         return max(records, key=lambda record: record.timestamp, default=None)
+
+    # Producers and transactions
+
+    def batches_of(self, producer_id: int) -> list[ModelBatch]:
+        """The producer's batches from the log's start on, markers included."""
+        known = (batch for batch in self.batches if batch.first_offset >= self.start_offset)
+        return [batch for batch in known if batch.producer_id == producer_id]
+
+    def next_sequence(self, producer_id: int) -> int:
+        """What the producer goes on with; one of which nothing is known may as well, wherever it was."""
+        sent = [batch for batch in self.batches if batch.producer_id == producer_id and batch.commits is None]
+        return sent[-1].base_sequence + len(sent[-1].records) if sent else 0
+
+    def transactions(self) -> Iterator[ModelTransaction]:
+        """The transactions from the log's start on, those that are open at the end."""
+        open_ones: dict[int, int] = {}
+        for batch in self.batches:
+            if batch.first_offset < self.start_offset or not batch.is_transactional:
+                continue
+            if batch.commits is None:
+                open_ones.setdefault(batch.producer_id, batch.first_offset)
+            else:
+                first_offset = open_ones.pop(batch.producer_id)
+                yield ModelTransaction(batch.producer_id, first_offset, batch.last_offset, not batch.commits)
+        for producer_id, first_offset in open_ones.items():
+            yield ModelTransaction(producer_id, first_offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where the first open transaction begins, or the log's end."""
+        unstable = (each.first_offset for each in self.transactions() if each.last_offset is None)
+        return min(unstable, default=self.end_offset)
+
+    def settled_before(self, offset: int) -> int:
+        """The last offset up to this one that no transaction goes across."""
+        for transaction in sorted(self.transactions(), key=lambda each: each.first_offset, reverse=True):
+            last_offset = self.end_offset if transaction.last_offset is None else transaction.last_offset
+            if transaction.first_offset < offset <= last_offset:
+                offset = transaction.first_offset
+        return offset
+
+    def consumed(self, *, committed: bool = False) -> list[ModelRecord]:
+        """The records that a consumer gives to its user."""
+        hidden: set[int] = set()
+        bound = self.end_offset
+        if committed:
+            bound = self.last_stable_offset
+            aborted = [each for each in self.transactions() if each.is_aborted]
+            hidden = {
+                batch.first_offset
+                for each in aborted
+                for batch in self.batches_of(each.producer_id)
+                if each.last_offset is not None and each.first_offset <= batch.first_offset <= each.last_offset
+            }
+        return [
+            record
+            for batch in self.batches
+            if batch.commits is None and batch.first_offset < bound and batch.first_offset not in hidden
+            for record in batch.records
+            if record.offset >= self.start_offset
+        ]

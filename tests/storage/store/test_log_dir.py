@@ -13,6 +13,7 @@ from storage.files import FileLock, Files
 from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.directory_names import DirectoryName
 from storage.store.log_dir import LOCK_NAME, LogDir
+from storage.testing.faults import Cut, CutError
 from storage.testing.memory_files import MemoryFiles
 
 HEX = "0123456789abcdef0123456789abcdef"
@@ -147,3 +148,16 @@ def test_checkpoints_are_read_and_written_once(tmp_path: Path) -> None:
     assert log_dir.offsets(OffsetCheckpoint.LOG_START) == {("t", 0): 5}
     log_dir.forget_offsets()
     assert log_dir.offsets(OffsetCheckpoint.LOG_START) == {("t", 0): 6}
+
+
+def test_a_clean_marker_that_somebody_removed_and_died_does_not_come_back() -> None:
+    files = MemoryFiles()
+    files.make_directory("/a")
+    files.sync_directory("/")
+    LogDir(files, "/a").write_clean_marker()
+    files.cut = Cut(files.steps + 1)
+    with pytest.raises(CutError):
+        LogDir(files, "/a").remove_clean_marker()
+    files = files.after_process_death()
+    LogDir(files, "/a").remove_clean_marker()
+    assert not any(LogDir(files.after_power_loss(seed), "/a").is_clean() for seed in range(20))

@@ -1,0 +1,165 @@
+"""Runs that are cut short at every step, in every way, and what the next process makes of what they leave.
+
+With the profile `test` the process dies at each step once, and at each step the disk is either full or fails once; then
+the power is lost or not. KAFKAFS_HYPOTHESIS_PROFILE=prove does all three at each step, with several tears of the write
+under way, loses the power more often, and makes runs longer. All chance is seeded by the step.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass
+from itertools import count, product
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import pytest
+
+from storage.errors import StorageError
+from storage.testing.faults import Cut, CutError, Effect
+from storage.testing.soundness import check_sound, damages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from storage.testing.memory_files import MemoryFiles
+    from storage.testing.promising_log import PromisingLog
+
+IS_PROOF = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove"
+TEARS = 2 if IS_PROOF else 1
+POWER_LOSSES = {Effect.DEATH: 8, Effect.DISK_FULL: 4, Effect.DISK_ERROR: 4} if IS_PROOF else {Effect.DEATH: 1}
+DISK_STEPS = {Effect.DISK_FULL: 0, Effect.DISK_ERROR: 1}
+"""Which of two steps it is, in a run that is no proof."""
+
+
+class HasFiles(Protocol):
+    files: MemoryFiles
+
+
+Subject = TypeVar("Subject", bound=HasFiles)
+
+
+@dataclass
+class Crashes:
+    """Counts the points at which runs were cut; `record` is told at the end of each sequence."""
+
+    record: Callable[[str, object], None]
+    is_proof: bool = IS_PROOF
+
+    def of(self, prepare: Callable[[], Subject], act: Callable[[Subject], object]) -> Iterator[tuple[Subject, Later]]:
+        """The subject after each cut of the act, and how to go on from there.
+
+        Where the process goes on after an error, whatever the act raised was a `StorageError` or an `OSError`.
+        """
+        act(prepare())
+        points = 0
+        for effect, tear in product(Effect, range(TEARS)):
+            for step in count():
+                if not IS_PROOF and step % 2 == 1 - DISK_STEPS.get(effect, step % 2):
+                    continue
+                subject = prepare()
+                cut = subject.files.cut = Cut(subject.files.steps + step, effect, seed=TEARS * step + tear)
+                try:
+                    act(subject)
+                except CutError:
+                    assert effect is Effect.DEATH
+                except (StorageError, OSError):
+                    assert effect is not Effect.DEATH
+                if subject.files.steps <= cut.step:
+                    break
+                subject.files.cut = None
+                points += 1
+                yield subject, Later(subject.files, effect, random.Random(cut.seed))
+        self.record("cut_points", points)
+
+    def of_log(self, prepare: Callable[[], PromisingLog], act: Callable[[PromisingLog], object]) -> None:
+        """Check all that is promised after each cut of what is done to a log."""
+        for log, later in self.of(prepare, act):
+            if not later.is_dead and log.log.is_poisoned:
+                log.abandon()
+            for files, has_lost_power in later:
+                check_survivor(log, files, later, has_lost_power=has_lost_power)
+
+
+@dataclass
+class Later:
+    """What the next process may find, after the death of the last one and after losses of power."""
+
+    files: MemoryFiles
+    effect: Effect
+    draw: random.Random
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the process died of the cut; otherwise it went on until the act ended or raised."""
+        return self.effect is Effect.DEATH
+
+    @property
+    def lives(self) -> int:
+        """After how many crashes in a row what is left is looked at."""
+        return 2 if IS_PROOF or not self.draw.randrange(4) else 1
+
+    def __iter__(self) -> Iterator[tuple[MemoryFiles, bool]]:
+        power_losses = POWER_LOSSES.get(self.effect, self.draw.randrange(2))
+        if self.is_dead or IS_PROOF or not power_losses:
+            yield self.files.after_process_death(), False
+        for _ in range(power_losses):
+            yield self.files.after_power_loss(self.draw.getrandbits(32)), True
+
+
+def check_survivor(log: PromisingLog, files: MemoryFiles, later: Later, *, has_lost_power: bool) -> None:
+    """Recover the log from what is left of it, hold it to its promises, go on with it, and lose the power again."""
+    draw = later.draw
+    for _ in range(later.lives):
+        survivor = log.survivor(files)
+        promises = survivor.promises
+        is_clean = promises.is_closed
+        at_least = promises.durable_offset if has_lost_power else promises.written_offset
+        start_offset = draw.choice(sorted(promises.starts))
+        survivor.recover(
+            is_clean=is_clean,
+            recovery_point=draw.choice(sorted(promises.recovery_points)),
+            start_offset=start_offset,
+        )
+        check_recovered(survivor, start_offset)
+        survivor.open(start_offset)
+        assert survivor.log.view.start_offset == start_offset
+        promises.check(survivor.log.view, at_least)
+        check_sound(survivor.log)
+        go_on(survivor)
+        log, files, has_lost_power = survivor, survivor.files.after_power_loss(draw.getrandbits(32)), True
+    survivor.close()
+    closed = survivor.contents()
+    assert survivor.recover(is_clean=True, start_offset=start_offset).steps == []
+    assert {**closed, **survivor.contents()} == closed, "only snapshots that a newer one replaces may go"
+
+
+def check_recovered(log: PromisingLog, start_offset: int) -> None:
+    """Nothing is wrong, and there is nothing left to recover."""
+    assert [(each.path, each.reason, each.offset) for each in damages(log, start_offset)] == []
+    before = without_indexes(log.contents())
+    assert log.recover(start_offset=start_offset).steps == []
+    assert without_indexes(log.contents()) == before
+
+
+def without_indexes(contents: dict[str, bytes]) -> dict[str, bytes]:
+    """Indexes that are made anew have other entries than those of a segment that was closed in between."""
+    return {name: data for name, data in contents.items() if not name.endswith("index")}
+
+
+def go_on(log: PromisingLog) -> None:
+    """Append as if nothing had happened."""
+    batches = log.promises.batches
+    mine = [batch for batch in batches if batch.producer[0] == 7 and not batch.is_control]
+    if mine:
+        sequence = mine[-1].producer[2]
+        if mine[-1].first_offset >= log.log.view.start_offset:
+            log.repeat(mine[-1].records[0][3], sequence)
+        log.produce(b"and on", sequence + 1)
+    for number in range(3):
+        log.append(b"%d" % number * 200)
+
+
+@pytest.fixture
+def crashes(record_property: Callable[[str, object], None]) -> Crashes:
+    return Crashes(record_property)

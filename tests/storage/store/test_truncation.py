@@ -1,0 +1,41 @@
+"""A truncated log is not believed for what it had before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.partition.log import Log
+from storage.store.checkpoints import OffsetCheckpoint, read_offsets
+from storage.store.opening import LogOpening
+from storage.testing.logs import sent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_no_checkpoint_says_more_of_a_log_than_a_truncation_leaves(stores) -> None:
+    store = stores.create(open_log=LogOpening())
+    store.topics.create("t", 2)
+    for number in range(2):
+        log = store.log("t", number)
+        assert isinstance(log, Log)
+        for _ in range(5):
+            log.append_as_leader(sent(b"x"))
+        log.advance_start(4)
+        log.flush()
+    store.write_checkpoints()
+    truncated = store.log("t", 0)
+    assert isinstance(truncated, Log)
+    truncated.truncate_to(2)
+    assert offsets(stores, store.topics.directory("t", 0).parent, 0) == {2}
+    assert offsets(stores, store.topics.directory("t", 1).parent, 1) == {4, 5}
+
+
+def offsets(stores, log_dir: Path, number: int) -> set[int]:
+    """What the checkpoints have of the partition, however the power is lost."""
+    return {
+        found[("t", number)]
+        for seed in range(10)
+        for checkpoint in OffsetCheckpoint
+        if ("t", number) in (found := read_offsets(stores.files.after_power_loss(seed), log_dir, checkpoint))
+    }
