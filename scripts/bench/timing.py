@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 ROUNDS = 7
 
 
-def medians_seconds(contenders: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Each contender's median CPU time over the rounds.
+def medians_seconds(
+    contenders: Mapping[str, Callable[[], object]],
+    rounds: int = ROUNDS,
+    *,
+    before: Callable[[], object] = lambda: None,
+) -> dict[str, float]:
+    """Each contender's median CPU time over the rounds; `before` runs ahead of each, and does not count.
 
     Before it is timed, each runs once uncounted, so that all find caches and allocator as they leave them themselves.
     """
@@ -24,7 +29,9 @@ def medians_seconds(contenders: Mapping[str, Callable[[], object]], rounds: int 
     try:
         for _ in range(rounds):
             for name, run in contenders.items():
+                before()
                 run()
+                before()
                 start = time.process_time()
                 run()
                 times[name].append(time.process_time() - start)
@@ -43,7 +50,18 @@ class Scoreboard:
         """Print how a ratio stands to its target; a line without one is there for comparison."""
         shown = f"{ratio:.2f}x" if unit == "x" else f"{100 * ratio:.0f} %"
         goal = "" if target is None else f">= {target:g}x" if unit == "x" else f">= {100 * target:.0f} %"
-        verdict = "" if target is None else "ok" if ratio >= target else "MISSED"
+        self._print(label, figures, shown, goal, is_met=None if target is None else ratio >= target)
+
+    def at_least(self, label: str, figures: str, amount: float, target: float, unit: str) -> None:
+        """Print how an amount stands to the smallest that will do."""
+        self._print(label, figures, f"{amount:.3g} {unit}", f">= {target:g}", is_met=amount >= target)
+
+    def at_most(self, label: str, figures: str, amount: float, target: float, unit: str) -> None:
+        """Print how an amount stands to the largest that will do."""
+        self._print(label, figures, f"{amount:.3g} {unit}", f"<= {target:g}", is_met=amount <= target)
+
+    def _print(self, label: str, figures: str, shown: str, goal: str, *, is_met: bool | None) -> None:
+        verdict = "" if is_met is None else "ok" if is_met else "MISSED"
         print(f"{label:<44} {figures:<58} {shown:>8} {goal:>9} {verdict}", flush=True)
         if verdict == "MISSED":
             self.missed.append(f"{label}: {shown}, {goal}")
