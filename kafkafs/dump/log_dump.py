@@ -99,14 +99,14 @@ class Selection:
 
 
 class LogDump:
-    """One log's dump; iterate over it once, for runs of lines.
+    """One log's dump; iterate over it once, for runs of lines. From a `start`, where a batch begins, it has no heading.
 
     Damage ends nothing that can go on: a batch whose records do not parse is followed by the next, and so is one
     whose header makes no sense if a batch begins where it ends by its own word. No batch may need more than
     `limit_bytes`, stored or decompressed. Errors of the operating system pass through.
 
     `position` is where in the log the dump has come to, `damaged` whether anything was wrong so far, and `gaps` where
-    offsets jumped.
+    offsets jumped. If the log turns out to end with a batch, `end` is where, as long as nothing is appended.
     """
 
     def __init__(
@@ -115,10 +115,12 @@ class LogDump:
         form: Form,
         selection: Selection,
         *,
+        start: int = 0,
         limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
     ) -> None:
         self.damaged = False
-        self.position = 0
+        self.position = start
+        self.end: int | None = None
         self.gaps = Gaps(file.path)
         self._file = file
         self._form = form
@@ -128,8 +130,9 @@ class LogDump:
         self._lowest_offset = 0  # of what may follow
 
     def __iter__(self) -> Iterator[list[bytes]]:
-        yield self._form.heading(self._file.path)
-        start: int | None = 0
+        start: int | None = self.position
+        if start == 0:
+            yield self._form.heading(self._file.path)
         while start is not None:
             scan = LogScan(self._file, start=start, end=self._selection.max_bytes, limit_bytes=self._limit_bytes)
             start = None
@@ -143,6 +146,8 @@ class LogDump:
                 if scan.trailing_bytes and self._selection.max_bytes is None:
                     self.damaged = True
                     yield [self._form.trailing(self._file.path, scan.position, scan.trailing_bytes)]
+                else:
+                    self.end = scan.position
 
     def report(self) -> Iterator[str]:
         """What belongs on standard error once the dump has ended."""

@@ -6,16 +6,17 @@ What a reader sees of a log's batches is said by `Visible`; a batch that it sees
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.render.envelope import Envelope
+from storage.errors import ChecksumError
+from storage.partition.aborted_batches import AbortedBatches, is_control
 from storage.record.batch import RecordBatch
 from storage.record.kernel.values import run_lines, run_size, section_lines, section_size
+from storage.record.layout import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -23,32 +24,22 @@ if TYPE_CHECKING:
     from storage.record.reading import Batch
     from storage.segment.txn_index import AbortedTransaction
 
+_MAY_BE_HIDDEN: Final = CONTROL_BIT | TRANSACTIONAL_BIT
+
 
 class Visible:
     """What a reader sees: batches that begin below the end offset, but for those of the aborted transactions."""
 
-    def __init__(self, end_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> None:
+    def __init__(self, end_offset: int, aborted: Sequence[AbortedTransaction] = ()) -> None:
         self.end_offset = end_offset
-        self._aborted: dict[int, list[AbortedTransaction]] = {}
-        for transaction in aborted:
-            self._aborted.setdefault(transaction.producer_id, []).append(transaction)
-
-    @property
-    def shows_transactions(self) -> bool:
-        """Whether nothing is aborted."""
-        return not self._aborted
+        self.shows_transactions = not aborted
+        self._aborted = AbortedBatches(aborted)
 
     def shows(self, batch: Batch) -> bool:
         """Whether records of the batch, which begins below the end, are seen; those of control batches never are."""
-        if not isinstance(batch, RecordBatch):
+        if not batch.attributes & _MAY_BE_HIDDEN:
             return True
-        if batch.is_control:
-            return False
-        if not batch.is_transactional:
-            return True
-        aborted = self._aborted.get(batch.producer_id, ())
-        at = bisect_left(aborted, batch.base_offset, key=_LAST_OFFSET)  # a producer's transactions do not overlap
-        return at == len(aborted) or aborted[at].first_offset > batch.base_offset
+        return not (is_control(batch) or self._aborted.has(batch))
 
 
 class Passed(NamedTuple):
@@ -61,7 +52,7 @@ class Passed(NamedTuple):
 
 
 class BatchLines(ABC):
-    """A form of lines. Batches have their checksums looked at; damage is a `CorruptBatchError`, at the first of them."""
+    """A form of lines. Checksums are looked at; if the first batch is damaged it is a `CorruptBatchError`."""
 
     @abstractmethod
     def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:
@@ -80,7 +71,7 @@ class ValueLines(BatchLines):
 
     def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:
         """Pass a run of uncompressed batches, or one batch."""
-        if isinstance(first, RecordBatch):
+        if isinstance(first, RecordBatch) and not first.attributes & CODEC_MASK:
             bounds = (first, end_position, visible.end_offset, visible.shows_transactions)
             if only_size:
                 log_bytes, last_at, size_bytes = run_size(*bounds)
@@ -99,12 +90,12 @@ class ValueLines(BatchLines):
                 return Passed(first.size_bytes, 0, section_size(first, section), b"")
             lines = section_lines(first, section)
         else:
-            lines = b"".join([_value_line(record) for record in first.records()])
+            lines = b"".join([_value_line(record) for record in _records(first)])
         return Passed(first.size_bytes, 0, len(lines), lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
         """How many bytes the batch's values below the offset come to, with their newlines."""
-        return sum(len(_value_line(record)) for record in batch.records() if record.offset < offset)
+        return sum(len(_value_line(record)) for record in _records(batch) if record.offset < offset)
 
 
 class EnvelopeLines(BatchLines):
@@ -116,16 +107,28 @@ class EnvelopeLines(BatchLines):
     def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:  # noqa: ARG002 -- what takes so long is done batch by batch
         """Pass one batch."""
         first.check_crc()
-        lines = b"".join(map(self._line, first.records())) if visible.shows(first) else b""
+        lines = b"".join(map(self._line, _records(first))) if visible.shows(first) else b""
         return Passed(first.size_bytes, 0, len(lines), b"" if only_size else lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
         """How many bytes the envelopes of the batch's records below the offset come to."""
-        return sum(len(self._line(record)) for record in batch.records() if record.offset < offset)
+        return sum(len(self._line(record)) for record in _records(batch) if record.offset < offset)
 
 
 def _value_line(record: Record) -> bytes:
     return (record.value or b"") + b"\n"
 
 
-_LAST_OFFSET: Final = attrgetter("last_offset")
+def _records(batch: Batch) -> Iterator[Record]:
+    """The records of a batch whose own checksum is right; those within it are looked at here."""
+    if isinstance(batch, RecordBatch):
+        yield from batch.records()
+        return
+    for entry in batch.entries():
+        if not entry.crc_matches:
+            raise ChecksumError(
+                f"an entry within the wrapper does not have its CRC {entry.crc:08x}",
+                position=batch.position,
+                offset=entry.record.offset,
+            )
+        yield entry.record

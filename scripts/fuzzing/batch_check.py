@@ -16,6 +16,7 @@ from fuzzing.header_check import check_checksum, check_header
 from fuzzing.limits import OUTPUT_BYTES_MAX, within_limits
 from fuzzing.reading import read_log
 from fuzzing.rewrite_check import check_rewriting
+from fuzzing.value_check import check_values
 from storage.errors import DecompressedTooLargeError, StorageError
 from storage.record import LegacyBatch, RecordBatch, decode_control, read_batches
 from storage.record.control import EndTransactionMarker
@@ -60,6 +61,7 @@ def check_batches(data: bytes) -> Counter[str]:
         )
     seen["then unframed to both" if is_unframed else "framed to the end by both"] += 1
     check_columns(data, log)
+    check_values(data, log)
     return seen
 
 

@@ -163,9 +163,7 @@ class Segment:
             scan.seek(offset)
             return next(iter(scan), None)
 
-    def batches_near(
-        self, offset: int, end: int | None, *, window_bytes: int = LOOKUP_WINDOW_BYTES
-    ) -> Iterator[Batch]:
+    def batches_near(self, offset: int, end: int | None, *, window_bytes: int = LOOKUP_WINDOW_BYTES) -> Iterator[Batch]:
         """The batches from one on before which all offsets are below this one."""
         bound = self.size_bytes if end is None else end
         if bound > 0:

@@ -1,0 +1,168 @@
+"""All sizes that are known, and the one thread that counts what is not."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from threading import Condition, Lock, Thread
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kafkafs.sizes.counted_log import CountedLog
+from kafkafs.sizes.counted_text import CountedText
+from kafkafs.sizes.saved import SavedSizes
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kafkafs.render.batch_lines import BatchLines
+    from kafkafs.sizes.counted_file import CountedFile
+    from storage.files import Files
+    from storage.partition.readable_log import ReadableLog
+    from storage.partition.view import Isolation
+
+KNOWN_MAX: Final = 4096
+"""How many logs, each in one form, and files are remembered; of others what was saved is what remains."""
+WORTH_SAVING_BYTES: Final = 1024 * 1024
+"""How much of a log must have been counted since it was saved for being saved at the end."""
+
+_AGAIN_S: Final = 0.1
+
+T = TypeVar("T", CountedLog, CountedText)
+
+logger = logging.getLogger(__name__)
+
+
+class SizeCache:
+    """What was counted of logs and files, kept in `directory` from one process to the next unless that is None.
+
+    Nothing is counted before somebody asks for it. Any thread may ask; `close` ends the counting.
+    """
+
+    def __init__(self, files: Files, directory: Path | None) -> None:
+        self._saved = None if directory is None else SavedSizes(files, directory)
+        self._lock = Lock()  # held while what is known is looked up
+        self._logs: OrderedDict[str, CountedLog] = OrderedDict()
+        self._texts: OrderedDict[str, CountedText] = OrderedDict()
+        self._saved_bytes: dict[str, int] = {}
+        self._worker = _Worker()
+
+    def log(self, directory: Path, log: ReadableLog, isolation: Isolation, form: str, lines: BatchLines) -> CountedLog:
+        """What is counted of the log of a directory, in a form that this name tells from others."""
+        key = f"{directory}\0{isolation.value}\0{form}"
+        with self._lock:
+            known = self._logs.get(key)
+            if known is not None and known.log is log:
+                self._logs.move_to_end(key)
+                return known
+            self._saved_bytes.pop(key, None)
+            return self._keep(self._logs, CountedLog(log, lines, isolation, self._load(key), key=key))
+
+    def text(self, files: Files, path: Path, base_offset: int) -> CountedText:
+        """What is counted of the dump of a log's file."""
+        key = str(path)
+        with self._lock:
+            known = self._texts.get(key)
+            if known is not None:
+                self._texts.move_to_end(key)
+                return known
+            return self._keep(self._texts, CountedText(files, path, base_offset, self._load(key), key=key))
+
+    def begin(self, counted: CountedLog | CountedText) -> None:
+        """Have it counted soon, behind what was asked for before.
+
+        While somebody reads on from where counting has come to, that is counting enough.
+        """
+        counted_bytes = -1
+
+        def count_if_still() -> bool:
+            nonlocal counted_bytes
+            before, counted_bytes = counted_bytes, counted.counted_bytes
+            if before != counted_bytes:
+                return False
+            self.count(counted, lambda: self._worker.is_stopped)
+            return True
+
+        self._worker.add(counted.key, count_if_still)
+
+    def count(self, counted: CountedLog | CountedText, is_cancelled: Callable[[], bool]) -> None:
+        """Count all that is there now, and keep what was counted."""
+        counted.count_all(is_cancelled)
+        self._save(counted)
+
+    def close(self) -> None:
+        """End the counting, and keep what was counted. Closing twice is harmless."""
+        self._worker.stop()
+        with self._lock:
+            known: list[CountedLog | CountedText] = [*self._logs.values(), *self._texts.values()]
+        for counted in known:
+            if counted.counted_bytes - self._saved_bytes.get(counted.key, 0) >= WORTH_SAVING_BYTES:
+                self._save(counted)
+
+    def _load(self, key: str) -> list[CountedFile]:
+        return [] if self._saved is None else self._saved.load(key)
+
+    def _keep(self, known: OrderedDict[str, T], counted: T) -> T:
+        known[counted.key] = counted
+        known.move_to_end(counted.key)
+        if len(known) > KNOWN_MAX:
+            key, _ = known.popitem(last=False)
+            self._saved_bytes.pop(key, None)
+        return counted
+
+    def _save(self, counted: CountedLog | CountedText) -> None:
+        if self._saved is not None and (worth_saving := counted.counted()):
+            self._saved.save(counted.key, worth_saving)
+            self._saved_bytes[counted.key] = counted.counted_bytes
+
+
+class _Worker:
+    """A thread that does one task after another; of those with the same key that wait, one is enough.
+
+    A task that says that it is not done is tried again, after the others and a while.
+    """
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+        self._changed = Condition()
+        self._tasks: OrderedDict[str, Callable[[], bool]] = OrderedDict()
+        self._thread: Thread | None = None
+
+    def add(self, key: str, task: Callable[[], bool]) -> None:
+        with self._changed:
+            if self.is_stopped:
+                return
+            self._tasks.setdefault(key, task)
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="kafkafs-sizes", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def stop(self) -> None:
+        with self._changed:
+            self.is_stopped = True
+            self._tasks.clear()
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._tasks or self.is_stopped)
+                if self.is_stopped:
+                    return
+                key, task = next(iter(self._tasks.items()))
+                self._tasks.move_to_end(key)
+            try:
+                is_done = task()
+            except (StorageError, OSError) as error:
+                logger.info("the size of %s stays unknown: %s", key.partition("\0")[0], error)
+                is_done = True
+            with self._changed:
+                if is_done:
+                    self._tasks.pop(key, None)
+                elif not self.is_stopped:
+                    self._changed.wait(_AGAIN_S / len(self._tasks))

@@ -1,0 +1,174 @@
+"""A log's file in pieces: what its batches come to, from any place at which one begins.
+
+The pieces of a file do not depend on where one begins, so what was counted once can be gone on with, and what is read
+can begin where something was counted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from kafkafs.dump.log_dump import LogDump, Selection
+from kafkafs.dump.text import TextForm
+from storage.errors import CorruptBatchError, FramingError
+from storage.partition.view import first_offset_of
+from storage.segment.log_file import LogScan
+from storage.segment.sound_batch_search import position_behind
+from storage.segment.zero_tail import is_zero
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from typing_extensions import Buffer
+
+    from kafkafs.render.batch_lines import BatchLines, Visible
+    from storage.files import ReadableFile
+
+UNSETTLED: Final = -1
+"""The position behind a piece that another may stand in place of, once the file has grown."""
+
+
+_GATHERED_BYTES: Final = 128 * 1024
+
+
+class Piece(NamedTuple):
+    """What some batches of a file came to.
+
+    `position` is where the batches behind them begin, and `last_batch` where the last of them does, -1 if that is
+    unknown. A piece that is damaged, for the reason it has, comes to nothing.
+    """
+
+    position: int
+    last_batch: int
+    size_bytes: int
+    data: Buffer
+    damage: CorruptBatchError | None = None
+
+
+class Pieces(Protocol):
+    """How a log's file is taken to pieces."""
+
+    def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
+        """The pieces of the file between two positions, where a batch begins at the first of them."""
+
+
+class LinePieces:
+    """The lines of the batches of a segment that a reader sees, up to the first that begins at his end.
+
+    Damage is passed over as a check of the log does it.
+    """
+
+    def __init__(self, lines: BatchLines, visible: Visible, base_offset: int) -> None:
+        self._lines = lines
+        self._visible = visible
+        self._base_offset = base_offset
+
+    def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
+        """Pieces of about a megabyte of the log at most."""
+        position, next_offset = start, self._base_offset
+        while position < end:
+            scan = LogScan(file, start=position, end=end)
+            try:
+                for batch in scan:
+                    if batch.position < position:  # it was passed together with one before it
+                        next_offset = batch.last_offset + 1
+                        continue
+                    if first_offset_of(batch) >= self._visible.end_offset:
+                        return
+                    try:
+                        passed = self._lines.passing(batch, self._visible, scan.end, only_size=only_sizes)
+                    except CorruptBatchError as error:
+                        own_end = batch.position + batch.size_bytes
+                        position = self._position_behind(file, batch.position, own_end, end, next_offset)
+                        yield Piece(position, batch.position, 0, b"", error.located(path=file.path))
+                        if position != own_end:
+                            break
+                        continue
+                    position = batch.position + passed.log_bytes
+                    next_offset = batch.last_offset + 1
+                    yield Piece(position, batch.position + passed.last_at, passed.size_bytes, passed.lines)
+                else:
+                    yield from _rest(file, position, scan.end, end)
+                    return
+            except FramingError as error:
+                damaged_at = position
+                position = self._position_behind(file, damaged_at, None, end, next_offset)
+                yield Piece(position, UNSETTLED, 0, b"", error.located(path=file.path))
+
+    def _position_behind(
+        self, file: ReadableFile, position: int, own_end: int | None, end: int, next_offset: int
+    ) -> int:
+        """Where to go on behind a damaged batch: at the next one that is sound, or at the end."""
+        found = position_behind(file, position, own_end, end, base_offset=self._base_offset, next_offset=next_offset)
+        return end if found is None else found
+
+
+def _rest(file: ReadableFile, position: int, scan_end: int, end: int) -> Iterator[Piece]:
+    """What is left in front of the end, where no whole batch is; nothing of a file that was cut meanwhile."""
+    if position < scan_end == end:
+        error = None
+        if not is_zero(file, position, end):
+            error = FramingError(
+                f"{end - position} bytes follow the last whole batch", path=file.path, position=position
+            )
+        yield Piece(end, UNSETTLED, 0, b"", error)
+
+
+class DumpPieces:
+    """The lines that kafka-dump-log prints of a file, with the file's name alone in the first of them.
+
+    What is said of the end of a file that does not end with a batch is an unsettled piece. Damage is a line here.
+    """
+
+    def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
+        """A piece for each batch, and for what may be wrong behind it, up to the end of the file."""
+        dump = LogDump(file, NamedForm(), Selection(), start=start)
+        held: list[bytes] = []
+        batch_position = UNSETTLED
+        for run in dump:
+            if dump.position not in (batch_position, start):
+                yield _joined(held, dump.position, batch_position, only_sizes=only_sizes)
+                held = []
+            batch_position = dump.position
+            held += run
+        if held:
+            end = UNSETTLED if dump.end is None or dump.end == start else dump.end
+            yield _joined(held, end, batch_position, only_sizes=only_sizes)
+
+
+class NamedForm(TextForm):
+    """The real tool's lines, as if it had been called in the file's own directory."""
+
+    def heading(self, path: str) -> list[bytes]:
+        """Name the file, and what its own name says."""
+        return super().heading(path.rpartition("/")[2])
+
+
+def gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """The same with many small pieces as one; those that are damaged, or not settled, stay by themselves."""
+    held: list[Piece] = []
+    size_bytes = 0
+    for piece in pieces:
+        is_apart = piece.damage is not None or piece.position == UNSETTLED
+        if held and (is_apart or held[-1].damage is not None or size_bytes >= _GATHERED_BYTES):
+            yield _as_one(held)
+            held, size_bytes = [], 0
+        held.append(piece)
+        size_bytes += piece.size_bytes
+    if held:
+        yield _as_one(held)
+
+
+def _as_one(pieces: list[Piece]) -> Piece:
+    if len(pieces) == 1:
+        return pieces[0]
+    position, last_batch, *_ = pieces[-1]
+    data = b"".join([piece.data for piece in pieces])
+    return Piece(position, last_batch, len(data), data)
+
+
+def _joined(lines: list[bytes], position: int, last_batch: int, *, only_sizes: bool) -> Piece:
+    if only_sizes:
+        return Piece(position, last_batch, sum(map(len, lines)) + len(lines), b"")
+    text = b"\n".join([*lines, b""])
+    return Piece(position, last_batch, len(text), text)
