@@ -1,0 +1,1 @@
+"""The tree of files that a store is shown as: nodes and their contents, without a mount."""

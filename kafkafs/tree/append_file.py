@@ -1,0 +1,107 @@
+"""`append` and its sisters: what is written to them becomes records of a log.
+
+The records that one write completes are stored together, or none of them is. They are stamped with the time of that
+write unless they have a time of their own, compressed as the topic says (where it leaves that to producers, not at
+all), and written in the epoch of the log's last leader, as if that still led: no broker finds an epoch that it does not
+know. A log that knows of none gets 0, the first epoch of every partition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.render.intake import new_intake
+from kafkafs.render.packing import Packing
+from kafkafs.tree.log_input import LogInput
+from kafkafs.tree.receipts import Receipts
+from storage.errors import StorageError
+from storage.record.compression import Codec
+from storage.record.encoding import BatchForm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from typing_extensions import Buffer
+
+    from kafkafs.locator.paths import PartitionFilePath
+    from kafkafs.render.intake import Intake
+    from kafkafs.tree.log_source import LogSource
+    from storage.clock import Clock
+    from storage.partition.log import Log
+
+_FIRST_EPOCH: Final = 0
+
+
+class AppendFile(LogInput):
+    """A file that records are written to in one form; whoever only reads it finds nothing."""
+
+    def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock) -> None:
+        super().__init__(path, source)
+        self._form = path.file
+        self._clock = clock
+
+    def text(self) -> bytes:
+        """Nothing: the records are in other views."""
+        return b""
+
+    def open_writing(self) -> Appending:
+        """Open it for a writer of its own: what others write never gets into a record of his."""
+        intake = new_intake(self._form, self.source.options.key_values)
+        return Appending(str(self.path), self.writable_log(), intake, self._clock)
+
+
+class Appending:
+    """One writer's descriptor. Its calls come one at a time; other writers are waited for only in the log itself.
+
+    What raises has stored nothing of what it was given, and has dropped the record in progress up to its end; what is
+    written behind that is taken again.
+    """
+
+    def __init__(self, path: str, log: Log, intake: Intake, clock: Clock) -> None:
+        self._path = path
+        self._log = log
+        self._intake = intake
+        self._clock = clock
+        self._receipts = Receipts()
+
+    def write(self, data: Buffer) -> None:
+        """Store the records that the data completes; those are in the log, and to be read, when this returns."""
+        self._store(lambda packing: self._intake.take(data, packing), is_write=True)
+
+    def read(self, size_bytes: int) -> bytes:
+        """Where the records went that were stored since this was asked last."""
+        return self._receipts.take(size_bytes)
+
+    def flush(self) -> None:
+        """Store the record that is complete only now, if there is one."""
+        self._store(self._intake.finish)
+
+    def sync(self) -> None:
+        """Return when all that was stored in the log is on disk."""
+        self._log.flush()
+
+    def close(self) -> None:
+        """Forget the record in progress."""
+        self._intake.refuse()
+
+    def _store(self, take_in: Callable[[Packing], Sequence[Buffer]], *, is_write: bool = False) -> None:
+        log = self._log
+        try:
+            batches = take_in(self._packing())
+            # A log that takes nothing more says so even of half a line: many a writer hears only of writes.
+            if batches or (is_write and log.is_poisoned):
+                latest_epoch = log.epochs.latest_epoch
+                leader_epoch = _FIRST_EPOCH if latest_epoch is None else latest_epoch
+                self._receipts.add(log.append_all_as_leader(batches, leader_epoch=leader_epoch))
+        except Exception as error:
+            self._intake.refuse()
+            if isinstance(error, StorageError):
+                error.located(path=self._path)
+            raise
+
+    def _packing(self) -> Packing:
+        config = self._log.config
+        codec = config.compression or Codec.NONE
+        form = BatchForm(codec=codec, level=config.compression_level(codec))
+        # No batch may be larger than a segment, which tests and small devices make smaller than a message may be.
+        return Packing(self._clock.now_ms(), min(config.max_message_bytes, config.segment_bytes), form)

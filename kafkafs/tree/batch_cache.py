@@ -1,0 +1,105 @@
+"""The batches that were decoded of late, whichever logs they are from, and the damage that was told.
+
+Nothing outdated is ever found. A segment is an object of its own for as long as its file is the same and only grows, so
+batches are kept by it; those of a segment that a compaction or a broker's truncation has replaced are never asked for
+again. Where a log of ours is cut its segment goes on, and so the number of its truncations tells them apart.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from kafkafs.tree.held_batch import HeldBatch
+    from storage.errors import CorruptBatchError
+    from storage.segment.segment import Segment
+
+CACHE_BYTES: Final = 32 * 1024 * 1024
+_SHARE_MAX: Final = 4  # no batch takes more than this part of it
+_PLACES_MAX: Final = 10_000
+
+_Key: TypeAlias = "tuple[Segment, int]"
+
+logger = logging.getLogger(__name__)
+
+
+class _Shelf(NamedTuple):
+    """Batches of one segment in the order of their offsets, and the first offset of each."""
+
+    first_offsets: list[int]
+    batches: list[HeldBatch]
+
+
+class BatchCache:
+    """Decoded batches, of which those that were used last are kept, within a number of bytes on the whole.
+
+    Those who share one see the same records of a batch: they have the same isolation. Any thread may use it.
+    """
+
+    def __init__(self, limit_bytes: int = CACHE_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._left_bytes = limit_bytes
+        self._lock = Lock()
+        self._shelves: dict[_Key, _Shelf] = {}
+        self._recent: OrderedDict[HeldBatch, _Key] = OrderedDict()  # the one used last at the end
+        self._places: OrderedDict[tuple[str | None, int | None], None] = OrderedDict()
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes are in use."""
+        return self._limit_bytes - self._left_bytes
+
+    def get(self, segment: Segment, truncations: int, offset: int) -> HeldBatch | None:
+        """The segment's batch that holds the offset, if it is here."""
+        with self._lock:
+            shelf = self._shelves.get((segment, truncations))
+            if shelf is None:
+                return None
+            index = bisect_right(shelf.first_offsets, offset) - 1
+            if index < 0:
+                return None
+            held = shelf.batches[index]
+            if offset > held.last_offset:
+                return None
+            self._recent.move_to_end(held)
+            return held
+
+    def put(self, held: HeldBatch, truncations: int) -> None:
+        """Keep a batch for a while, unless it is too large."""
+        if held.size_bytes > self._limit_bytes // _SHARE_MAX:
+            return
+        key = (held.segment, truncations)
+        with self._lock:
+            shelf = self._shelves.setdefault(key, _Shelf([], []))
+            index = bisect_left(shelf.first_offsets, held.first_offset)
+            if index < len(shelf.batches) and shelf.first_offsets[index] == held.first_offset:
+                return  # another thread was faster
+            shelf.first_offsets.insert(index, held.first_offset)
+            shelf.batches.insert(index, held)
+            self._recent[held] = key
+            self._left_bytes -= held.size_bytes
+            while self._left_bytes < 0:
+                self._drop(*self._recent.popitem(last=False))
+
+    def report(self, error: CorruptBatchError) -> None:
+        """Log damage, each place once."""
+        place = (error.path, error.position)
+        with self._lock:
+            if place in self._places:
+                return
+            self._places[place] = None
+            if len(self._places) > _PLACES_MAX:
+                self._places.popitem(last=False)
+        logger.warning("damage in the log: %s", error)
+
+    def _drop(self, held: HeldBatch, key: _Key) -> None:
+        shelf = self._shelves[key]
+        index = bisect_left(shelf.first_offsets, held.first_offset)
+        del shelf.first_offsets[index], shelf.batches[index]
+        if not shelf.batches:
+            del self._shelves[key]
+        self._left_bytes += held.size_bytes

@@ -1,0 +1,86 @@
+"""`cluster`: what each log directory says of the broker and of its partitions, as the files are.
+
+The files of the first log directory are in `cluster` itself, those of the further ones in `1`, `2` and so on. They are
+the checkpoints, `meta.properties`, the records that a KRaft broker began with, and kafkafs' own settings of topics. No
+other file is ever opened here: one of them is the lock, which a process loses by closing the file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.locator.paths import ClusterPath
+from kafkafs.tree.errors import NotThereError
+from kafkafs.tree.generated_file import Generated, GeneratedFile
+from kafkafs.tree.store_directory import StoreDirectoryNode
+from storage.store.checkpoints import OffsetCheckpoint
+from storage.store.properties import META_PROPERTIES_NAME
+from storage.store.topic_settings import SETTINGS_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kafkafs.locator.paths import StoreDirectoryPath
+    from kafkafs.tree.node import Node
+    from kafkafs.tree.tree import Tree
+    from storage.clock import Clock
+    from storage.files import Files
+    from storage.store.log_dir import LogDir
+    from storage.store.store import Store
+
+_BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
+_NAMES: Final = (META_PROPERTIES_NAME, SETTINGS_NAME, *(str(each) for each in OffsetCheckpoint), _BOOTSTRAP_NAME)
+
+
+def cluster_node(path: ClusterPath, tree: Tree) -> Node:
+    """The file, or the directory of a further log directory, at the path; raises `NotThereError`."""
+    match path.names:
+        case (number,) if (log_dir := _further(tree.store, number)) is not None:
+            return ClusterDirectory(path, tree.store, log_dir)
+        case (name,):
+            return _file(path, tree, tree.store.log_dirs[0], name)
+        case (number, name) if (log_dir := _further(tree.store, number)) is not None:
+            return _file(path, tree, log_dir, name)
+    raise NotThereError(f"{path}: there is no such file")
+
+
+def _further(store: Store, number: str) -> LogDir | None:
+    """The log directory of this number, which the first one does not have."""
+    return {str(at): log_dir for at, log_dir in enumerate(store.log_dirs) if at > 0}.get(number)
+
+
+def _file(path: ClusterPath, tree: Tree, log_dir: LogDir, name: str) -> ClusterFile:
+    files = tree.store.files
+    if name not in _NAMES or files.status(log_dir.path / name) is None:
+        raise NotThereError(f"{path}: there is no such file")
+    return ClusterFile(path, files, tree.clock, log_dir.path, name)
+
+
+class ClusterDirectory(StoreDirectoryNode):
+    """The files of one log directory. With those of the first one are the directories of the others."""
+
+    def __init__(self, path: StoreDirectoryPath | ClusterPath, store: Store, log_dir: LogDir) -> None:
+        super().__init__(path, store, log_dir)
+
+    def names(self) -> Iterator[str]:
+        """What is there."""
+        files, directory = self._store.files, self._log_dir.path
+        yield from (name for name in _NAMES if files.status(directory / name) is not None)
+        if not isinstance(self.path, ClusterPath):
+            yield from (str(at) for at in range(1, len(self._store.log_dirs)))
+
+
+class ClusterFile(GeneratedFile):
+    """A file as it is in its log directory. Brokers replace such files whole, and so each reading has one version."""
+
+    def __init__(self, path: ClusterPath, files: Files, clock: Clock, directory: Path, name: str) -> None:
+        super().__init__(path, clock, place=directory)
+        self._files = files
+        self._file = directory / name
+
+    def generate(self) -> Generated:
+        """Read it."""
+        data = self._files.read(self._file)
+        status = self._files.status(self._file)
+        return Generated(data, 0 if status is None else status.modified_ms)

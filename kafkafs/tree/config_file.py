@@ -1,0 +1,77 @@
+"""`config`: what holds for a topic, and the way to change it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkafs.tree.errors import NotPermittedError, ReadOnlyTreeError
+from kafkafs.tree.generated_file import BytesReading
+from kafkafs.tree.line_writing import LineWriting
+from kafkafs.tree.node import Attributes, WritableFile
+from storage.config import parse_config_lines
+from storage.errors import ConfigError
+from storage.store.store import Mode
+from storage.store.topic_names import CLUSTER_METADATA
+from storage.store.topic_settings import SETTINGS_NAME
+
+if TYPE_CHECKING:
+    from kafkafs.locator.paths import ConfigPath
+    from kafkafs.tree.node import Reading
+    from storage.store.store import Store
+
+
+class ConfigFile(WritableFile):
+    """Every setting of a topic as `key=value  # origin`, a line each.
+
+    What is written changes those settings that it names, as `storage.config.parse_config_lines` says: all that one
+    write completes, durably when it returns, or nothing of it. Settings that are not written stay as they are, so it
+    is all the same whether the file was cut to nothing before.
+    """
+
+    def __init__(self, path: ConfigPath, store: Store, topic: str) -> None:
+        super().__init__(path)
+        self._store = store
+        self._topic = topic
+
+    def attributes(self) -> Attributes:
+        """As old as the last change of any topic's settings; of unknown size if those of this one are not allowed."""
+        try:
+            size_bytes = len(self._text())
+        except ConfigError:
+            size_bytes = None
+        return Attributes(
+            size_bytes=size_bytes,
+            modified_ms=self._modified_ms(),
+            is_writable=self._store.mode is Mode.READ_WRITE and self._topic != CLUSTER_METADATA,
+        )
+
+    def open(self) -> Reading:
+        """Open what holds now; raises `ConfigError` if what is on disk is not allowed."""
+        return BytesReading(self._text())
+
+    def open_writing(self) -> LineWriting:
+        """Open it to change settings."""
+        if self._store.mode is Mode.READ_ONLY:
+            raise ReadOnlyTreeError(f"{self.path}: the store is open for reading only")
+        if self._topic == CLUSTER_METADATA:
+            raise NotPermittedError(f"{self.path}: only brokers change the cluster's own log")
+        return LineWriting(self.path, self._change)
+
+    def _change(self, text: str) -> None:
+        try:
+            changes = parse_config_lines(text)
+            if changes:
+                self._store.topics.change_config(self._topic, changes)
+        except ConfigError as error:
+            error.located(path=str(self.path))
+            raise
+
+    def _text(self) -> bytes:
+        return "".join(f"{line}\n" for line in self._store.topics.config(self._topic).lines()).encode()
+
+    def _modified_ms(self) -> int:
+        topics, files = self._store.topics, self._store.files
+        status = files.status(topics.settings_file.directory / SETTINGS_NAME)
+        if status is None:
+            status = files.status(topics.directory(self._topic, min(topics.partitions(self._topic))))
+        return 0 if status is None else status.modified_ms

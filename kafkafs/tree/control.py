@@ -1,0 +1,120 @@
+"""`.kafkafs`: what there is to see that is no topic's."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.locator.paths import (
+    ClusterPath,
+    ControlPath,
+    StoreDirectory,
+    StoreDirectoryPath,
+    StoreFile,
+    StoreFilePath,
+    StoreTimePath,
+)
+from kafkafs.tree.cluster_files import ClusterDirectory, cluster_node
+from kafkafs.tree.errors import NotThereError
+from kafkafs.tree.generated_file import Generated, GeneratedFile
+from kafkafs.tree.store_directory import StoreDirectoryNode, modified_ms
+from kafkafs.tree.store_texts import options_text, readme_text, version_text
+from kafkafs.tree.store_times import StoreTimeDirectory, StoreTimeFile
+from kafkafs.tree.unattached_directory import UnattachedDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from kafkafs.locator.paths import TreePath
+    from kafkafs.tree.node import Node
+    from kafkafs.tree.tree import Tree
+
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+
+
+class ControlNodes:
+    """The nodes in `.kafkafs` of one tree.
+
+    `options` are those of a mount that the tree does not know of, by their names; `metrics` and `log` give the bytes of
+    those files, which are there only where they are given.
+    """
+
+    def __init__(
+        self,
+        *,
+        options: Mapping[str, object] = _NOTHING,
+        metrics: Callable[[], bytes] | None = None,
+        log: Callable[[], bytes] | None = None,
+    ) -> None:
+        self._options = options
+        self._living = {
+            file: text for file, text in ((StoreFile.METRICS, metrics), (StoreFile.LOG, log)) if text is not None
+        }
+
+    def node(self, path: TreePath, tree: Tree) -> Node:
+        """What is at a path in `.kafkafs`; raises `NotThereError`."""
+        match path:
+            case ControlPath():
+                return ControlDirectory(path, tree, self._living)
+            case StoreFilePath(file):
+                return self._file(path, file, tree)
+            case StoreDirectoryPath(StoreDirectory.BY_TIME):
+                return StoreTimeDirectory(path, tree.store)
+            case StoreDirectoryPath(StoreDirectory.UNATTACHED):
+                return UnattachedDirectory(path, tree)
+            case StoreDirectoryPath(StoreDirectory.CLUSTER):
+                return ClusterDirectory(path, tree.store, tree.store.log_dirs[0])
+            case StoreTimePath():
+                return StoreTimeFile(path, tree)
+            case ClusterPath():
+                return cluster_node(path, tree)
+        raise NotThereError(f"{path}: there is no such file")
+
+    def _file(self, path: StoreFilePath, file: StoreFile, tree: Tree) -> Node:
+        store = tree.store
+        match file:
+            case StoreFile.README:
+                return _StoreText(path, tree, lambda: readme_text(store))
+            case StoreFile.VERSION:
+                return _StoreText(path, tree, version_text)
+            case StoreFile.OPTIONS:
+                return _StoreText(path, tree, lambda: options_text(store, tree.options, self._options))
+        if file not in self._living:
+            raise NotThereError(f"{path}: there is such a file only in a mount")
+        return _LivingText(path, tree, self._living[file])
+
+
+class ControlDirectory(StoreDirectoryNode):
+    """The directory `.kafkafs`."""
+
+    def __init__(self, path: ControlPath, tree: Tree, living: Mapping[StoreFile, object]) -> None:
+        super().__init__(path, tree.store)
+        self._living = living
+
+    def names(self) -> Iterator[str]:
+        """The files and the directories that there are."""
+        yield from (StoreFile.README, StoreFile.VERSION, StoreFile.OPTIONS, *self._living)
+        yield from (StoreDirectory.BY_TIME, StoreDirectory.UNATTACHED, StoreDirectory.CLUSTER)
+
+
+class _StoreText(GeneratedFile):
+    """A text that changes with the store, if at all."""
+
+    def __init__(self, path: StoreFilePath, tree: Tree, text: Callable[[], str]) -> None:
+        super().__init__(path, tree.clock)
+        self._store = tree.store
+        self._text = text
+
+    def generate(self) -> Generated:
+        return Generated(self._text().encode(), modified_ms(self._store, self._store.log_dirs[0]))
+
+
+class _LivingText(GeneratedFile):
+    """A text that changes all the time."""
+
+    def __init__(self, path: StoreFilePath, tree: Tree, text: Callable[[], bytes]) -> None:
+        super().__init__(path, tree.clock)
+        self._text = text
+
+    def generate(self) -> Generated:
+        return Generated(self._text(), self._clock.now_ms())

@@ -1,0 +1,35 @@
+"""How the tree itself refuses, apart from what the store refuses. Each error has a sentence that says why."""
+
+from __future__ import annotations
+
+
+class TreeError(Exception):
+    """The root of what the tree raises."""
+
+
+class NotThereError(TreeError):
+    """No file or directory has this name: ENOENT."""
+
+
+class NotPermittedError(TreeError):
+    """The tree never lets anybody do this, or not with these options: EPERM."""
+
+
+class InvalidInputError(TreeError):
+    """What was written, or a name that was to be made, is malformed: EINVAL."""
+
+
+class ReadOnlyTreeError(TreeError):
+    """The store is open for reading only: EROFS."""
+
+
+class NotInThisTreeError(TreeError):
+    """There are such files, but not with these options: ENOTSUP."""
+
+
+class DamagedError(TreeError):
+    """The log is damaged where it would have to be read: EIO."""
+
+
+class GoneError(TreeError):
+    """What is read has been removed since it was opened: EIO."""

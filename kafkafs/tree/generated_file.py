@@ -1,0 +1,109 @@
+"""Files whose bytes are made when somebody asks for them: small texts that say how things are at that moment."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkafs.tree.node import Attributes, File
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kafkafs.locator.paths import TreePath
+    from kafkafs.tree.errors import TreeError
+    from kafkafs.tree.node import Reading
+    from storage.clock import Clock
+
+_KEPT_S: Final = 1.0
+
+
+class Generated(NamedTuple):
+    """What a file holds, and since when. If there is a `failure`, something is missing, and reading ends with that."""
+
+    data: bytes
+    modified_ms: int
+    failure: TreeError | None = None
+
+
+class GeneratedFile(File):
+    """A file that is made whole. What is opened never changes.
+
+    What was made serves for a second, so that `stat` and the `open` that follows on it agree about the size.
+    """
+
+    def __init__(self, path: TreePath, clock: Clock, *, place: Path | None = None, identity: int = 0) -> None:
+        super().__init__(path, identity=identity)
+        self._clock = clock
+        self._place = place
+        self._made: tuple[float, Generated] | None = None  # replaced, never changed
+
+    @abstractmethod
+    def generate(self) -> Generated:
+        """Make what the file holds now."""
+
+    def attributes(self) -> Attributes:
+        """With the exact size, unless an error is to be met at the end."""
+        made = self.made()
+        size_bytes = len(made.data) if made.failure is None else None
+        return Attributes(size_bytes=size_bytes, modified_ms=made.modified_ms, place=self._place)
+
+    def open(self) -> Reading:
+        """Open what the file holds now."""
+        made = self.made()
+        return BytesReading(made.data) if made.failure is None else _CutReading(made.data, made.failure)
+
+    def made(self) -> Generated:
+        """What the file holds, made anew unless that was done a moment ago."""
+        known = self._made
+        if known is None or self._clock.elapsed_s() - known[0] >= _KEPT_S:
+            generated = self.generate()
+            known = self._made = (self._clock.elapsed_s(), generated)
+        return known[1]
+
+
+class BytesReading:
+    """An open file whose bytes are all there, and do not change."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def size_bytes(self) -> int:
+        """How many there are."""
+        return len(self._data)
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """The bytes from the position; fewer than asked for only at the end."""
+        return self._data[position : position + size_bytes]
+
+    def read_soon(self, position: int, size_bytes: int) -> bytes:
+        """The same, which never takes long."""
+        return self.read(position, size_bytes)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class _CutReading:
+    """An open file that has an error where its end would be."""
+
+    def __init__(self, data: bytes, failure: TreeError) -> None:
+        self._data = data
+        self._failure = failure
+
+    def size_bytes(self) -> None:
+        """Unknown, so that readers go on to the error."""
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """The bytes from the position; at their end, the error."""
+        data = self._data[position : position + size_bytes]
+        if not data:
+            raise self._failure
+        return data
+
+    def read_soon(self, position: int, size_bytes: int) -> bytes:
+        """The same, which never takes long."""
+        return self.read(position, size_bytes)
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,89 @@
+"""One batch decoded, to be kept for those who ask for more of its records."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.errors import ChecksumError
+from storage.record.compression import Codec
+from storage.record.kernel.decode import RecordIterator
+from storage.record.legacy import LegacyBatch
+from storage.record.reading import read_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.record.kernel.decode import Record
+    from storage.record.reading import Batch
+    from storage.segment.segment import Segment
+
+_RECORD_BYTES: Final = 112  # what one takes besides its data
+
+_offset = attrgetter("offset")
+
+
+class Decoded(NamedTuple):
+    """The records of a batch, and what they take of memory besides the batch's own bytes."""
+
+    records: list[Record]
+    size_bytes: int
+
+
+class HeldBatch:
+    """A batch apart from the log that it was read from, and those of its records that are visible.
+
+    `size_bytes` is about the memory that it takes.
+    """
+
+    __slots__ = ("batch", "first_offset", "last_offset", "records", "segment", "size_bytes")
+
+    def __init__(self, batch: Batch, segment: Segment, *, is_visible: bool) -> None:
+        """Decode a copy of the batch; raises a `CorruptBatchError` if that cannot be done."""
+        copy = next(read_batches(bytes(batch.view(0, batch.size_bytes)), origin=batch.position))
+        records, size_bytes = decode(copy)
+        self.batch = copy
+        self.segment = segment
+        self.last_offset = copy.last_offset
+        self.first_offset = copy.last_offset
+        if not isinstance(copy, LegacyBatch):
+            self.first_offset = copy.base_offset
+        elif records:
+            self.first_offset = records[0].offset
+        self.records: Sequence[Record] = records if is_visible else ()
+        self.size_bytes = copy.size_bytes + size_bytes
+
+    def find(self, offset: int) -> Record | None:
+        """The visible record at the offset."""
+        records = self.records
+        index = offset - self.first_offset
+        if 0 <= index < len(records) and records[index].offset == offset:
+            return records[index]
+        index = bisect_left(records, offset, key=_offset)  # offsets are missing after a compaction
+        return records[index] if index < len(records) and records[index].offset == offset else None
+
+
+def decode(batch: Batch) -> Decoded:
+    """The records of a batch whose own checksum is right; raises a `CorruptBatchError` if they are no records."""
+    if isinstance(batch, LegacyBatch):
+        return _decode_entries(batch)
+    section = batch.section() if batch.codec is not Codec.NONE and batch.count else None
+    records = list(RecordIterator(batch, section))
+    section_bytes = 0 if section is None else memoryview(section).nbytes
+    return Decoded(records, section_bytes + len(records) * _RECORD_BYTES)
+
+
+def _decode_entries(batch: LegacyBatch) -> Decoded:
+    records: list[Record] = []
+    size_bytes = 0
+    for record, crc, crc_matches in batch.entries():
+        if not crc_matches:
+            raise ChecksumError(
+                f"an entry within the wrapper does not have its CRC {crc:08x}",
+                position=batch.position,
+                offset=record.offset,
+            )
+        records.append(record)
+        size_bytes += record.key_size + record.value_size + _RECORD_BYTES
+    return Decoded(records, size_bytes)

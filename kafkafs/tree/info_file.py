@@ -1,0 +1,117 @@
+"""`info`: what there is to say of a partition in a few lines, without reading its log.
+
+`key=value` lines, in this order. What is not known, or cannot be read, has no line.
+
+    topic, partition, topic.id
+    directory               of the partition, in the log directory that holds it
+    start.offset            of the first record, or where it was before it was deleted
+    end.offset              behind the last record
+    high.watermark          before which all is replicated, as it was last written down
+    last.stable.offset      before which all transactions are decided; has no line where finding that means to read
+                            much of the log, until somebody has read `transactions` or `producers`
+    segments                how many there are
+    active.segment          the file that is appended to
+    size.bytes              of the segments' batches, with those before the start that are not removed yet
+    index.bytes             of their indexes' files
+    first.timestamp, first.time     of the first record, in milliseconds since 1970 and as ISO 8601
+    last.timestamp, last.time       the largest of all
+    leader.epoch            of the last leader that wrote
+    is.writable             whether it can be appended to here
+    is.poisoned             whether writing failed, so that it takes nothing more until it is recovered
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from kafkafs.locator.paths import PartitionPath
+from kafkafs.locator.times import Instant
+from kafkafs.tree.log_fact import LogFact, is_long_to_read
+from storage.errors import StorageError
+from storage.ids import format_id
+from storage.partition.metadata import read_topic_id
+from storage.segment.names import SEGMENT_KINDS, Kind
+from storage.store.checkpoints import OffsetCheckpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from storage.partition.view import LogView
+
+    T = TypeVar("T")
+
+
+class InfoFile(LogFact):
+    """The file `info` of a log."""
+
+    def text(self, view: LogView) -> bytes:
+        """The lines whose values are known."""
+        lines = (f"{key}={value}\n" for key, value in self._values(view) if value is not None)
+        return "".join(lines).encode()
+
+    def _values(self, view: LogView) -> Iterator[tuple[str, object]]:
+        source, log = self._source, self._source.log
+        yield "topic", source.topic
+        yield "partition", source.partition
+        yield "topic.id", _if_readable(self._topic_id)
+        yield "directory", source.directory
+        yield "start.offset", view.start_offset
+        yield "end.offset", view.end_offset
+        yield "high.watermark", self._high_watermark()
+        yield "last.stable.offset", None if is_long_to_read(source) else view.last_stable_offset
+        yield "segments", len(view.segments)
+        yield "active.segment", view.segments[-1].path(Kind.LOG).name if view.segments else None
+        yield "size.bytes", sum(segment.size_bytes for segment in view.segments[:-1]) + view.end_position
+        yield "index.bytes", self._index_bytes(view)
+        yield from _time("first", _if_readable(lambda: _first_timestamp(view)))
+        yield from _time("last", _if_readable(lambda: _largest_timestamp(view)))
+        yield "leader.epoch", _if_readable(lambda: log.epochs.latest_epoch)
+        yield "is.writable", _text(source.writable is not None)
+        yield "is.poisoned", _text(log.is_poisoned)
+
+    def _topic_id(self) -> str | None:
+        topic_id = read_topic_id(self._source.files, self._source.directory)
+        return None if topic_id is None else format_id(topic_id)
+
+    def _high_watermark(self) -> int | None:
+        source = self._source
+        if not isinstance(source.path, PartitionPath):
+            return None  # what is written down is another directory's
+        return source.log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get((source.topic, source.partition))
+
+    def _index_bytes(self, view: LogView) -> int:
+        files = self._source.files
+        paths = (segment.path(kind) for segment in view.segments for kind in SEGMENT_KINDS if kind is not Kind.LOG)
+        return sum(status.size_bytes for path in paths if (status := files.status(path)) is not None)
+
+
+def _first_timestamp(view: LogView) -> int:
+    offset = view.start_offset
+    while (batch := view.find(offset)) is not None:
+        for record in batch.records():
+            if record.offset >= offset:
+                return record.timestamp
+        offset = batch.last_offset + 1
+    return -1
+
+
+def _largest_timestamp(view: LogView) -> int:
+    return max((segment.largest_timestamp[0] for segment in view.segments), default=-1)
+
+
+def _time(name: str, timestamp_ms: int | None) -> Iterator[tuple[str, object]]:
+    if timestamp_ms is not None and timestamp_ms >= 0:
+        yield f"{name}.timestamp", timestamp_ms
+        yield f"{name}.time", Instant(timestamp_ms)
+
+
+def _if_readable(ask: Callable[[], T]) -> T | None:
+    """The answer, or None where what would say it is damaged: the other lines are worth having nevertheless."""
+    try:
+        return ask()
+    except StorageError:
+        return None
+
+
+def _text(is_so: bool) -> str:
+    return "true" if is_so else "false"

@@ -1,0 +1,69 @@
+"""Files that are told something in lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.render.line_assembler import LineAssembler
+from kafkafs.tree.errors import InvalidInputError
+from storage.errors import RecordTooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Buffer
+
+    from kafkafs.locator.paths import TreePath
+
+LINE_BYTES_MAX: Final = 64 * 1024
+
+
+class LineWriting:
+    """One writer's descriptor. The lines that one write completes are told together, without regard to positions.
+
+    `tell` is given text of whole lines, of which the last may lack its newline, and has it all on disk when it returns;
+    if it raises, the line in progress is dropped too, up to its newline.
+    """
+
+    def __init__(self, path: TreePath, tell: Callable[[str], None]) -> None:
+        self._path = path
+        self._tell = tell
+        self._assembler = LineAssembler()
+
+    def write(self, data: Buffer) -> None:
+        """Tell the lines that the data completes."""
+        try:
+            lines = self._assembler.take(data, line_bytes_max=LINE_BYTES_MAX)
+        except RecordTooLargeError:
+            raise InvalidInputError(f"{self._path}: a line has more than {LINE_BYTES_MAX} bytes") from None
+        self._tell_text(lines)
+
+    def read(self, size_bytes: int) -> bytes:  # noqa: ARG002 -- other writers are told something
+        """Nothing."""
+        return b""
+
+    def flush(self) -> None:
+        """Tell the last line, if it has no newline."""
+        self._tell_text(self._assembler.finish())
+
+    def sync(self) -> None:
+        """What was told is on disk already."""
+
+    def close(self) -> None:
+        """Forget the line in progress."""
+        self._assembler.refuse()
+
+    def _tell_text(self, lines: bytes) -> None:
+        if not lines:
+            return
+        try:
+            self._tell(self._text(lines))
+        except Exception:
+            self._assembler.refuse()
+            raise
+
+    def _text(self, lines: bytes) -> str:
+        try:
+            return lines.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidInputError(f"{self._path}: byte {error.start + 1} is not UTF-8") from None

@@ -1,0 +1,57 @@
+"""What the files that tell of a log's state share, whatever they tell."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from kafkafs.tree.generated_file import Generated, GeneratedFile
+from kafkafs.tree.node import Attributes
+from storage.partition.followed_log import FollowedLog
+from storage.segment.names import Kind
+
+if TYPE_CHECKING:
+    from kafkafs.locator.paths import PartitionFilePath
+    from kafkafs.tree.log_source import LogSource
+    from storage.clock import Clock
+    from storage.partition.view import LogView
+
+
+class LogFact(GeneratedFile):
+    """A text about a log, as old as the log's last change."""
+
+    def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock) -> None:
+        super().__init__(path, clock, place=source.directory, identity=source.identity)
+        self._source = source
+
+    @abstractmethod
+    def text(self, view: LogView) -> bytes:
+        """What there is to tell of the log as the view shows it."""
+
+    def generate(self) -> Generated:
+        """Tell it of the log as it is now."""
+        return self._source.log.on_view(lambda view: Generated(self.text(view), self._modified_ms(view)))
+
+    def _modified_ms(self, view: LogView) -> int:
+        newest = view.segments[-1].path(Kind.LOG) if view.segments else self._source.directory
+        status = self._source.files.status(newest)
+        return 0 if status is None else status.modified_ms
+
+
+class ProducerFact(LogFact):
+    """A text about what producers did. Its size is unknown while much of the log would have to be read for it."""
+
+    def attributes(self) -> Attributes:
+        """With the size, unless telling it takes longer than a `stat` may."""
+        return Attributes(size_bytes=None, place=self._place) if is_long_to_read(self._source) else super().attributes()
+
+
+def is_long_to_read(source: LogSource) -> bool:
+    """Whether more of the log is to be read before its producers are known than may be read for a `stat`."""
+    log = source.log
+    return isinstance(log, FollowedLog) and log.unread_bytes > source.options.counted_bytes_max
+
+
+def age_s(timestamp_ms: int, clock: Clock) -> int | None:
+    """How many whole seconds ago that was, less than none for a time to come; None for no time."""
+    return (clock.now_ms() - timestamp_ms) // 1000 if timestamp_ms >= 0 else None

@@ -1,0 +1,56 @@
+"""What the files that are written to change a log share, whatever they change."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.tree.errors import NotPermittedError, ReadOnlyTreeError
+from kafkafs.tree.generated_file import BytesReading
+from kafkafs.tree.node import Attributes, WritableFile
+from storage.store.topic_names import CLUSTER_METADATA
+
+if TYPE_CHECKING:
+    from kafkafs.locator.paths import PartitionFilePath
+    from kafkafs.tree.log_source import LogSource
+    from kafkafs.tree.node import Reading
+    from storage.partition.log import Log
+
+BROKERS_OWN: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", CLUSTER_METADATA})
+"""Topics that clients only read: a broker refuses to append to them and to delete their records."""
+
+
+class LogInput(WritableFile):
+    """A file that is written to change a log, with the little that is to be read of it; never to be cached."""
+
+    def __init__(self, path: PartitionFilePath, source: LogSource) -> None:
+        super().__init__(path, identity=source.identity)
+        self.source = source
+
+    @abstractmethod
+    def text(self) -> bytes:
+        """What whoever only reads it finds."""
+
+    def attributes(self) -> Attributes:
+        """As old as the segment that is appended to."""
+        segments = self.source.log.view.segments
+        status = segments[-1].log_status() if segments else None
+        return Attributes(
+            size_bytes=len(self.text()),
+            modified_ms=0 if status is None else status.modified_ms,
+            is_writable=self.source.writable is not None and self.source.topic not in BROKERS_OWN,
+            place=self.source.directory,
+        )
+
+    def open(self) -> Reading:
+        """Open what there is to be read now."""
+        return BytesReading(self.text())
+
+    def writable_log(self) -> Log:
+        """The log; raises `ReadOnlyTreeError` or `NotPermittedError` if nothing of it may be changed."""
+        log = self.source.writable
+        if log is None:
+            raise ReadOnlyTreeError(f"{self.path}: the log is open for reading only")
+        if self.source.topic in BROKERS_OWN:
+            raise NotPermittedError(f"{self.path}: only brokers change {self.source.topic}, which is their own")
+        return log

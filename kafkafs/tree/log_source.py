@@ -1,0 +1,118 @@
+"""The log behind the views of one partition, or of a directory that is no topic's partition."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kafkafs.tree.batch_cache import BatchCache
+from kafkafs.tree.range_sizes import RangeSizes
+from kafkafs.tree.replacements import Replacements
+from kafkafs.tree.visible_log import VisibleLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kafkafs.locator.paths import LogPath
+    from kafkafs.tree.options import TreeOptions
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.partition.followed_log import FollowedLog
+    from storage.partition.log import Log
+    from storage.store.log_dir import LogDir
+
+NUMBERS_BITS: Final = 32  # of an identity, for what has become of the contents
+
+_RECENT_MS: Final = 250
+
+T = TypeVar("T")
+
+
+class LogSource:
+    """A log that views are made of, and how it is called in them.
+
+    There is one for as long as the directory holds the same partition; `identity` is its alone. `writable` is the log
+    once more if it may be written.
+    """
+
+    def __init__(
+        self,
+        path: LogPath,
+        topic: str,
+        partition: int,
+        directory: Path,
+        log: Log | FollowedLog,
+        options: TreeOptions,
+        *,
+        files: Files,
+        log_dir: LogDir,
+        identity: int,
+        writable: Log | None,
+        batches: BatchCache | None = None,
+    ) -> None:
+        self.path = path
+        self.topic = topic
+        self.partition = partition
+        self.directory = directory
+        self.log = log
+        self.options = options
+        self.files = files
+        self.log_dir = log_dir
+        self.identity = identity
+        self.writable = writable
+        self.lock = Lock()  # for what views of one log share
+        self.batches = BatchCache() if batches is None else batches
+        self.range_sizes = RangeSizes()
+        self._looking = Lock()  # held while the log is looked at, so that no view follows on a newer one
+        self._replacements = Replacements()
+        self._visible: VisibleLog | None = None
+        self._looked_ms = 0
+        self._told: set[str] = set()
+
+    @property
+    def config(self) -> TopicConfig:
+        """What holds for the log now."""
+        return self.log.config
+
+    def visible(self) -> VisibleLog:
+        """What is to be seen of the log now."""
+        with self._looking:
+            view = self.log.view
+            visible = self._visible
+            if visible is None or visible.view is not view:
+                number = self._replacements.look(view)
+                visible = self._visible = VisibleLog(
+                    view, self.options, self.batches, identity=self.identity << NUMBERS_BITS | number
+                )
+            return visible
+
+    def recent(self, now_ms: int) -> VisibleLog:
+        """What was to be seen of it a moment ago: to look at a log that somebody else writes takes its time.
+
+        What is found in there is there, or was until then; what is not may have come since.
+        """
+        visible = self._visible
+        if visible is not None and self.writable is None and 0 <= now_ms - self._looked_ms < _RECENT_MS:
+            return visible
+        self._looked_ms = now_ms
+        return self.visible()
+
+    def ask(self, question: Callable[[VisibleLog], T]) -> T:
+        """What is true of the log now; asked again if segments went away meanwhile."""
+        visible = self.visible()
+        while True:
+            try:
+                return question(visible)
+            except FileNotFoundError:
+                newer = self.visible()
+                if newer is visible:
+                    raise
+                visible = newer
+
+    def is_first(self, what: str) -> bool:
+        """Whether this is the first time that somebody asks so: for what is to be said once."""
+        with self.lock:
+            is_first = what not in self._told
+            self._told.add(what)
+        return is_first

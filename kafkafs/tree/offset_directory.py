@@ -1,0 +1,81 @@
+"""`offset/`: the newest records by their offsets."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.locator.offsets import Edge, FromEnd
+from kafkafs.tree.node import Attributes, Directory
+from kafkafs.tree.options import Damage
+from kafkafs.tree.visible_log import VisibleLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kafkafs.locator.paths import PartitionDirectoryPath
+    from kafkafs.tree.log_source import LogSource
+
+_LISTED_XATTR: Final = "user.kafkafs.listed"
+_EDGES: Final = (str(Edge.EARLIEST), str(FromEnd(1)))
+
+logger = logging.getLogger(__name__)
+
+
+class OffsetDirectory(Directory):
+    """The directory of a log's records. Those in damaged batches are not listed."""
+
+    def __init__(self, path: PartitionDirectoryPath, source: LogSource) -> None:
+        self._source = source
+        super().__init__(path, identity=source.visible().identity)
+
+    def attributes(self) -> Attributes:
+        """Owned as the log's directory is."""
+        return Attributes(place=self._source.directory)
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        """How many records are listed of how many offsets, if not all are."""
+        listed = self._listed(self._readable())
+        return {} if listed is None else {_LISTED_XATTR: listed.encode()}
+
+    def names(self) -> Iterator[str]:
+        """The newest records, as many as the options say, ascending; and `earliest` and `latest` if there are any."""
+        visible = self._readable()
+        listed = self._listed(visible)
+        offset: int | None = None
+        if listed is not None:
+            offset = visible.from_end(self._source.options.list_limit)
+            if self._source.is_first("listed"):
+                logger.info("%s: the newest records are listed, %s; every one can be opened", self.path, listed)
+        next_offset = visible.start_offset if offset is None else offset
+        is_empty = True
+        while True:
+            try:
+                for record in visible.records(next_offset, visible.end_offset):
+                    is_empty = False
+                    yield str(record.offset)
+                    next_offset = record.offset + 1
+                break
+            except FileNotFoundError:  # what was to be listed next has been removed meanwhile
+                newer = self._readable()
+                if newer.view is visible.view:
+                    raise
+                visible = newer
+        if not is_empty:
+            yield from _EDGES
+
+    def _listed(self, visible: VisibleLog) -> str | None:
+        """How many records are listed of how many offsets; None if all are."""
+        limit = self._source.options.list_limit
+        if not limit or visible.from_end(limit + 1) is None:
+            return None
+        return f"{limit} of {visible.end_offset - visible.start_offset}"
+
+    def _readable(self) -> VisibleLog:
+        """What can be read of the log now."""
+        source = self._source
+        visible = source.visible()
+        return VisibleLog(
+            visible.view, replace(source.options, damage=Damage.SKIP), source.batches, identity=visible.identity
+        )

@@ -1,0 +1,29 @@
+"""What may be chosen about the tree: the options of a mount that are about contents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kafkafs.render.key_values import KeyValueSyntax
+from storage.partition.view import Isolation
+
+
+class Damage(Enum):
+    """What a run of records does at a batch that cannot be decoded."""
+
+    STOP = "stop"  # fail there, with everything before it given
+    SKIP = "skip"  # go on behind it, and count it
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """The options, with their defaults."""
+
+    isolation: Isolation = Isolation.UNCOMMITTED
+    damage: Damage = Damage.STOP
+    list_limit: int = 1000  # records that `offset/` lists, 0 for all
+    default_partitions: int = 1
+    may_delete: bool = False
+    key_values: KeyValueSyntax = field(default_factory=KeyValueSyntax)  # of append.kv
+    counted_bytes_max: int = 64 * 1024 * 1024  # of log, that `stat` decodes at once to tell a size

@@ -1,0 +1,49 @@
+"""A partition: the views of its log, and the ways to write to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.locator.paths import PartitionDirectory, PartitionFile, PartitionPath, UnattachedPath
+from kafkafs.tree.node import Attributes, Directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafkafs.tree.log_source import LogSource
+
+_VIEWS: Final = (
+    *PartitionDirectory,
+    PartitionFile.VALUES,
+    PartitionFile.RECORDS,
+    PartitionFile.INFO,
+    PartitionFile.LOG_START_OFFSET,
+    PartitionFile.TRANSACTIONS,
+    PartitionFile.PRODUCERS,
+    PartitionFile.LEADER_EPOCHS,
+)
+_WAYS_TO_WRITE: Final = (
+    PartitionFile.APPEND,
+    PartitionFile.APPEND_JSONL,
+    PartitionFile.APPEND_KV,
+    PartitionFile.APPEND_RAW,
+    PartitionFile.APPEND_BATCH,
+)
+
+
+class PartitionNode(Directory):
+    """The directory of a log. One that is no topic's partition has the same views, and nothing to write to."""
+
+    def __init__(self, path: PartitionPath | UnattachedPath, source: LogSource) -> None:
+        super().__init__(path, identity=source.identity)
+        self._source = source
+
+    def attributes(self) -> Attributes:
+        """As old as the log's last change, as far as its directory knows."""
+        return Attributes(place=self._source.directory)
+
+    def names(self) -> Iterator[str]:
+        """Every view and every way to write."""
+        yield from map(str, _VIEWS)
+        if isinstance(self.path, PartitionPath):
+            yield from map(str, _WAYS_TO_WRITE)

@@ -1,0 +1,55 @@
+"""`producers`: what the log knows of those that write with an id, until they have been silent for too long.
+
+A table with a line for each, by their ids. `lastSequence` and `lastOffset` are of the last batch of the epoch;
+`lastTimestamp`, from which ages are counted, is of that batch or of a later marker. `transactionFirstOffset` is where
+the open transaction begins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.tree.log_fact import ProducerFact, age_s
+from kafkafs.tree.tab_separated import tab_separated
+
+if TYPE_CHECKING:
+    from storage.clock import Clock
+    from storage.partition.producer_state import ProducerState
+    from storage.partition.view import LogView
+
+_NAMES: Final = (
+    "producerId",
+    "producerEpoch",
+    "coordinatorEpoch",
+    "lastSequence",
+    "lastOffset",
+    "lastTimestamp",
+    "ageSeconds",
+    "transactionFirstOffset",
+)
+
+
+class ProducersFile(ProducerFact):
+    """The file `producers` of a log."""
+
+    def text(self, _view: LogView) -> bytes:
+        """The table."""
+        states = sorted(self._source.log.producers.states(), key=lambda state: state.producer_id)
+        return tab_separated(_NAMES, [_row(state, self._clock) for state in states])
+
+
+def _row(state: ProducerState, clock: Clock) -> tuple[object, ...]:
+    return (
+        state.producer_id,
+        state.epoch,
+        _known(state.coordinator_epoch),
+        _known(state.last_sequence),
+        state.batches[-1].last_offset if state.batches else None,
+        _known(state.last_timestamp),
+        age_s(state.last_timestamp, clock),
+        state.transaction_offset,
+    )
+
+
+def _known(number: int) -> int | None:
+    return number if number >= 0 else None

@@ -1,0 +1,57 @@
+"""The sizes of ranges that were counted, so that `stat` counts none of them twice.
+
+The sizes are those of what the log holds: where its segments have been replaced, or it has been cut, nothing is found.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from kafkafs.locator.formats import Format
+    from storage.segment.segment import Segment
+
+_RANGES_MAX: Final = 64
+
+
+class RangeKey(NamedTuple):
+    """Which records in which form, and what they lie in."""
+
+    form: Format
+    start: int
+    end: int
+    segments: tuple[Segment, ...]
+    truncations: int
+
+
+class RangeSize(NamedTuple):
+    """What was counted: None for the size where damage keeps it from being known."""
+
+    size_bytes: int | None
+    skipped: int
+
+
+class RangeSizes:
+    """The sizes of the ranges of one log that were asked for last. Any thread may use this."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._sizes: OrderedDict[RangeKey, RangeSize] = OrderedDict()
+
+    def get(self, key: RangeKey) -> RangeSize | None:
+        """What is known of a range."""
+        with self._lock:
+            found = self._sizes.get(key)
+            if found is not None:
+                self._sizes.move_to_end(key)
+            return found
+
+    def put(self, key: RangeKey, size: RangeSize) -> None:
+        """Remember what was counted."""
+        with self._lock:
+            self._sizes[key] = size
+            self._sizes.move_to_end(key)
+            if len(self._sizes) > _RANGES_MAX:
+                self._sizes.popitem(last=False)

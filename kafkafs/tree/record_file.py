@@ -1,0 +1,104 @@
+"""A record as a file: `offset/42`, `earliest`, `latest`, `last-10`, in every form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkafs.locator.formats import Format
+from kafkafs.locator.offsets import AtOffset, FromEnd, RecordRange
+from kafkafs.render.record_renderer import RecordRenderer
+from kafkafs.tree.errors import DamagedError, NotThereError
+from kafkafs.tree.generated_file import BytesReading
+from kafkafs.tree.node import Attributes, File
+from kafkafs.tree.record_xattrs import record_xattrs
+from storage.record.layout import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafkafs.locator.offsets import Record as RecordName
+    from kafkafs.locator.paths import OffsetPath
+    from kafkafs.tree.log_source import LogSource
+    from kafkafs.tree.visible_log import Found, VisibleLog
+    from storage.record.kernel.decode import Record
+
+
+class RecordFile(File):
+    """The record that the name leads to when the node is made, and the same one ever after.
+
+    Raises `NotThereError` if it leads to none that is visible, and `DamagedError` if what holds it is damaged. The
+    identity is that of the directory, so it is another one once the log was truncated or compacted.
+    """
+
+    def __init__(self, path: OffsetPath, source: LogSource, now_ms: int) -> None:
+        self._format = path.name.format
+        self._source = source
+        self._visible, self._found = _find(path, source, now_ms)
+        self._is_fixed = isinstance(path.name.records, AtOffset)
+        self._rendered: bytes | None = None
+        super().__init__(path, identity=self._visible.identity)
+
+    def attributes(self) -> Attributes:
+        """As old as the record is, or its segment where it has no time of its own."""
+        record, _, segment = self._found
+        size_bytes = max(record.value_size, 0) if self._format is Format.VALUE else len(self._data())
+        modified_ms, is_lasting = record.timestamp, self._is_fixed
+        if modified_ms == NO_TIMESTAMP:
+            status = segment.log_status()
+            modified_ms = 0 if status is None else status.modified_ms
+            is_lasting = is_lasting and segment is not self._visible.view.segments[-1]
+        return Attributes(
+            size_bytes=size_bytes, modified_ms=modified_ms, place=self._source.directory, is_lasting=is_lasting
+        )
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        """What the record is besides its value."""
+        return record_xattrs(self._found)
+
+    @property
+    def record(self) -> Record:
+        """The record."""
+        return self._found.record
+
+    def open(self) -> BytesReading:
+        """Open it; all of it is in memory."""
+        return BytesReading(self._data())
+
+    def _data(self) -> bytes:
+        if self._rendered is None:
+            record, batch, _ = self._found
+            if self._format is Format.BATCH:
+                self._rendered = bytes(batch.view(0, batch.size_bytes))
+            else:
+                self._rendered = RecordRenderer(self._format, self._source.topic, self._source.partition).one(record)
+        return self._rendered
+
+
+def _find(path: OffsetPath, source: LogSource, now_ms: int) -> tuple[VisibleLog, Found]:
+    name = path.name.records
+    assert not isinstance(name, RecordRange)
+    if isinstance(name, AtOffset):
+        recent = source.recent(now_ms)
+        try:
+            found = recent.find(name.offset)
+        except (DamagedError, FileNotFoundError):
+            found = None  # what was looked at a moment ago may have been replaced
+        if found is not None:
+            return recent, found
+
+    visible, found = source.ask(lambda visible: (visible, _found(name, visible)))
+    if found is None:
+        raise NotThereError(f"{path}: there is no such record to be seen")
+    return visible, found
+
+
+def _found(name: RecordName, visible: VisibleLog) -> Found | None:
+    offset: int | None
+    if isinstance(name, AtOffset):
+        offset = name.offset
+    elif isinstance(name, FromEnd):
+        offset = visible.from_end(name.count)
+    else:
+        records = visible.records(visible.start_offset, visible.end_offset)
+        offset = next((record.offset for record in records), None)
+    return None if offset is None else visible.find(offset)

@@ -1,0 +1,57 @@
+"""What is said of a record in extended attributes, as far as it fits: `user.kafka.*`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.record.batch import RecordBatch
+from storage.record.layout import NO_TIMESTAMP, TimestampType
+from storage.segment.names import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafkafs.tree.visible_log import Found
+
+_PREFIX: Final = "user.kafka."
+# Limits of Linux: of a name, of a value, and of all names with a NUL after each.
+_NAME_BYTES_MAX: Final = 255
+_VALUE_BYTES_MAX: Final = 64 * 1024
+_LIST_BYTES_MAX: Final = 64 * 1024
+
+
+def record_xattrs(found: Found) -> dict[str, bytes]:
+    """The attributes of a record. What is null, what it has none of and what does not fit is left out.
+
+    Of headers with the same name the last one counts.
+    """
+    xattrs = {}
+    left_bytes = _LIST_BYTES_MAX
+    for name, value in _facts(found):
+        name_bytes = len(name.encode("utf-8", "surrogateescape"))
+        if name_bytes > _NAME_BYTES_MAX or len(value) > _VALUE_BYTES_MAX or "\0" in name:
+            continue
+        left_bytes -= name_bytes + 1
+        if left_bytes < 0:
+            break
+        xattrs[name] = value
+    return xattrs
+
+
+def _facts(found: Found) -> Iterator[tuple[str, bytes]]:
+    record, batch, segment = found
+    if record.value_size < 0:
+        yield f"{_PREFIX}null", b"1"
+    if (key := record.key) is not None:
+        yield f"{_PREFIX}key", key
+    if record.timestamp != NO_TIMESTAMP:
+        yield f"{_PREFIX}timestamp", b"%d" % record.timestamp
+    yield f"{_PREFIX}timestamp_type", TimestampType(record.timestamp_type).label.encode()
+    yield f"{_PREFIX}codec", batch.codec.label.encode()
+    if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
+        yield f"{_PREFIX}producer_id", b"%d" % batch.producer_id
+    yield f"{_PREFIX}segment", segment.path(Kind.LOG).name.encode()
+    yield f"{_PREFIX}position", b"%d" % batch.position
+    for name, value in dict(record.headers).items():
+        if value is not None:
+            yield f"{_PREFIX}header.{name}", value

@@ -1,0 +1,124 @@
+"""Rendered bytes that are made as they are read: at any position, and fast from one end to the other.
+
+How bytes are made, and from which places one can begin to make them, is left to a function that is handed in.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from typing_extensions import Buffer
+
+AHEAD_BYTES: Final = 1024 * 1024
+"""What is made behind a read that follows on the one before."""
+_KEPT_BYTES: Final = 512 * 1024  # of what was read already, as reads of one reader may overtake one another
+
+
+class Chunk(NamedTuple):
+    """Some of the bytes, and the position at which they begin."""
+
+    start: int
+    data: memoryview
+
+    @property
+    def end(self) -> int:
+        """The position behind them."""
+        return self.start + len(self.data)
+
+
+class RenderedRun:
+    """The bytes that `pieces_from(position)` gives: one piece after another, from one on that begins at or before it.
+
+    An iterator that ends has come to the end, and behind that there may be more for the next one. One that raises has
+    come to a place that cannot be read: what lies before it is given, and who reads at it has the error. At most a
+    piece, a read and about 1.5 MiB are held. Any thread may read; pieces are made for one of them at a time.
+    """
+
+    def __init__(self, pieces_from: Callable[[int], Iterator[tuple[int, Buffer]]]) -> None:
+        self._pieces_from = pieces_from
+        self._making = Lock()  # held while pieces are made
+        self._chunks: tuple[Chunk, ...] = ()  # without gaps; replaced, never changed
+        self._pieces: Iterator[tuple[int, Buffer]] | None = None  # what follows on the last chunk
+        self._next_position = 0  # behind the last read
+
+    def read(self, position: int, size_bytes: int) -> Buffer:
+        """The bytes from the position, fewer only at the end or before what cannot be read."""
+        end = position + size_bytes
+        with self._making:
+            chunks = self._chunks
+            if not chunks or not chunks[0].start <= position <= chunks[-1].end:
+                self._restart(())
+            elif self._pieces is None and end > chunks[-1].end:
+                self._restart(chunks)
+            is_sequential = position == self._next_position
+            self._make(position, end)
+            found = _cut(self._chunks, position, end)
+            self._next_position = position + len(memoryview(found))
+            if is_sequential and len(memoryview(found)) == size_bytes:
+                self._make_ahead(position, end)
+            return found
+
+    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
+        """The same if all of it is made already, and None otherwise."""
+        chunks, end = self._chunks, position + size_bytes
+        if not chunks or not chunks[0].start <= position or end > chunks[-1].end:
+            return None
+        self._next_position = end
+        return _cut(chunks, position, end)
+
+    def close(self) -> None:
+        """Let go of everything. Whoever reads nevertheless begins anew."""
+        with self._making:
+            self._restart(())
+
+    def _restart(self, chunks: tuple[Chunk, ...]) -> None:
+        """Have the next pieces made from another place; an iterator lets go of its files when nobody has it."""
+        self._chunks = chunks
+        self._pieces = None
+
+    def _make(self, position: int, end: int) -> None:
+        """Make pieces until they reach the end; an error stays where it is if there is anything to give before it."""
+        chunks = self._chunks
+        reached = chunks[-1].end if chunks else position
+        if end <= reached and chunks:
+            return
+        if self._pieces is None:
+            self._pieces = self._pieces_from(reached)
+        try:
+            for start, data in self._pieces:
+                self._keep(Chunk(start, memoryview(data)), position)
+                if self._chunks and self._chunks[-1].end >= end:
+                    return
+            self._pieces = None
+        except Exception:
+            self._pieces = None
+            if not self._chunks or self._chunks[-1].end <= position:
+                raise
+
+    def _make_ahead(self, position: int, end: int) -> None:
+        """Make some more of what is likely to be asked for next; what fails then will fail again."""
+        if self._pieces is not None and self._chunks and self._chunks[-1].end < end + AHEAD_BYTES // 2:
+            self._make(position, end + AHEAD_BYTES)
+
+    def _keep(self, chunk: Chunk, position: int) -> None:
+        chunks = self._chunks
+        if chunks and chunk.start < chunks[-1].end:  # the place where one could begin lies before what was asked for
+            chunk = Chunk(chunks[-1].end, chunk.data[chunks[-1].end - chunk.start :])
+        kept = [each for each in chunks if each.end > position - _KEPT_BYTES]
+        if chunk.data:
+            kept.append(chunk)
+        self._chunks = tuple(kept)
+
+
+def _cut(chunks: Sequence[Chunk], position: int, end: int) -> Buffer:
+    """What the chunks have between the positions, without a copy if it lies in one of them."""
+    parts = [
+        chunk.data[max(position - chunk.start, 0) : end - chunk.start]
+        for chunk in chunks
+        if chunk.start < end and chunk.end > position
+    ]
+    return parts[0] if len(parts) == 1 else b"".join(parts)

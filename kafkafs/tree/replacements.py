@@ -1,0 +1,70 @@
+"""How often a log was not only appended to, rolled, or robbed of its beginning, but had what it held replaced.
+
+What nodes show of a log is the same for as long as this number is. It is raised at least once by each compaction, each
+truncation by a leader and each recovery that comes between two views, and by nothing that leaves offsets with what they
+had.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.segment.followed_segment import FollowedSegment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from storage.partition.view import LogView
+    from storage.segment.segment import Segment
+
+
+class _Known(NamedTuple):
+    """A segment as it was seen, and the file that it had."""
+
+    segment: Segment
+    file: tuple[int, int] | None
+
+
+class Replacements:
+    """Counts what has been replaced from view to view of one log; not for several threads at once."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._view: LogView | None = None
+        self._known: dict[int, _Known] = {}
+
+    def look(self, view: LogView) -> int:
+        """The number once this view is taken in, which is newer than those before."""
+        before = self._view
+        if view is before:
+            return self.count
+        if before is None or before.segments is not view.segments:
+            known = {segment.base_offset: self._look_at(segment) for segment in view.segments}
+            first_offset = min(known, default=view.end_offset)
+            kept = ((base, each) for base, each in self._known.items() if base >= first_offset)
+            if not _are_in(known, kept):
+                self.count += 1
+            self._known = known
+        if before is not None and (before.truncations != view.truncations or before.end_offset > view.end_offset):
+            self.count += 1
+        self._view = view
+        return self.count
+
+    def _look_at(self, segment: Segment) -> _Known:
+        known = self._known.get(segment.base_offset)
+        if known is not None and known.segment is segment:
+            return known
+        status = segment.log_status()
+        return _Known(segment, None if status is None else status.identity)
+
+
+def _are_in(known: dict[int, _Known], before: Iterable[tuple[int, _Known]]) -> bool:
+    """Whether all segments are still what they were."""
+    return all(base in known and _is_same(each, known[base]) for base, each in before)
+
+
+def _is_same(before: _Known, later: _Known) -> bool:
+    if before.segment is later.segment:
+        return True
+    # A followed segment stays the same object until its batches are no longer those that were known.
+    return before.file == later.file is not None and not isinstance(before.segment, FollowedSegment)

@@ -1,0 +1,145 @@
+"""The real files of a log's directory as they are, and beside each that can be dumped its text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of
+from kafkafs.locator.paths import TEXT_SUFFIX
+from kafkafs.tree.errors import NotThereError
+from kafkafs.tree.node import Attributes, Directory, File
+from kafkafs.tree.segment_text import EntryText, LogText
+from kafkafs.tree.stream_file import unknown_xattr
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from typing_extensions import Buffer
+
+    from kafkafs.locator.paths import PartitionDirectoryPath, SegmentPath
+    from kafkafs.sizes import SizeCache
+    from kafkafs.tree.log_source import LogSource
+    from kafkafs.tree.node import Reading
+    from storage.files import FileStatus, ReadableFile
+
+_INDEXES: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX})
+
+
+def dumped_kind(name: str) -> FileKind | None:
+    """What a file holds that has a twin; None for any other."""
+    kind = kind_of(name)
+    return None if kind in _INDEXES and base_offset(name) is None else kind
+
+
+class SegmentDirectory(Directory):
+    """The directory `segments`."""
+
+    def __init__(self, path: PartitionDirectoryPath, source: LogSource) -> None:
+        super().__init__(path, identity=source.identity)
+        self._source = source
+
+    def attributes(self) -> Attributes:
+        """As old as the real directory."""
+        status = self._source.files.status(self._source.directory)
+        return Attributes(modified_ms=0 if status is None else status.modified_ms, place=self._source.directory)
+
+    def names(self) -> Iterator[str]:
+        """The files by name, each followed by its twin."""
+        files, directory = self._source.files, self._source.directory
+        for name in sorted(files.names(directory)):
+            status = files.status(directory / name)
+            if status is None or status.is_directory:
+                continue
+            yield name
+            if dumped_kind(name) is not None:
+                yield f"{name}{TEXT_SUFFIX}"
+
+
+def _status(source: LogSource, path: SegmentPath) -> FileStatus:
+    """What the file system knows of the real file; raises `NotThereError` unless it is one."""
+    status = source.files.status(source.directory / path.file)
+    if status is None or status.is_directory:
+        raise NotThereError(f"{path}: {source.directory} has no file {path.file}")
+    return status
+
+
+class RawSegmentFile(File):
+    """A real file."""
+
+    def __init__(self, path: SegmentPath, source: LogSource) -> None:
+        super().__init__(path, identity=_status(source, path).identity[1])
+        self._files = source.files
+        self._directory = source.directory
+        self._real_path = source.directory / path.file
+        self._source = source
+        self._path = path
+
+    def attributes(self) -> Attributes:
+        """What the file system says."""
+        status = _status(self._source, self._path)
+        return Attributes(
+            size_bytes=status.size_bytes,
+            modified_ms=status.modified_ms,
+            disk_blocks=status.disk_blocks,
+            place=self._directory,
+        )
+
+    def open(self) -> RawReading:
+        """Open the file, which can be read to its end even if its name goes away."""
+        return RawReading(self._files.open_reading(self._real_path))
+
+
+class RawReading:
+    """A real file, open."""
+
+    def __init__(self, file: ReadableFile) -> None:
+        self._file = file
+
+    def size_bytes(self) -> int:
+        """The size of the file."""
+        return self._file.size_bytes()
+
+    def read(self, position: int, size_bytes: int) -> Buffer:
+        """The bytes of the file."""
+        return self._file.read_at(position, size_bytes)
+
+    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
+        """The same if they are in memory."""
+        return self._file.read_cached_at(position, size_bytes)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class SegmentTextFile(File):
+    """What kafka-dump-log prints of a real file; the first line has the file's name without its directory."""
+
+    def __init__(self, path: SegmentPath, source: LogSource, sizes: SizeCache) -> None:
+        kind = dumped_kind(path.file)
+        if kind is None:
+            raise NotThereError(f"{path}: {path.file} is no file that can be dumped")
+        status = _status(source, path)
+        self._source = source
+        self._path = path
+        self._text = LogText(source, path.file, sizes) if kind is FileKind.LOG else EntryText(source, path.file, kind)
+        super().__init__(path, identity=status.identity[1])
+
+    def attributes(self) -> Attributes:
+        """As old as the real file."""
+        status = _status(self._source, self._path)
+        return Attributes(
+            size_bytes=self._text.size_bytes(status), modified_ms=status.modified_ms, place=self._source.directory
+        )
+
+    def xattrs(self) -> dict[str, bytes]:
+        """Whether the size is unknown."""
+        return unknown_xattr(self._text.size_bytes(_status(self._source, self._path)))
+
+    def open(self) -> Reading:
+        """Open the text of the file as it is now, and may become."""
+        return self._text.open()
+
+    def warm(self, is_cancelled: Callable[[], bool]) -> None:
+        """Return when the size is known."""
+        self._text.warm(is_cancelled)

@@ -1,0 +1,217 @@
+"""The text of one real file, as its dump prints it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.dump.checkpoint_dump import CheckpointDump, epoch_start, partition_offset
+from kafkafs.dump.file_kinds import FileKind, base_offset
+from kafkafs.dump.index_dump import IndexView
+from kafkafs.dump.offset_index_dump import OffsetIndexDump
+from kafkafs.dump.producer_snapshot_dump import ProducerSnapshotDump
+from kafkafs.dump.time_index_dump import TimeIndexDump
+from kafkafs.dump.transaction_index_dump import TransactionIndexDump
+from kafkafs.sizes.pieces import NamedForm, gathered
+from kafkafs.tree.errors import GoneError, NotThereError
+from kafkafs.tree.generated_file import BytesReading
+from kafkafs.tree.rendered_run import RenderedRun
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from typing_extensions import Buffer
+
+    from kafkafs.dump.entry_dump import EntryDump
+    from kafkafs.sizes import CountedText, SizeCache
+    from kafkafs.sizes.counted_file import CountedFile
+    from kafkafs.tree.log_source import LogSource
+    from kafkafs.tree.node import Reading
+    from storage.files import FileStatus, ReadableFile
+
+_INDEX_COST: Final = 512
+"""How many bytes of a log are counted in the time of one of an index: each entry has a batch sought in the log."""
+
+
+_INDEXES: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX})
+
+
+class LogText:
+    """The dump of a log, which grows with it."""
+
+    def __init__(self, source: LogSource, name: str, sizes: SizeCache) -> None:
+        self._source = source
+        self._path = source.directory / name
+        self._sizes = sizes
+        self._counted = sizes.text(source.files, self._path, base_offset(name) or 0)
+
+    def size_bytes(self, status: FileStatus) -> int | None:
+        """The size of the dump of the file as it is now, None while it is unknown."""
+        with self._open() as file:
+            counted = self._counted.look(file, status)
+            return self._size_bytes(counted, file, status)
+
+    def open(self) -> LogTextReading:
+        """Open the file; if the size is unknown it is counted from now on."""
+        file = self._open()
+        status = self._source.files.status(self._path)
+        if status is None:
+            file.close()
+            raise NotThereError(f"{self._path} is gone")
+        counted = self._counted.look(file, status)
+        if self._size_bytes(counted, file, status) is None:
+            self._sizes.begin(self._counted)
+        return LogTextReading(self._source, self._counted, counted, file, status)
+
+    def warm(self, is_cancelled: Callable[[], bool]) -> None:
+        """Return when the size is known."""
+        self._sizes.count(self._counted, is_cancelled)
+
+    def _open(self) -> ReadableFile:
+        try:
+            return self._source.files.open_reading(self._path)
+        except FileNotFoundError:
+            raise NotThereError(f"{self._path} is gone") from None
+
+    def _size_bytes(self, counted: CountedFile, file: ReadableFile, status: FileStatus) -> int | None:
+        if self._counted.uncounted_bytes(counted, status) > self._source.options.counted_bytes_max:
+            return None
+        return self._counted.size_bytes(counted, file, status)
+
+
+class LogTextReading:
+    """The dump of an open log, which is read to its end even if its name goes away."""
+
+    def __init__(
+        self, source: LogSource, text: CountedText, counted: CountedFile, file: ReadableFile, status: FileStatus
+    ) -> None:
+        self._files = source.files
+        self._text = text
+        self._counted = counted
+        self._file = file
+        self._status = status
+        self._counted_bytes_max = source.options.counted_bytes_max
+        self._run = RenderedRun(self._pieces_from)
+
+    def size_bytes(self) -> int | None:
+        """The size of the dump of the open file as it is now."""
+        status = self._status_now()
+        if self._text.uncounted_bytes(self._counted, status) > self._counted_bytes_max:
+            return None
+        return self._text.size_bytes(self._counted, self._file, status)
+
+    def read(self, position: int, size_bytes: int) -> Buffer:
+        """The bytes from the position; raises `GoneError` if the file was truncated."""
+        return self._run.read(position, size_bytes)
+
+    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
+        """The same if it was made already."""
+        return self._run.read_soon(position, size_bytes)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._run.close()
+        self._file.close()
+
+    def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:
+        counted = self._counted
+        if not counted.is_still_in(self._file):
+            raise GoneError(f"{self._file.path}: what is read here was truncated since it was opened")
+        mark = counted.before_rendered(position)
+        at, rendered = mark
+        for piece in gathered(self._text.pieces(self._file, mark)):
+            counted.add(at, piece)
+            if counted.end.position == piece.position:
+                counted.note(self._file, piece.last_batch)
+            yield rendered, piece.data
+            at, rendered = piece.position, rendered + piece.size_bytes
+
+    def _status_now(self) -> FileStatus:
+        """The status of the open file, by its name as long as it has it."""
+        named = self._files.status(self._file.path)
+        if named is not None and named.identity == self._status.identity:
+            return named
+        return replace(self._status, size_bytes=self._file.size_bytes())
+
+
+class EntryText:
+    """The dump of a file other than a log, which is made whole whenever the file has changed."""
+
+    def __init__(self, source: LogSource, name: str, kind: FileKind) -> None:
+        self._files = source.files
+        self._path = source.directory / name
+        self._kind = kind
+        cost = _INDEX_COST if kind in _INDEXES else 1
+        self._made_bytes_max = source.options.counted_bytes_max // cost
+
+    def size_bytes(self, status: FileStatus) -> int | None:
+        """The size of the dump as it is now, None if making it would take too long."""
+        if status.size_bytes > self._made_bytes_max:
+            return None
+        return sum(len(data) for data in self._runs())
+
+    def open(self) -> Reading:
+        """Open the dump: as it is now, or of a large file as it is when it is read."""
+        status = self._files.status(self._path)
+        if status is None or status.size_bytes > self._made_bytes_max:
+            return _EntryReading(self._runs)
+        return BytesReading(b"".join(self._runs()))
+
+    def warm(self, is_cancelled: Callable[[], bool]) -> None:
+        """Nothing: the size is known at once, or never."""
+
+    def _runs(self) -> Iterator[bytes]:
+        try:
+            file = self._files.open_reading(self._path)
+        except FileNotFoundError:
+            raise NotThereError(f"{self._path} is gone") from None
+        with file:
+            for run in self._dump(file):
+                yield b"\n".join([*run, b""])
+
+    def _dump(self, file: ReadableFile) -> EntryDump:
+        files, form, limit_bytes = self._files, NamedForm(), DEFAULT_OUTPUT_LIMIT_BYTES
+        match self._kind:
+            case FileKind.OFFSET_INDEX:
+                return OffsetIndexDump(files, file, form, IndexView.ENTRIES, limit_bytes=limit_bytes)
+            case FileKind.TIME_INDEX:
+                return TimeIndexDump(files, file, form, IndexView.ENTRIES, limit_bytes=limit_bytes)
+            case FileKind.TRANSACTION_INDEX:
+                return TransactionIndexDump(file, form)
+            case FileKind.PRODUCER_SNAPSHOT:
+                return ProducerSnapshotDump(file, form, limit_bytes=limit_bytes)
+            case FileKind.EPOCH_CHECKPOINT:
+                return CheckpointDump(files, file, form, epoch_start, limit_bytes=limit_bytes)
+            case _:
+                return CheckpointDump(files, file, form, partition_offset, limit_bytes=limit_bytes)
+
+
+class _EntryReading:
+    """An open dump of unknown size."""
+
+    def __init__(self, runs: Callable[[], Iterator[bytes]]) -> None:
+        self._runs = runs
+        self._run = RenderedRun(self._pieces_from)
+
+    def size_bytes(self) -> int | None:
+        """Unknown."""
+        return None
+
+    def read(self, position: int, size_bytes: int) -> Buffer:
+        """The bytes from the position."""
+        return self._run.read(position, size_bytes)
+
+    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
+        """The same if it was made already."""
+        return self._run.read_soon(position, size_bytes)
+
+    def close(self) -> None:
+        """Let go of what was made."""
+        self._run.close()
+
+    def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:  # noqa: ARG002 -- there is but one place to begin
+        at = 0
+        for data in self._runs():
+            yield at, data
+            at += len(data)

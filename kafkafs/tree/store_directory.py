@@ -1,0 +1,31 @@
+"""What the directories share that are about the store and not about a topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkafs.tree.node import Attributes, Directory
+
+if TYPE_CHECKING:
+    from kafkafs.locator.paths import TreePath
+    from storage.store.log_dir import LogDir
+    from storage.store.store import Store
+
+
+class StoreDirectoryNode(Directory):
+    """A directory that is as old as a log directory's last change: the store's first one, unless another is given."""
+
+    def __init__(self, path: TreePath, store: Store, log_dir: LogDir | None = None) -> None:
+        super().__init__(path)
+        self._store = store
+        self._log_dir = log_dir or store.log_dirs[0]
+
+    def attributes(self) -> Attributes:
+        """As old as the log directory."""
+        return Attributes(modified_ms=modified_ms(self._store, self._log_dir), place=self._log_dir.path)
+
+
+def modified_ms(store: Store, log_dir: LogDir) -> int:
+    """When something was last made, renamed or removed in the log directory."""
+    status = store.files.status(log_dir.path)
+    return 0 if status is None else status.modified_ms

@@ -1,0 +1,140 @@
+"""The texts in `.kafkafs`: what this tree is, and with which options it is shown."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import kafkafs
+from kafkafs.locator.paths import BY_TIME_NAME, CONTROL_NAME, PartitionPath, TopicPath
+from storage.errors import StorageError
+from storage.segment.names import Kind, parse_name
+from storage.store.store import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kafkafs.tree.options import TreeOptions
+    from storage.store.store import Store
+
+_PARTITIONS_LOOKED_AT_MAX: Final = 100
+_INTERNAL_PREFIX: Final = "__"
+_HERE: Final = f"""\
+Names are listed sparingly and found generously: any offset, range, time and
+format can be asked for. Formats are .key .headers .json .jsonl .hex .batch,
+times are 2026-11-21T02:14, 1732147200000, now, -15m.
+
+In {CONTROL_NAME}:
+
+    version, options    of this kafkafs, and what it was told
+    metrics, log        what it has done so far, where there is a mount
+    by-time/TIME        topic:partition:offset, as kafka-get-offsets --time
+    unattached/         partition directories: stray, moving, being deleted
+    cluster/            meta.properties and checkpoints of the first log dir,
+                        and in 1/, 2/ of the others
+
+`kafkafs ls` and `kafkafs cat` show the same without a mount; `kafkafs help`
+says more.
+"""
+
+
+class _Example(NamedTuple):
+    """A command to be typed at the root of the tree, and what it does."""
+
+    command: str
+    meaning: str
+
+
+def version_text() -> str:
+    """The version of kafkafs."""
+    return f"{kafkafs.__version__}\n"
+
+
+def options_text(store: Store, options: TreeOptions, further: Mapping[str, object]) -> str:
+    """Which process shows which store, and how: first what every tree has, then what is told of a mount.
+
+    Bytes that are no plain text are written as in a Python string. An option that is not set has no line.
+    """
+    values: dict[str, object] = {
+        "pid": os.getpid(),
+        "store": ",".join(str(log_dir.path.absolute()) for log_dir in store.log_dirs),
+        "mode": store.mode.value,
+        "isolation": options.isolation.value,
+        "damage": options.damage.value,
+        "list_limit": options.list_limit,
+        "default_partitions": options.default_partitions,
+        "allow_delete": "true" if options.may_delete else "false",
+        "kv_separator": _escaped(options.key_values.separator),
+        "null_marker": _escaped(options.key_values.null_marker),
+        **further,
+    }
+    return "".join(f"{key}={value}\n" for key, value in values.items() if value is not None)
+
+
+def readme_text(store: Store) -> str:
+    """What this tree is, with commands that work in it as it is now."""
+    examples = list(_examples(store))
+    width = max((len(example.command) for example in examples), default=0)
+    lines = [
+        f"kafkafs {kafkafs.__version__} shows a Kafka log as files, {store.mode.value}. It is in",
+        "",
+        *(f"    {log_dir.path}" for log_dir in store.log_dirs),
+        "",
+        "Each topic is a directory, and in it is one for each partition. From the",
+        "directory above this one, try:",
+        "",
+        *(f"    {example.command:{width}}  # {example.meaning}" for example in examples),
+        "",
+        _HERE,
+    ]
+    return "\n".join(lines)
+
+
+def _examples(store: Store) -> Iterator[_Example]:
+    is_writable = store.mode is Mode.READ_WRITE
+    path = _example_partition(store)
+    if path is not None:
+        partition = str(path).removeprefix("/")
+        yield _Example(f"cat {partition}/info", "offsets, sizes, times")
+        yield _Example(f"cat {partition}/offset/latest", "the last record: its value")
+        yield _Example(f"cat {partition}/offset/last-10..latest.jsonl", "the last ten, as JSON")
+        yield _Example(f"cat {partition}/by-time/-1h..now.jsonl", "what was written in the last hour")
+        yield _Example(f"head -3 {partition}/values", "values, a line each")
+        yield _Example(f"tail -f {partition}/records.jsonl", "every record, and those to come")
+        yield _Example(f"cat {partition}/transactions", "which ones hang, which were aborted")
+        by_time = f"{CONTROL_NAME}/{BY_TIME_NAME}" if BY_TIME_NAME in store.topics.inventory.topics else BY_TIME_NAME
+        yield _Example(f"cat {by_time}/-1h", "where the last hour begins, everywhere")
+        if is_writable:
+            yield _Example(f"echo hello >> {partition}/append", "append a record")
+            yield _Example(f"cat {path.topic.topic}/config", "settings; append key=value to change one")
+    if is_writable:
+        yield _Example("mkdir new-topic", "make a topic")
+
+
+def _example_partition(store: Store) -> PartitionPath | None:
+    """A partition for examples: one that has records, of a topic that is no broker's own, as far as there is such."""
+    inventory = store.topics.inventory
+    names = sorted(
+        (topic for topic in inventory.topics if topic != CONTROL_NAME),
+        key=lambda topic: topic.startswith(_INTERNAL_PREFIX),
+    )
+    paths = [
+        PartitionPath(TopicPath(topic), partition)
+        for topic in names
+        for partition in islice(inventory.topics[topic], _PARTITIONS_LOOKED_AT_MAX)
+    ][:_PARTITIONS_LOOKED_AT_MAX]
+    return next((path for path in paths if _has_batches(store, path)), paths[0] if paths else None)
+
+
+def _has_batches(store: Store, path: PartitionPath) -> bool:
+    try:
+        directory = store.topics.directory(path.topic.topic, path.partition)
+        logs = [text for text in store.files.names(directory) if (name := parse_name(text)) and name.kind is Kind.LOG]
+        return any((status := store.files.status(directory / text)) and status.size_bytes for text in logs)
+    except (OSError, StorageError):  # gone, or not ours to see: no example
+        return False
+
+
+def _escaped(text: bytes | None) -> str | None:
+    return None if text is None else text.decode("latin-1").encode("unicode_escape").decode("ascii")

@@ -1,0 +1,93 @@
+"""`by-time` of the whole store: where in each partition a time begins, as kafka-get-offsets tells it.
+
+A line is `topic:partition:offset`, the offset being that of the first record at or after the time. A partition that has
+no such record has no line, as with Kafka's own tool; neither has one that is deleted meanwhile. The lines are in the
+order of the topics' names and the partitions' numbers.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from kafkafs.locator.paths import PartitionPath, TopicPath
+from kafkafs.tree.errors import DamagedError, NotThereError
+from kafkafs.tree.generated_file import Generated, GeneratedFile
+from kafkafs.tree.options import Damage
+from kafkafs.tree.store_directory import StoreDirectoryNode
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kafkafs.locator.paths import StoreTimePath
+    from kafkafs.tree.tree import Tree
+
+logger = logging.getLogger(__name__)
+
+
+class StoreTimeDirectory(StoreDirectoryNode):
+    """Every time is in it. None is listed: who goes through a tree would have all partitions searched for each."""
+
+    def names(self) -> Iterator[str]:
+        """None."""
+        return iter(())
+
+
+class StoreTimeFile(GeneratedFile):
+    """The offsets for one time, of all partitions. A relative time means another one at each opening.
+
+    Where a partition cannot be looked into, the others' lines are given, and reading ends with an error; or that
+    partition is passed over and counted, if the options have damage skipped.
+    """
+
+    def __init__(self, path: StoreTimePath, tree: Tree) -> None:
+        super().__init__(path, tree.clock)
+        self._time = path.time
+        self._sources = tree.sources
+        self._options = tree.options
+        self._skipped = 0
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        """How many partitions were passed over, where that can be."""
+        if self._options.damage is Damage.STOP:
+            return {}
+        self.made()
+        return {"user.kafkafs.skipped": b"%d" % self._skipped}
+
+    def generate(self) -> Generated:
+        """Ask each partition."""
+        now_ms = self._clock.now_ms()
+        timestamp_ms = self._time.resolve(now_ms)
+        lines: list[str] = []
+        failures: list[str] = []
+        for path in self._partitions():
+            try:
+                offset = self._offset(path, timestamp_ms)
+            except NotThereError:
+                continue
+            except (StorageError, OSError) as error:
+                logger.warning("%s has no line in %s: %s", path, self.path, error)
+                failures.append(f"{path}: {error}")
+                continue
+            if offset is not None:
+                lines.append(f"{path.topic.topic}:{path.partition}:{offset}\n")
+        self._skipped = len(failures)
+        return Generated("".join(lines).encode(), now_ms, self._failure(failures))
+
+    def _partitions(self) -> Iterator[PartitionPath]:
+        self._sources.refresh()
+        for topic, partitions in self._sources.store.topics.inventory.topics.items():
+            for partition in partitions:
+                yield PartitionPath(TopicPath(topic), partition)
+
+    def _offset(self, path: PartitionPath, timestamp_ms: int) -> int | None:
+        log = self._sources.get(path).log
+        isolation = self._options.isolation
+        found = log.find_timestamp(timestamp_ms, isolation=isolation)
+        return None if found is None or found.offset >= log.view.bound(isolation) else found.offset
+
+    def _failure(self, failures: list[str]) -> DamagedError | None:
+        if not failures or self._options.damage is Damage.SKIP:
+            return None
+        return DamagedError(f"{len(failures)} partitions could not be looked into, the first being {failures[0]}")

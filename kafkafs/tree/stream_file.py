@@ -1,0 +1,194 @@
+"""A log as one growing file: `values` and `records.jsonl`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.locator.paths import PartitionFile
+from kafkafs.render.batch_lines import EnvelopeLines, ValueLines
+from kafkafs.sizes.pieces import gathered
+from kafkafs.sizes.positions import tail_damage
+from kafkafs.tree.errors import DamagedError, GoneError
+from kafkafs.tree.log_source import NUMBERS_BITS
+from kafkafs.tree.node import Attributes, File
+from kafkafs.tree.options import Damage
+from kafkafs.tree.rendered_run import RenderedRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from typing_extensions import Buffer
+
+    from kafkafs.locator.paths import PartitionFilePath
+    from kafkafs.sizes import CountedLog, SizeCache
+    from kafkafs.sizes.positions import Part, Positions, Seen
+    from kafkafs.tree.log_source import LogSource
+    from kafkafs.tree.options import TreeOptions
+    from storage.errors import CorruptBatchError
+
+SIZE_XATTR: Final = "user.kafkafs.size"
+SKIPPED_XATTR: Final = "user.kafkafs.skipped"
+
+_WAIT_S: Final = 0.5  # for others who are counting
+
+
+class StreamFile(File):
+    """All visible records, one after another, from where the log began when the node was made.
+
+    Its identity is another one once the log begins elsewhere, or once records were replaced: positions never mean
+    something else under one identity. What is removed cannot be read any more, and the size stays as it was but for
+    what is appended.
+    """
+
+    def __init__(self, path: PartitionFilePath, source: LogSource, sizes: SizeCache) -> None:
+        lines = ValueLines() if path.file is PartitionFile.VALUES else EnvelopeLines(source.topic, source.partition)
+        isolation = source.options.isolation
+        form = f"{path.file} {source.topic}-{source.partition}"
+        self._counted = sizes.log(source.directory, source.log, isolation, form, lines)
+        self._seen, self._positions = self._counted.look()
+        self._source = source
+        self._sizes = sizes
+        super().__init__(path, identity=source.identity << NUMBERS_BITS | self._positions.number)
+
+    def attributes(self) -> Attributes:
+        """As old as the segment that is appended to."""
+        seen, _ = self._counted.look()
+        modified_ms = 0
+        if seen.view.segments:
+            status = seen.view.segments[-1].log_status()
+            modified_ms = 0 if status is None else status.modified_ms
+        return Attributes(size_bytes=self._size(seen), modified_ms=modified_ms, place=self._source.directory)
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        """Whether the size is unknown, and how many damaged batches were left out."""
+        seen, _ = self._counted.look()
+        found = unknown_xattr(self._size(seen), is_damaged=self._positions.damage(seen) is not None)
+        if self._source.options.damage is Damage.SKIP:
+            found[SKIPPED_XATTR] = b"%d" % self._positions.damaged(seen)
+        return found
+
+    def open(self) -> StreamReading:
+        """Open it; if the size is unknown it is counted from now on."""
+        seen, _ = self._counted.look()
+        if self._size(seen) is None:
+            self._sizes.begin(self._counted)
+        return StreamReading(self._counted, self._positions, self._source)
+
+    def warm(self, is_cancelled: Callable[[], bool]) -> None:
+        """Return when the size is known, unless damage keeps it unknown for ever."""
+        self._sizes.count(self._counted, is_cancelled)
+
+    def _size(self, seen: Seen) -> int | None:
+        return exact_size(self._counted, self._positions, seen, self._source.options)
+
+
+def exact_size(counted: CountedLog, positions: Positions, seen: Seen, options: TreeOptions) -> int | None:
+    """The size, for which some of the log may be counted; None while it is unknown.
+
+    There is none where something cannot be read, so that nobody takes that for the end.
+    """
+    if 0 < counted.uncounted_bytes(seen) <= options.counted_bytes_max:
+        counted.count(seen, wait_s=_WAIT_S)
+    size_bytes = positions.size_bytes(seen)
+    if options.damage is Damage.STOP and positions.damage(seen) is not None:
+        return None
+    return size_bytes
+
+
+def unknown_xattr(size_bytes: int | None, *, is_damaged: bool = False) -> dict[str, bytes]:
+    """What says why a size is unknown, if it is."""
+    return {SIZE_XATTR: b"damaged" if is_damaged else b"pending"} if size_bytes is None else {}
+
+
+class StreamReading:
+    """An open stream."""
+
+    def __init__(self, counted: CountedLog, positions: Positions, source: LogSource) -> None:
+        self._counted = counted
+        self._positions = positions
+        self._options = source.options
+        self._path = source.path
+        self._report = source.batches.report
+        self._run = RenderedRun(self._pieces_from)
+
+    def size_bytes(self) -> int | None:
+        """The size as far as it was counted, which appending does not keep from being so."""
+        seen, _ = self._counted.look()
+        return exact_size(self._counted, self._positions, seen, self._options)
+
+    def read(self, position: int, size_bytes: int) -> Buffer:
+        """The bytes from the position; raises `GoneError` for what was removed, `DamagedError` where damage begins."""
+        return self._run.read(position, size_bytes)
+
+    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
+        """The same if it was decoded already."""
+        return self._run.read_soon(position, size_bytes)
+
+    def close(self) -> None:
+        """Let go of what was decoded."""
+        self._run.close()
+
+    def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:
+        positions = self._positions
+        seen, newest = self._counted.look()
+        positions.extend(seen)
+        self._check(position, seen, newest)
+        number = positions.part_at(position)
+        while number < len(positions.parts):
+            part = positions.parts[number]
+            yield from self._pieces_of(part, position, seen)
+            positions.extend(seen)  # which takes that this file was counted to its end
+            number += 1
+
+    def _check(self, position: int, seen: Seen, newest: Positions) -> None:
+        """Raise an error if the position lies before what can be read now, or behind what stops a reader."""
+        positions = self._positions
+        if newest is not positions and newest.parts:
+            first = newest.parts[0]
+            part = next((part for part in positions.parts if part.counted is first.counted), None)
+            is_void = all(part.counted.is_void for part in positions.parts)
+            if is_void or (part is not None and position < part.start - first.start):
+                raise self._gone()
+        if self._options.damage is Damage.STOP:
+            found = positions.damage(seen)
+            if found is not None and position >= found[0]:
+                self._meet(found[1])
+
+    def _pieces_of(self, part: Part, position: int, seen: Seen) -> Iterator[tuple[int, Buffer]]:
+        """The pieces of one file, from one on that begins at or before the position."""
+        counted = part.counted
+        number = seen.number_of(counted)
+        if number is None or counted.is_void:
+            raise self._gone()
+        file = seen.files[number]
+        mark = counted.before_rendered(max(position - part.start, 0))
+        at, rendered = mark
+        try:
+            opened = file.segment.open_log()
+        except FileNotFoundError:
+            raise self._gone() from None
+        with opened:
+            if not counted.is_still_in(opened):
+                raise self._gone()
+            for piece in gathered(self._counted.pieces(seen, file.segment).of(opened, at, file.end, only_sizes=False)):
+                counted.add(at, piece)
+                if piece.damage is not None:
+                    self._meet(piece.damage)
+                if counted.end.position == piece.position:
+                    counted.note(opened, piece.last_batch)
+                yield part.start + rendered, piece.data
+                at, rendered = piece.position, rendered + piece.size_bytes
+        if not self._counted.count_file(seen, file):
+            raise self._gone()
+        error = tail_damage(file)
+        if error is not None:
+            self._meet(error)
+
+    def _meet(self, error: CorruptBatchError) -> None:
+        """Tell of damage, and let it end the reading unless it is to be skipped."""
+        self._report(error)
+        if self._options.damage is Damage.STOP:
+            raise DamagedError(str(error)) from error
+
+    def _gone(self) -> GoneError:
+        return GoneError(f"{self._path}: what is read here has been removed since it was opened")

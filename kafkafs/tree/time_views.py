@@ -1,0 +1,95 @@
+"""`by-time/`: links to the first records at or after a time, for times that are asked for or were noted by the log."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.locator.times import Instant, TimeRange
+from kafkafs.tree.errors import DamagedError, NotThereError
+from kafkafs.tree.node import Attributes, Directory, Link
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafkafs.locator.paths import PartitionDirectoryPath, TimePath
+    from kafkafs.tree.log_source import LogSource
+    from kafkafs.tree.visible_log import VisibleLog
+
+_NAMES_MAX: Final = 1000
+_READ_ENTRIES_MAX: Final = 1 << 22  # of time indexes, about 50 MB
+
+
+class TimeDirectory(Directory):
+    """The directory of a log's times."""
+
+    def __init__(self, path: PartitionDirectoryPath, source: LogSource) -> None:
+        self._source = source
+        super().__init__(path, identity=source.visible().identity)
+
+    def attributes(self) -> Attributes:
+        """Owned as the log's directory is."""
+        return Attributes(place=self._source.directory)
+
+    def names(self) -> Iterator[str]:
+        """Times of the time indexes, ascending: at most a thousand, evenly picked, and each leads to a record."""
+        yield from map(str, map(Instant, self._source.ask(_times)))
+
+
+class TimeLink(Link):
+    """A link from a time to the first visible record at or after it, which is found when the node is made.
+
+    Raises `NotThereError` if there is none.
+    """
+
+    def __init__(self, path: TimePath, source: LogSource, now_ms: int) -> None:
+        self._source = source
+        self._form = path.name.format
+        assert not isinstance(path.name.times, TimeRange)
+        time_ms = path.name.times.resolve(now_ms)
+        visible, offset = source.ask(lambda visible: (visible, visible.find_timestamp(time_ms)))
+        if offset is None:
+            raise NotThereError(f"{path}: there is no record at or after that time")
+        self._offset = offset
+        super().__init__(path, identity=visible.identity)
+
+    def target(self) -> str:
+        """The record's file, in the same form."""
+        return f"../offset/{self._offset}{self._form}"
+
+    def attributes(self) -> Attributes:
+        """Owned as the log's directory is."""
+        return super().attributes()._replace(place=self._source.directory)
+
+
+def _times(visible: VisibleLog) -> list[int]:
+    """Times that the log has noted, and the largest of all."""
+    view = visible.view
+    if not view.segments:
+        return []
+    counts = [reach.segment.time_index.entries_count for reach in view.reaches(visible.start_offset)]
+    total = sum(counts)
+    # Of indexes that are too large to be read for this, the last entry of each has to do.
+    step = -(-total // (_NAMES_MAX - 1)) if total <= _READ_ENTRIES_MAX else None
+    times = {view.segments[-1].largest_timestamp[0]}
+    slot = 0
+    for (segment, _, _), count in zip(view.reaches(visible.start_offset), counts, strict=True):
+        if step is None:
+            times.add(segment.largest_timestamp[0])
+        elif count:
+            times.update(entry.timestamp for entry in islice(segment.time_index, -slot % step, None, step))
+        slot += count
+    noted = sorted(time_ms for time_ms in times if time_ms >= 0)
+    # If one time leads to a record, so does every earlier one.
+    leading = noted[: bisect_left(noted, True, key=lambda time_ms: not _leads(visible, time_ms))]
+    if len(leading) > _NAMES_MAX:
+        leading = leading[:: -(-len(leading) // _NAMES_MAX)]
+    return leading
+
+
+def _leads(visible: VisibleLog, time_ms: int) -> bool:
+    try:
+        return visible.find_timestamp(time_ms) is not None
+    except DamagedError:
+        return False

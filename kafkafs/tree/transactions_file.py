@@ -1,0 +1,121 @@
+"""`transactions`: those that are open, and those that were aborted last.
+
+A table with a line for each: the open ones, the oldest first, and then the aborted ones, the latest first. `lastOffset`
+and `lastTimestamp` are of the last batch of one that is open, and of the marker of one that was aborted; ages are
+counted from there. Of an aborted one whose marker is gone or damaged only the producer and the offsets are known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkafs.tree.log_fact import ProducerFact, age_s
+from kafkafs.tree.tab_separated import tab_separated
+from storage.errors import StorageError
+from storage.partition.producer_state import marker_of
+from storage.record.batch import RecordBatch
+from storage.segment.names import Kind, State, parse_name
+
+if TYPE_CHECKING:
+    from storage.clock import Clock
+    from storage.partition.producer_state import ProducerState
+    from storage.partition.view import LogView
+    from storage.segment.txn_index import AbortedTransaction
+
+ABORTED_MAX: Final = 1000
+"""How many of the aborted transactions are told of."""
+
+_NAMES: Final = (
+    "state",
+    "producerId",
+    "producerEpoch",
+    "coordinatorEpoch",
+    "firstOffset",
+    "lastOffset",
+    "lastTimestamp",
+    "ageSeconds",
+)
+
+
+class _Marker(NamedTuple):
+    """What a marker adds to what the index says."""
+
+    producer_epoch: int
+    coordinator_epoch: int
+    timestamp_ms: int
+
+
+class TransactionsFile(ProducerFact):
+    """The file `transactions` of a log."""
+
+    def text(self, view: LogView) -> bytes:
+        """The table."""
+        states = [state for state in self._source.log.producers.states() if state.transaction_offset is not None]
+        states.sort(key=lambda state: state.transaction_offset or 0)
+        aborted = reversed(self._last_aborted(view))
+        rows = [_open_row(state, self._clock) for state in states]
+        return tab_separated(_NAMES, [*rows, *(_aborted_row(each, view, self._clock) for each in aborted)])
+
+    def _last_aborted(self, view: LogView) -> list[AbortedTransaction]:
+        """The transactions with the last markers, sought in ever more of the segments that have an index of them."""
+        if not view.segments:
+            return []
+        active_base = view.segments[-1].base_offset
+        starts = [active_base, *(base for base in self._index_bases() if base < active_base)]
+        count = 1
+        while True:
+            start = max(starts[min(count, len(starts)) - 1], view.start_offset)
+            found = view.aborted(start, view.end_offset)
+            if len(found) >= ABORTED_MAX or count >= len(starts):
+                return found[-ABORTED_MAX:]
+            count *= 2
+
+    def _index_bases(self) -> list[int]:
+        """The segments that have a transaction index, the last one first."""
+        source = self._source
+        names = [name for text in source.files.names(source.directory) if (name := parse_name(text)) is not None]
+        return sorted(
+            {name.offset for name in names if name.kind is Kind.TRANSACTION_INDEX and name.state is not State.DELETED},
+            reverse=True,
+        )
+
+
+def _open_row(state: ProducerState, clock: Clock) -> tuple[object, ...]:
+    return (
+        "open",
+        state.producer_id,
+        state.epoch,
+        state.coordinator_epoch if state.coordinator_epoch >= 0 else None,
+        state.transaction_offset,
+        state.batches[-1].last_offset if state.batches else None,
+        state.last_timestamp if state.last_timestamp >= 0 else None,
+        age_s(state.last_timestamp, clock),
+    )
+
+
+def _aborted_row(transaction: AbortedTransaction, view: LogView, clock: Clock) -> tuple[object, ...]:
+    marker = _marker(transaction, view)
+    return (
+        "aborted",
+        transaction.producer_id,
+        None if marker is None else marker.producer_epoch,
+        None if marker is None else marker.coordinator_epoch,
+        transaction.first_offset,
+        transaction.last_offset,
+        None if marker is None else marker.timestamp_ms,
+        None if marker is None else age_s(marker.timestamp_ms, clock),
+    )
+
+
+def _marker(transaction: AbortedTransaction, view: LogView) -> _Marker | None:
+    """The marker that aborted the transaction, if the log still has it."""
+    try:
+        batch = view.find(transaction.last_offset)
+        if not isinstance(batch, RecordBatch) or batch.base_offset != transaction.last_offset:
+            return None
+        marker = marker_of(batch)
+    except StorageError:
+        return None
+    if marker is None or batch.producer_id != transaction.producer_id:
+        return None
+    return _Marker(batch.producer_epoch, marker.coordinator_epoch, batch.max_timestamp)

@@ -1,0 +1,149 @@
+"""From paths to nodes.
+
+A `Tree` finds what is at a path in a store, whether a mount or a command line asks. What is gone from the store is
+gone from the tree within a second; what cannot be opened is an error where it is asked for, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.locator.descent import child
+from kafkafs.locator.errors import BadNameError
+from kafkafs.locator.offsets import RecordRange
+from kafkafs.locator.paths import (
+    ConfigPath,
+    OffsetPath,
+    PartitionDirectory,
+    PartitionDirectoryPath,
+    PartitionFile,
+    PartitionFilePath,
+    PartitionPath,
+    RootPath,
+    SegmentPath,
+    TimePath,
+    TopicPath,
+    UnattachedPath,
+)
+from kafkafs.locator.times import TimeRange
+from kafkafs.tree.append_file import AppendFile
+from kafkafs.tree.config_file import ConfigFile
+from kafkafs.tree.errors import NotThereError
+from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
+from kafkafs.tree.log_sources import LogSources
+from kafkafs.tree.offset_directory import OffsetDirectory
+from kafkafs.tree.partition_directory import PartitionNode
+from kafkafs.tree.range_file import RangeFile
+from kafkafs.tree.record_file import RecordFile
+from kafkafs.tree.root import RootDirectory
+from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile
+from kafkafs.tree.start_offset_file import StartOffsetFile
+from kafkafs.tree.stream_file import StreamFile
+from kafkafs.tree.time_views import TimeDirectory, TimeLink
+from kafkafs.tree.topic_directory import TopicDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kafkafs.locator.paths import TreePath
+    from kafkafs.sizes import SizeCache
+    from kafkafs.tree.control import ControlNodes
+    from kafkafs.tree.log_source import LogSource
+    from kafkafs.tree.node import Node
+    from kafkafs.tree.options import TreeOptions
+    from storage.clock import Clock
+    from storage.store.store import Store
+
+_FACTS: Final[Mapping[PartitionFile, Callable[[PartitionFilePath, LogSource, Clock], Node]]] = {
+    PartitionFile.INFO: InfoFile,
+    PartitionFile.TRANSACTIONS: TransactionsFile,
+    PartitionFile.PRODUCERS: ProducersFile,
+    PartitionFile.LEADER_EPOCHS: EpochsFile,
+}
+_STREAMS: Final = frozenset({PartitionFile.VALUES, PartitionFile.RECORDS})
+_APPENDED: Final = frozenset(
+    {
+        PartitionFile.APPEND,
+        PartitionFile.APPEND_JSONL,
+        PartitionFile.APPEND_KV,
+        PartitionFile.APPEND_RAW,
+        PartitionFile.APPEND_BATCH,
+    }
+)
+
+
+class Tree:
+    """The tree of one store, through one set of options. Any thread may ask it for nodes."""
+
+    def __init__(
+        self, store: Store, options: TreeOptions, *, clock: Clock, sizes: SizeCache, control: ControlNodes
+    ) -> None:
+        self.store = store
+        self.options = options
+        self.clock = clock
+        self.sources = LogSources(store, options, clock=clock)
+        self._sizes = sizes
+        self._control = control
+
+    def child(self, parent: TreePath, name: str) -> Node:
+        """What a name leads to in a directory; raises `NotThereError` if it is none, or nothing is there."""
+        if isinstance(parent, RootPath):
+            self.sources.refresh()
+        try:
+            return self.node(child(parent, name, self.store.topics.inventory.topics))
+        except BadNameError as error:
+            raise NotThereError(str(error)) from None
+
+    def node(self, path: TreePath) -> Node:
+        """What is at a path; raises `NotThereError`, and what opening the log raises."""
+        match path:
+            case OffsetPath(log, name):
+                source = self.sources.get(log)
+                kind = RangeFile if isinstance(name.records, RecordRange) else RecordFile
+                return kind(path, source, self.clock.now_ms())
+            case TimePath(log, name):
+                source = self.sources.get(log)
+                view = RangeFile if isinstance(name.times, TimeRange) else TimeLink
+                return view(path, source, self.clock.now_ms())
+            case PartitionFilePath(log, file):
+                return self._partition_file(path, file, self.sources.get(log))
+            case PartitionDirectoryPath(log, directory):
+                return self._partition_directory(path, directory, self.sources.get(log))
+            case SegmentPath(log, _, is_text):
+                source = self.sources.get(log)
+                return SegmentTextFile(path, source, self._sizes) if is_text else RawSegmentFile(path, source)
+            case PartitionPath() | UnattachedPath():
+                return PartitionNode(path, self.sources.get(path))
+            case TopicPath(topic):
+                self.sources.check_topic(topic)
+                return TopicDirectory(path, self.sources)
+            case ConfigPath(topic):
+                self.sources.check_topic(topic.topic)
+                return ConfigFile(path, self.store, topic.topic)
+            case RootPath():
+                return RootDirectory(self.sources, self.options)
+            case _:
+                return self._control.node(path, self)
+
+    def _partition_file(self, path: PartitionFilePath, file: PartitionFile, source: LogSource) -> Node:
+        if file in _STREAMS:
+            return StreamFile(path, source, self._sizes)
+        if file in _APPENDED:
+            return AppendFile(path, source, self.clock)
+        if file is PartitionFile.LOG_START_OFFSET:
+            return StartOffsetFile(path, source, self.store.write_checkpoints)
+        fact = _FACTS.get(file)
+        if fact is None:
+            raise NotThereError(f"{path}: there is no such view")
+        return fact(path, source, self.clock)
+
+    def _partition_directory(
+        self, path: PartitionDirectoryPath, directory: PartitionDirectory, source: LogSource
+    ) -> Node:
+        match directory:
+            case PartitionDirectory.OFFSET:
+                return OffsetDirectory(path, source)
+            case PartitionDirectory.BY_TIME:
+                return TimeDirectory(path, source)
+            case PartitionDirectory.SEGMENTS:
+                return SegmentDirectory(path, source)

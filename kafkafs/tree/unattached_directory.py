@@ -1,0 +1,26 @@
+"""`unattached`: the partition directories that are no topic's partitions, because they are stray, moving or deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkafs.tree.store_directory import StoreDirectoryNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafkafs.locator.paths import StoreDirectoryPath
+    from kafkafs.tree.tree import Tree
+
+
+class UnattachedDirectory(StoreDirectoryNode):
+    """The directories of all log directories; of two that have the same name, the first one is shown."""
+
+    def __init__(self, path: StoreDirectoryPath, tree: Tree) -> None:
+        super().__init__(path, tree.store)
+        self._sources = tree.sources
+
+    def names(self) -> Iterator[str]:
+        """Those that are there, in order."""
+        self._sources.refresh()
+        yield from sorted({str(name) for _, name in self._store.topics.inventory.unattached})

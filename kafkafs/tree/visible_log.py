@@ -1,0 +1,264 @@
+"""A log at one moment as a consumer sees it: records alone, and of one isolation level.
+
+Control records are not visible; where only what is committed is asked for, neither are aborted records nor what lies
+behind the last stable offset. A batch is damaged if its checksum, its frame or its records are wrong. Segments that are
+gone by the time they are read are a `FileNotFoundError`, which is for those to answer who have a newer view.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkafs.tree.errors import DamagedError
+from kafkafs.tree.held_batch import HeldBatch, decode
+from kafkafs.tree.options import Damage
+from storage.errors import CorruptBatchError
+from storage.partition.aborted_batches import AbortedBatches, is_control
+from storage.partition.past_damage import batches_past_damage
+from storage.partition.view import Isolation
+from storage.record.batch import RecordBatch
+from storage.segment.log_file import WINDOW_BYTES
+from storage.segment.names import Kind
+from storage.segment.segment import LOOKUP_WINDOW_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kafkafs.tree.batch_cache import BatchCache
+    from kafkafs.tree.options import TreeOptions
+    from storage.partition.view import LogView
+    from storage.record.kernel.decode import Record
+    from storage.record.reading import Batch
+    from storage.segment.segment import Segment
+
+_FEW_OFFSETS: Final = 64  # what is likely to be in a batch or two
+
+
+class Found(NamedTuple):
+    """A record, and where it is."""
+
+    record: Record
+    batch: Batch
+    segment: Segment
+
+
+class VisibleBatch(NamedTuple):
+    """A batch, and those of its records that were asked for and are visible: at least one."""
+
+    batch: Batch
+    segment: Segment
+    records: Sequence[Record]
+
+
+class VisibleLog:
+    """What there is to be seen of a view: offsets from `start_offset` up to `end_offset`, which is excluded.
+
+    Damage that is come upon is a `DamagedError`, logged once by those who share a cache. Where the options say that it
+    is to be skipped, runs of records go on behind it. `identity` is that of nodes that show what is in here. Any thread
+    may use this.
+    """
+
+    __slots__ = (
+        "_cache",
+        "_is_committed",
+        "_options",
+        "_skipped",
+        "_skips",
+        "end_offset",
+        "identity",
+        "start_offset",
+        "view",
+    )
+
+    def __init__(self, view: LogView, options: TreeOptions, cache: BatchCache, *, identity: int) -> None:
+        self.view = view
+        self.identity = identity
+        self.start_offset = view.start_offset
+        self.end_offset = max(view.bound(options.isolation), view.start_offset)
+        self._options = options
+        self._is_committed = options.isolation is Isolation.COMMITTED
+        self._skips = options.damage is Damage.SKIP
+        self._skipped: set[tuple[str | None, int | None]] = set()
+        self._cache = cache
+
+    def anew(self) -> VisibleLog:
+        """The same, of which nothing has been read so far."""
+        return VisibleLog(self.view, self._options, self._cache, identity=self.identity)
+
+    @property
+    def skipped(self) -> int:
+        """How many damaged places were left out of what has been read so far."""
+        return len(self._skipped)
+
+    def find(self, offset: int) -> Found | None:
+        """The visible record at an offset; None if there is none.
+
+        It is never skipped: raises `DamagedError` if its batch is damaged, or what is damaged may have had it.
+        """
+        view = self.view
+        if not self.start_offset <= offset < self.end_offset:
+            return None
+        segment = view.segment_of(offset)
+        if segment is None:
+            return None
+        held = self._cache.get(segment, view.truncations, offset)
+        if held is None:
+            held = self._read(offset)
+            if held is None:
+                return None
+            if held.segment is segment:
+                self._cache.put(held, view.truncations)
+        record = held.find(offset)
+        return None if record is None else Found(record, held.batch, held.segment)
+
+    def batches(self, start: int, end: int) -> Iterator[VisibleBatch]:
+        """The batches that have visible records from `start` up to `end`, which is excluded, cut to what exists.
+
+        Up to the log's very end, damage behind it counts as well.
+        """
+        return self._batches(start, end, to_tail=end >= self.view.end_offset == self.end_offset)
+
+    def records(self, start: int, end: int) -> Iterator[Record]:
+        """The visible records from `start` up to `end`, which is excluded."""
+        for batch in self.batches(start, end):
+            yield from batch.records
+
+    def from_end(self, count: int) -> int | None:
+        """The offset of the `count`-th visible record from the end; None if there are fewer.
+
+        What is read is about as much as there is from there on. Only damage behind it keeps one from counting.
+        """
+        end, width = self.end_offset, max(count, _FEW_OFFSETS)
+        while end > self.start_offset:
+            start = max(end - width, self.start_offset)
+            counts, first_offsets = array("q"), array("q")
+            damage: list[CorruptBatchError] = []
+            for piece in self._pieces(start, end):
+                if isinstance(piece, CorruptBatchError):
+                    damage.append(piece)
+                    counts.append(0)
+                    first_offsets.append(0)
+                else:
+                    counts.append(len(piece.records))
+                    first_offsets.append(piece.records[0].offset)
+            for first_offset, in_batch in zip(reversed(first_offsets), reversed(counts), strict=True):
+                if in_batch == 0:
+                    self._pass_over(damage.pop())
+                elif count <= in_batch:
+                    batch = next(self._batches(first_offset, end, to_tail=False))
+                    return batch.records[in_batch - count].offset
+                else:
+                    count -= in_batch
+            end, width = start, width * 2
+        return None
+
+    def find_timestamp(self, timestamp_ms: int) -> int | None:
+        """The offset of the first visible record at or behind the first whose time is not before this one.
+
+        That one is found as Kafka finds it: those behind it may be of an earlier time.
+        """
+        try:
+            timed = self.view.find_timestamp(timestamp_ms)
+        except CorruptBatchError as error:
+            self._pass_over(error)
+            offsets = (each.offset for each in self._from_start() if each.timestamp >= timestamp_ms)
+        else:
+            if timed is None:
+                return None
+            offsets = (each.offset for each in self._records(timed.offset))
+        return next(offsets, None)
+
+    def _from_start(self) -> Iterator[Record]:
+        return self._records(self.start_offset)
+
+    def _records(self, start: int) -> Iterator[Record]:
+        for batch in self._batches(start, self.end_offset, to_tail=False):
+            yield from batch.records
+
+    def _read(self, offset: int) -> HeldBatch | None:
+        """The batch that has the offset, or would have it."""
+        for segment, piece in batches_past_damage(self.view, offset, window_bytes=LOOKUP_WINDOW_BYTES):
+            if isinstance(piece, CorruptBatchError):
+                raise self._damaged(piece)
+            if isinstance(piece, RecordBatch) and piece.base_offset > offset:
+                return None
+            try:
+                return HeldBatch(piece, segment, is_visible=self._is_visible(piece))
+            except CorruptBatchError as error:
+                raise self._damaged(error.located(path=segment.path(Kind.LOG))) from None
+        return None
+
+    def _is_visible(self, batch: Batch) -> bool:
+        if is_control(batch):
+            return False
+        if not self._is_committed or not isinstance(batch, RecordBatch) or not batch.is_transactional:
+            return True
+        return not AbortedBatches(self.view.aborted(batch.base_offset, batch.last_offset + 1)).has(batch)
+
+    def _batches(self, start: int, end: int, *, to_tail: bool) -> Iterator[VisibleBatch]:
+        for piece in self._pieces(start, end, to_tail=to_tail):
+            if isinstance(piece, CorruptBatchError):
+                self._pass_over(piece)
+            else:
+                yield piece
+
+    def _pieces(self, start: int, end: int, *, to_tail: bool = False) -> Iterator[VisibleBatch | CorruptBatchError]:
+        """The batches that have visible records, and the damage among them."""
+        start, end = max(start, self.start_offset), min(end, self.end_offset)
+        if start > end or (start == end and not to_tail):
+            return
+        window_bytes = LOOKUP_WINDOW_BYTES if end - start <= _FEW_OFFSETS else WINDOW_BYTES
+        aborted = _Aborted(self.view, end) if self._is_committed else None
+        for segment, piece in batches_past_damage(self.view, start, window_bytes=window_bytes):
+            if isinstance(piece, CorruptBatchError):
+                yield piece
+                continue
+            if isinstance(piece, RecordBatch) and piece.base_offset >= end:
+                return
+            if not is_control(piece) and not (aborted and aborted.has(piece, segment)):
+                try:
+                    records = _between(decode(piece).records, start, end)
+                except CorruptBatchError as error:
+                    yield error.located(path=segment.path(Kind.LOG))
+                else:
+                    if records:
+                        yield VisibleBatch(piece, segment, records)
+            if piece.last_offset >= end - 1 and not to_tail:
+                return
+
+    def _pass_over(self, error: CorruptBatchError) -> None:
+        damaged = self._damaged(error)
+        if not self._skips:
+            raise damaged
+        self._skipped.add((error.path, error.position))
+
+    def _damaged(self, error: CorruptBatchError) -> DamagedError:
+        self._cache.report(error)
+        return DamagedError(str(error))
+
+
+def _between(records: Sequence[Record], start: int, end: int) -> Sequence[Record]:
+    """The records from `start` up to `end`."""
+    if records and start <= records[0].offset and records[-1].offset < end:
+        return records
+    return [record for record in records if start <= record.offset < end]
+
+
+class _Aborted:
+    """The aborted batches of a view up to an offset, found out segment by segment."""
+
+    def __init__(self, view: LogView, end: int) -> None:
+        self._view = view
+        self._end = end
+        self._segment: Segment | None = None
+        self._batches = AbortedBatches(())
+
+    def has(self, batch: Batch, segment: Segment) -> bool:
+        if segment is not self._segment:
+            segments = self._view.segments
+            following = segments.index(segment) + 1
+            end = self._end if following == len(segments) else min(self._end, segments[following].base_offset)
+            self._segment = segment
+            self._batches = AbortedBatches(self._view.aborted(segment.base_offset, end))
+        return self._batches.has(batch)

@@ -1,0 +1,99 @@
+"""Rendered bytes read in any order are the bytes; what cannot be made is an error where it is, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkafs.tree.rendered_run import AHEAD_BYTES, RenderedRun
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DATA = bytes(index % 251 for index in range(5000))
+
+
+class Pieces:
+    """Pieces of one size from any place that is a multiple of `step`."""
+
+    def __init__(self, data: bytes, step: int, size: int, *, fails_at: int | None = None) -> None:
+        self.data = data
+        self.made: list[int] = []
+        self._step = step
+        self._size = size
+        self._fails_at = fails_at
+
+    def __call__(self, position: int) -> Iterator[tuple[int, bytes]]:
+        at = min(position, len(self.data)) // self._step * self._step
+        end = len(self.data) if self._fails_at is None else self._fails_at
+        while at < end:
+            self.made.append(at)
+            data = self.data[at : min(at + self._size, end)]
+            yield at, data
+            at += len(data)
+        if self._fails_at is not None:
+            raise ValueError("no further")
+
+
+READS = st.lists(st.tuples(st.integers(0, 5200), st.integers(0, 700)), max_size=30)
+
+
+@given(READS, st.integers(1, 2000), st.integers(1, 900))
+def test_any_order_gives_the_bytes(reads: list[tuple[int, int]], step: int, size: int) -> None:
+    run = RenderedRun(Pieces(DATA, step, size))
+    for position, size_bytes in reads:
+        soon = run.read_soon(position, size_bytes)
+        assert soon is None or bytes(soon) == DATA[position : position + size_bytes]
+        assert bytes(run.read(position, size_bytes)) == DATA[position : position + size_bytes]
+
+
+@given(READS, st.integers(1, 2000), st.integers(1, 900), st.integers(0, 5000))
+def test_what_fails_gives_everything_before_it(
+    reads: list[tuple[int, int]], step: int, size: int, fails_at: int
+) -> None:
+    run = RenderedRun(Pieces(DATA, step, size, fails_at=fails_at))
+    for position, size_bytes in reads:
+        if position < fails_at:
+            assert bytes(run.read(position, size_bytes)) == DATA[position : min(position + size_bytes, fails_at)]
+        elif size_bytes and position > fails_at:
+            with pytest.raises(ValueError, match="no further"):
+                run.read(position, size_bytes)
+
+
+def test_reading_on_makes_every_piece_once_and_some_of_them_ahead() -> None:
+    pieces = Pieces(bytes(8 * AHEAD_BYTES), 1000, 100_000)
+    run = RenderedRun(pieces)
+    position, soon = 0, 0
+    while True:
+        data = run.read_soon(position, 128 << 10)
+        soon += data is not None
+        data = run.read(position, 128 << 10) if data is None else data
+        if not memoryview(data):
+            break
+        position += len(memoryview(data))
+    assert position == len(pieces.data)
+    assert pieces.made == sorted(set(pieces.made))
+    assert soon > 48
+
+
+def test_what_grows_goes_on_where_it_ended() -> None:
+    pieces = Pieces(DATA[:1000], 100, 300)
+    run = RenderedRun(pieces)
+    assert bytes(run.read(900, 200)) == DATA[900:1000]
+    assert bytes(run.read(1000, 10)) == b""
+    pieces.data = DATA
+    assert bytes(run.read(1000, 10)) == DATA[1000:1010]
+    assert bytes(run.read(950, 100)) == DATA[950:1050]
+
+
+def test_what_is_held_stays_small() -> None:
+    pieces = Pieces(bytes(32 * AHEAD_BYTES), 1, 64 << 10)
+    run = RenderedRun(pieces)
+    for position in range(0, len(pieces.data), 128 << 10):
+        run.read(position, 128 << 10)
+        assert sum(len(chunk.data) for chunk in run._chunks) < 2 * AHEAD_BYTES
+    run.close()
+    assert run._chunks == ()

@@ -1,0 +1,208 @@
+"""`segments/`: the real files as they are, and texts that are what the real tool printed of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafkafs.locator.paths import PartitionDirectory, PartitionDirectoryPath, SegmentPath
+from kafkafs.sizes import SizeCache
+from kafkafs.tree.errors import GoneError, NotThereError
+from kafkafs.tree.options import TreeOptions
+from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile
+from storage.files import Files
+from storage.testing.logs import DIRECTORY, LogOnMemory, sent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import Views
+
+    from kafkafs.tree.log_source import LogSource
+
+LOG = f"{0:020d}.log"
+SETS = ("kafka-2.2", "kafka-3.9", "kafka-3.9-killed", "kafka-3.9-compaction", "kafka-3.9-recovery")
+INTERNAL_TOPICS = ("__consumer_offsets-", "__transaction_state-", "__cluster_metadata-")
+KAFKAFS = [sys.executable, "-c", "from kafkafs.cli import main; main()"]
+
+
+def text_of(source: LogSource, name: str, sizes: SizeCache | None = None) -> SegmentTextFile:
+    sizes = SizeCache(source.files, None) if sizes is None else sizes
+    return SegmentTextFile(SegmentPath(source.path, name, is_text=True), source, sizes)
+
+
+def raw(source: LogSource, name: str) -> RawSegmentFile:
+    return RawSegmentFile(SegmentPath(source.path, name), source)
+
+
+def read_all(node: SegmentTextFile | RawSegmentFile, size_bytes: int = 100_000) -> bytes:
+    reading = node.open()
+    found = b""
+    while part := bytes(reading.read(len(found), size_bytes)):
+        found += part
+    reading.close()
+    return found
+
+
+def dumped(root: Path) -> Iterator[tuple[Path, bytes, bool]]:
+    """The logs that the real tool was asked about, what it printed behind its first line, and whether it died."""
+    for printed in sorted(root.rglob("*.log.txt")):
+        parts = [part.removesuffix(".dump") for part in printed.relative_to(root).parts]
+        log = root.joinpath(*parts).with_suffix("")
+        if not log.parent.name.startswith(INTERNAL_TOPICS):
+            yield log, printed.read_bytes(), Path(f"{printed}.CRASH").exists()
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("name", SETS)
+def test_the_texts_of_logs_are_the_real_tools(views: Views, name: str) -> None:
+    checked = 0
+    sizes = SizeCache(Files(), None)
+    for log, printed, is_death in dumped(views.root(name)):
+        source = views.follow(log.parent)
+        node = text_of(source, log.name, sizes)
+        size = node.attributes().size_bytes
+        found = read_all(node)
+        first_line, _, rest = found.partition(b"\n")
+        assert first_line == f"Dumping {log.name}".encode()
+        assert rest == printed or (is_death and rest.startswith(printed)), log
+        assert size == len(found)
+        reading = node.open()
+        assert all(bytes(reading.read(at, 700)) == found[at : at + 700] for at in reversed(range(0, len(found), 4999)))
+        reading.close()
+        checked += 1
+    assert checked > 0
+
+
+@pytest.mark.interop
+def test_the_other_texts_are_those_of_the_command(views: Views) -> None:
+    source = views.follow(next(each for each in views.partitions(views.whole[1]) if each.name == "t-txn-0"))
+    names = list(SegmentDirectory(PartitionDirectoryPath(source.path, PartitionDirectory.SEGMENTS), source).names())
+    assert [name for name in names if not name.endswith(".txt")] == sorted(
+        each.name for each in source.directory.iterdir()
+    )
+    kinds = set()
+    for name in names:
+        if not name.endswith(".txt") or name.endswith(".log.txt"):
+            continue
+        real = source.directory / name.removesuffix(".txt")
+        printed = subprocess.run([*KAFKAFS, "dump", real], capture_output=True, check=False).stdout
+        node = text_of(source, real.name)
+        found = read_all(node)
+        assert found.partition(b"\n")[2] == printed.partition(b"\n")[2]
+        assert found.startswith(f"Dumping {real.name}\n".encode())
+        assert node.attributes().size_bytes == len(found)
+        assert node.xattrs() == {}
+        kinds.add(real.suffix or real.name)
+    assert kinds >= {".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint"}
+
+
+def test_real_files_are_shown_as_they_are(views: Views, tmp_path: Path) -> None:
+    directory = tmp_path / "topic-0"
+    directory.mkdir()
+    (directory / LOG).write_bytes(sent(b"value") + b"a torn tail")
+    with (directory / f"{0:020d}.index").open("wb") as index:
+        index.truncate(1 << 20)
+    source = views.follow(directory)
+    for name in (LOG, f"{0:020d}.index"):
+        status = (directory / name).stat()
+        node = raw(source, name)
+        attributes = node.attributes()
+        assert attributes.size_bytes == status.st_size
+        assert attributes.disk_blocks == status.st_blocks
+        assert attributes.modified_ms == status.st_mtime_ns // 1_000_000
+        assert attributes.place == directory
+        assert node.identity == status.st_ino
+        assert read_all(node) == (directory / name).read_bytes()
+    reading = raw(source, LOG).open()
+    (directory / LOG).unlink()
+    assert bytes(reading.read(0, 1000)) == sent(b"value") + b"a torn tail", "who has it open keeps it"
+    assert bytes(reading.read_soon(3, 4) or reading.read(3, 4)) == sent(b"value")[3:7]
+    assert bytes(reading.read(100_000, 1)) == b""
+    reading.close()
+    with pytest.raises(NotThereError):
+        raw(source, LOG)
+
+
+@pytest.mark.parametrize("name", ["partition.metadata", "notes", "x.index", "replication-offset-checkpoint.tmp"])
+def test_what_cannot_be_dumped_has_no_twin(views: Views, tmp_path: Path, name: str) -> None:
+    directory = tmp_path / "topic-0"
+    (directory / "inner").mkdir(parents=True)
+    (directory / name).write_text("version: 0\n")
+    source = views.follow(directory)
+    assert list(SegmentDirectory(PartitionDirectoryPath(source.path, PartitionDirectory.SEGMENTS), source).names()) == [
+        name
+    ]
+    for wanted in (name, "missing.log", "inner"):
+        with pytest.raises(NotThereError):
+            text_of(source, wanted)
+
+
+def test_the_text_of_a_log_that_is_written_grows_with_it(views: Views) -> None:
+    memory = LogOnMemory({})
+    source = views.memory(memory)
+    memory.log.append_as_leader(sent(b"first"), leader_epoch=1)
+    sizes = SizeCache(memory.files, None)
+    node = text_of(source, LOG, sizes)
+    reading = node.open()
+    copy = b""
+    for number in range(20):
+        size = reading.size_bytes()
+        assert size is not None
+        copy += bytes(reading.read(len(copy), size))
+        assert len(copy) == size == node.attributes().size_bytes
+        assert read_all(text_of(source, LOG, SizeCache(memory.files, None))) == copy
+        memory.log.append_as_leader(sent(b"value %d" % number), leader_epoch=1)
+    assert text_of(source, LOG, sizes).identity == node.identity
+    memory.log.truncate_to(3)
+    memory.log.append_as_leader(sent(b"another"), leader_epoch=2)
+    assert read_all(text_of(source, LOG, sizes)).count(b"payload: ") == 4
+    assert node.attributes().size_bytes == len(read_all(text_of(source, LOG, SizeCache(memory.files, None))))
+    with pytest.raises(GoneError):
+        reading.read(len(copy), 10)
+
+
+def test_the_end_of_a_text_that_is_no_batch_is_looked_at_anew(views: Views) -> None:
+    memory = LogOnMemory({})
+    source = views.memory(memory)
+    node = text_of(source, LOG)
+    path = f"{DIRECTORY}/{LOG}"
+    tail = sent(b"a batch that is being written")
+    memory.log.append_as_leader(sent(b"value"), leader_epoch=1)
+    end = memory.log.view.end_position
+    with memory.files.open_writing(path) as file:
+        for size in (5, 20, len(tail) - 1):
+            file.write_at(end, [tail[:size]])
+            found = read_all(node)
+            assert b"Found %d invalid bytes" % size in found
+            assert node.attributes().size_bytes == len(found)
+        file.write_at(end, [tail])
+    found = read_all(node)
+    assert b"invalid bytes" not in found
+    assert found.count(b"payload: ") == 2
+    assert node.attributes().size_bytes == len(found)
+
+
+def test_what_takes_too_long_is_unknown_until_it_was_opened(views: Views) -> None:
+    memory = LogOnMemory()
+    source = views.memory(memory, TreeOptions(counted_bytes_max=500))
+    for number in range(20):
+        memory.log.append_as_leader(sent(b"value %d" % number), leader_epoch=1)
+    sizes = SizeCache(memory.files, Path("/cache"))
+    node = text_of(source, LOG, sizes)
+    assert node.attributes().size_bytes is None
+    assert node.xattrs() == {"user.kafkafs.size": b"pending"}
+    node.warm(lambda: False)
+    assert node.attributes().size_bytes == len(read_all(node))
+    sizes.close()
+    node = text_of(source, LOG, SizeCache(memory.files, Path("/cache")))
+    assert node.attributes().size_bytes == len(read_all(node)), "what was counted is kept"
+    index = text_of(source, f"{0:020d}.index")
+    assert index.attributes().size_bytes is None
+    with suppress(NotThereError):
+        assert read_all(index).startswith(b"Dumping ")
