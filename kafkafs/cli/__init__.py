@@ -14,7 +14,10 @@ __all__ = ["main"]
 
 main = CommandTable(
     modules={
+        "cat": "kafkafs.cli.cat",
         "dump": "kafkafs.cli.dump",
+        "ls": "kafkafs.cli.ls",
+        "append": "kafkafs.cli.append",
         "mount": "kafkafs.cli.mount",
         "recover": "kafkafs.cli.recover",
         "stats": "kafkafs.cli.stats",

@@ -37,14 +37,17 @@ def reported() -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 -- this is where exceptions end
         if os.environ.get("KAFKAFS_TRACEBACK"):
             traceback.print_exception(error)
-        _say(_sentence(error))
+        _say(sentence(error))
         raise SystemExit(EXIT_FAILED) from None
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
+    """What went wrong, in one sentence."""
+    from kafkafs.mount.errors import MountError
+    from kafkafs.tree.errors import TreeError
     from storage.errors import StorageError
 
-    if isinstance(error, StorageError):
+    if isinstance(error, StorageError | TreeError | MountError):
         return str(error)
     if isinstance(error, OSError):
         reason = error.strerror or str(error)

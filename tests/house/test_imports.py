@@ -17,6 +17,7 @@ ROWS = (
         "storage.errors",
         "storage.clock",
         "storage.files",
+        "storage.overlay_files",
         "storage.small_file",
         "storage.checkpoint_text",
         "storage.ids",
@@ -30,10 +31,11 @@ ROWS = (
     ("storage.store",),
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
-    ("kafkafs.locator", "kafkafs.render", "kafkafs.sizes", "kafkafs.dump", "kafkafs.times"),
+    ("kafkafs.locator", "kafkafs.render", "kafkafs.sizes", "kafkafs.dump"),
     ("kafkafs.tree", "kafkafs.spark"),
     ("kafkafs.mount",),
     ("kafkafs.cli",),
+    ("kafkafs.__main__",),
 )
 ROW_OF = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
 # Rows whose rooms may import one another.

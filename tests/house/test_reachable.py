@@ -18,7 +18,21 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.checkout
 
 ROOT = Path(__file__).parents[2]
-ENTRIES = {"storage", "storage.record", "storage.record.columns", "kafkafs", "kafkafs.cli"}
+ENTRIES = {
+    "storage",
+    "storage.record",
+    "storage.record.columns",
+    "kafkafs",
+    "kafkafs.__main__",
+    "kafkafs.cli",
+    "kafkafs.cli.mount_helper",
+    "kafkafs.locator.descent",
+    "kafkafs.render.intake",
+    "kafkafs.render.kcat_format",
+    "kafkafs.render.packing",
+    "kafkafs.render.record_renderer",
+    "kafkafs.tree.warming",
+}
 FOR_TESTS = "storage.testing"
 WORD = re.compile(r"[A-Za-z_]\w*")
 CYTHON_HEAD = re.compile(r"^\s*(?:def|cdef|cpdef)\s+(?!class|struct|union|enum|extern)[^=\n]*?(\w+)\s*\(", re.MULTILINE)

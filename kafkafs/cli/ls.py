@@ -1,0 +1,77 @@
+"""`kafkafs ls`: what a directory of the tree lists, without a mount."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.opened_tree import node_at, opened_tree
+from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.tree_options import isolation_option, tree_options
+from kafkafs.locator.times import Instant
+from kafkafs.tree.errors import TreeError
+from kafkafs.tree.node import Directory, Link
+from storage.errors import StorageError
+from storage.store.store import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kafkafs.tree.node import Node
+    from kafkafs.tree.tree import Tree
+
+
+@click.command(epilog="\b\nExample:\n  kafkafs ls /var/lib/kafka orders/0")
+@store_argument
+@click.argument("path", metavar="[PATH]", default="/")
+@click.option("-l", "is_long", is_flag=True, help="Print kinds, sizes and times as well, in columns.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="List the newest N records; 0 for all.")
+@isolation_option
+@output_options
+@click.pass_context
+def ls(
+    ctx: click.Context, *, store: tuple[Path, ...], path: str, is_long: bool, limit: int | None, isolation: str
+) -> None:
+    """List a directory of the tree, or a file by itself.
+
+    PATH is what it is in a mount, / if there is none. Every name of the grammar is a file, also where it is not listed.
+    Nothing is changed, and a broker may be running.
+    """
+    form = chosen_form(ctx)
+    with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, list_limit=limit)) as tree:
+        node = node_at(tree, path)
+        if form is None and not is_long:
+            for name in _names(node):
+                click.echo(name)
+        else:
+            write_rows(("name", "kind", "bytes", "modified"), _rows(tree, node), form or Form.TABLE)
+
+
+def _names(node: Node) -> Iterator[str]:
+    return node.names() if isinstance(node, Directory) else iter([str(node.path)])
+
+
+def _rows(tree: Tree, node: Node) -> Iterator[dict[str, object]]:
+    if not isinstance(node, Directory):
+        yield _row(str(node.path), node)
+        return
+    for name in node.names():
+        try:
+            yield _row(name, tree.child(node.path, name))
+        except (TreeError, StorageError, OSError) as error:  # one that cannot be looked at keeps nobody from the others
+            yield {"name": name, "kind": f"unreadable: {error}", "bytes": None, "modified": None}
+
+
+def _row(name: str, node: Node) -> dict[str, object]:
+    found = node.attributes()
+    kind = "directory" if isinstance(node, Directory) else "link" if isinstance(node, Link) else "file"
+    modified = str(Instant(found.modified_ms)) if found.modified_ms else None
+    return {
+        "name": name,
+        "kind": kind,
+        "bytes": None if kind == "directory" else found.size_bytes,
+        "modified": modified,
+    }

@@ -1,0 +1,63 @@
+"""The tree of a store for one command: what a mount would show, where there is none."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkafs.locator.descent import parse_path
+from kafkafs.locator.errors import BadNameError
+from kafkafs.sizes import SizeCache, cache_directory
+from kafkafs.tree.control import ControlNodes
+from kafkafs.tree.errors import NotThereError
+from kafkafs.tree.node import Link
+from kafkafs.tree.tree import Tree
+from storage.clock import Clock
+from storage.files import Files
+from storage.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from kafkafs.tree.node import Node
+    from kafkafs.tree.options import TreeOptions
+    from storage.store.store import Mode
+
+_LINKS_MAX: Final = 4
+
+path_argument = click.argument("path", metavar="PATH")
+"""A path in the tree, from its root, with or without a slash in front."""
+
+
+@contextmanager
+def opened_tree(store: Sequence[Path], mode: Mode, options: TreeOptions) -> Iterator[Tree]:
+    """The tree of the store as long as the block lasts; afterwards all is closed."""
+    clock, files = Clock(), Files()
+    with (
+        Store.open(store, mode=mode, files=files, clock=clock) as opened,
+        closing(SizeCache(files, cache_directory(os.environ))) as sizes,
+    ):
+        yield Tree(opened, options, clock=clock, sizes=sizes, control=ControlNodes())
+
+
+def node_at(tree: Tree, text: str) -> Node:
+    """What is at a path on the command line; raises `click.UsageError` for one that is not in the grammar."""
+    try:
+        path = parse_path(text, tree.store.topics.inventory.topics)
+    except BadNameError as error:
+        raise click.UsageError(str(error)) from None
+    return tree.node(path)
+
+
+def followed(tree: Tree, node: Node) -> Node:
+    """The node itself, or where a link leads in the end."""
+    for _ in range(_LINKS_MAX):
+        if not isinstance(node, Link):
+            return node
+        node = node_at(tree, posixpath.normpath(posixpath.join(str(node.path), posixpath.pardir, node.target())))
+    raise NotThereError(f"{node.path} leads nowhere")

@@ -1,0 +1,1 @@
+"""The tree of a store as a mounted file system: the only room that knows FUSE, and asynchronous code."""

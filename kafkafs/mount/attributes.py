@@ -1,0 +1,106 @@
+"""What `stat` says: a node's attributes with owner and mode, and for how long the kernel may believe it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import sys
+from time import monotonic
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyfuse3
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kafkafs.mount.inodes import Inode
+    from kafkafs.mount.ownership import Ownership
+
+_PLACE_S: Final = 1.0
+_FILE_BITS: Final = 0o666
+_DIRECTORY_BITS: Final = 0o777
+_WRITE_BITS: Final = 0o222
+
+
+class _Owner(NamedTuple):
+    uid: int
+    gid: int
+    mode: int
+
+
+class EntryMaker:
+    """Makes what the kernel is told of nodes."""
+
+    def __init__(self, ownership: Ownership, default_place: Path) -> None:
+        self._ownership = ownership
+        self._default_place = default_place
+        self._owners: dict[Path, tuple[float, _Owner]] = {}
+
+    def of(self, inode: Inode) -> pyfuse3.EntryAttributes:
+        """What is told of a node that the kernel knows."""
+        attributes, caching = inode.attributes, inode.caching
+        owner = self._owner(attributes.place or self._default_place)
+        entry = pyfuse3.EntryAttributes()
+        entry.st_ino = inode.number
+        if inode.key != inode.number:
+            set_key(entry, inode.key)
+        entry.entry_timeout = caching.entry_s
+        entry.attr_timeout = caching.attributes_s
+        entry.st_mode = inode.type | self._mode(inode.type, owner.mode, is_writable=attributes.is_writable)
+        entry.st_nlink = 2 if inode.type == stat.S_IFDIR else 1
+        entry.st_uid = owner.uid
+        entry.st_gid = owner.gid
+        entry.st_size = attributes.size_bytes or 0
+        entry.st_blocks = attributes.disk_blocks
+        entry.st_atime_ns = entry.st_mtime_ns = entry.st_ctime_ns = attributes.modified_ms * 1_000_000
+        return entry
+
+    def of_name(self, number: int, node_type: int) -> pyfuse3.EntryAttributes:
+        """What is told of a name in a listing: its number and type, and nothing that the kernel would have to keep."""
+        entry = pyfuse3.EntryAttributes()
+        entry.st_ino = number
+        entry.st_mode = node_type
+        set_key(entry, 0)
+        return entry
+
+    def _mode(self, node_type: int, directory_mode: int, *, is_writable: bool) -> int:
+        if node_type == stat.S_IFLNK:
+            return _DIRECTORY_BITS
+        umask = self._ownership.umask
+        bits = directory_mode if umask is None else _DIRECTORY_BITS & ~umask
+        if node_type == stat.S_IFDIR:
+            return bits & _DIRECTORY_BITS
+        return bits & (_FILE_BITS if is_writable else _FILE_BITS & ~_WRITE_BITS)
+
+    def _owner(self, place: Path) -> _Owner:
+        """The owner and mode of a directory in the store, which are looked at anew now and then."""
+        now_s = monotonic()
+        known = self._owners.get(place)
+        if known is not None and now_s - known[0] < _PLACE_S:
+            return known[1]
+        try:
+            found = os.stat(place)  # noqa: PTH116 -- pathlib costs as much again
+            owner = _Owner(found.st_uid, found.st_gid, found.st_mode)
+        except OSError:
+            owner = known[1] if known is not None else _Owner(os.getuid(), os.getgid(), 0o500)
+        uid, gid, _ = self._ownership
+        owner = _Owner(owner.uid if uid is None else uid, owner.gid if gid is None else gid, owner.mode)
+        self._owners[place] = (now_s, owner)
+        return owner
+
+
+def _key_position() -> int:
+    """Where pyfuse3 keeps what the kernel calls an inode by; its own setter sets that and `st_ino` as one."""
+    probe = pyfuse3.EntryAttributes()
+    probe.st_ino = 0x1122334455667788
+    mark = (0x1122334455667788).to_bytes(8, sys.byteorder)
+    return ctypes.string_at(id(probe), 64).index(mark)
+
+
+_KEY_POSITION: Final = _key_position()
+
+
+def set_key(entry: pyfuse3.EntryAttributes, key: int) -> None:
+    """Have the kernel call it by another key than its `st_ino`; by 0 it learns of the name alone."""
+    ctypes.c_uint64.from_address(id(entry) + _KEY_POSITION).value = key

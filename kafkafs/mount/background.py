@@ -1,0 +1,135 @@
+"""A mount that stays when its command returns: a fresh process that reports once it answers, or why it does not.
+
+There is no fork: the process that serves has none of its parent's threads, locks or terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.mount.errors import MountError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import BinaryIO, TextIO
+
+REPORT_VARIABLE: Final = "KAFKAFS_REPORT_DESCRIPTOR"
+LOG_VARIABLE: Final = "KAFKAFS_LOG_FILE"
+_ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Report:
+    """How the process that serves reports to the one that started it; to nobody if it was not started so."""
+
+    def __init__(self) -> None:
+        number = os.environ.pop(REPORT_VARIABLE, "")
+        self._descriptor: int | None = int(number) if number else None
+        if self._descriptor is not None:
+            os.set_inheritable(self._descriptor, False)  # what libfuse starts would keep the other side waiting
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for it."""
+        return self._descriptor is not None
+
+    def doing(self, what: str) -> None:
+        """Say what takes its time."""
+        self._say({"doing": what})
+
+    def ready(self) -> None:
+        """Say that the mount answers; nobody waits any more."""
+        self._end({"ready": True})
+
+    def failed(self, sentence: str) -> None:
+        """Say why there is no mount; nobody waits any more."""
+        self._end({"failed": sentence})
+
+    def _say(self, message: dict[str, object]) -> None:
+        if self._descriptor is not None:
+            with suppress(BrokenPipeError):
+                os.write(self._descriptor, f"{json.dumps(message)}\n".encode())
+
+    def _end(self, message: dict[str, object]) -> None:
+        self._say(message)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def log_file(mount_point: Path) -> Path | None:
+    """Where a mount in the background writes its log: for root in /var/log, for others in their state directory."""
+    if os.geteuid() == 0:
+        directory = Path("/var/log/kafkafs")
+    else:
+        directory = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kafkafs"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    name = _ODD.sub("-", str(mount_point.absolute())).strip("-")[-200:]
+    return directory / f"{name or 'root'}.log"
+
+
+def start(command: Sequence[str], log: Path | None, *, doing: Callable[[str], None]) -> None:
+    """Start a process and return when it reports that the mount answers; raises `MountError` with its reason if not.
+
+    `doing` is told what takes its time. Whoever interrupts this ends the process too.
+    """
+    reader, writer = os.pipe()
+    environment = {**os.environ, REPORT_VARIABLE: str(writer)}
+    if log is not None:
+        environment[LOG_VARIABLE] = str(log)
+    try:
+        with _opened(log) as output:
+            process = subprocess.Popen(  # noqa: S603 -- our own command
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                cwd="/",
+                pass_fds=(writer,),
+                start_new_session=True,
+            )
+    finally:
+        os.close(writer)
+    try:
+        with os.fdopen(reader, encoding="utf-8") as reports:
+            failure = _await_report(reports, doing)
+    except BaseException:
+        process.terminate()
+        raise
+    if failure is None:
+        process.returncode = 0  # it stays, and is nobody's to wait for
+        return
+    process.wait()
+    where = "" if log is None else f"; its log is {log}"
+    raise MountError(failure or f"the mount ended before it answered (exit code {process.returncode}){where}")
+
+
+def _opened(log: Path | None) -> BinaryIO:
+    return Path(os.devnull if log is None else log).open("ab")
+
+
+def _await_report(reports: TextIO, doing: Callable[[str], None]) -> str | None:
+    """None when it is ready; otherwise the reason, empty if it had no time to say one."""
+    for line in reports:
+        message = json.loads(line)
+        if "ready" in message:
+            return None
+        if "failed" in message:
+            return str(message["failed"])
+        doing(str(message["doing"]))
+    return ""
+
+
+def python_command(*arguments: str) -> list[str]:
+    """The command that runs kafkafs with these arguments, as this one was run."""
+    return [sys.executable, "-P", "-m", "kafkafs", *arguments]

@@ -1,0 +1,96 @@
+"""What the lasting files of a log stand on, looked at now and then so that the kernel drops what has gone away."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyfuse3
+import trio
+
+from kafkafs.mount.caching import LOOK_S
+from kafkafs.mount.pace import in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from kafkafs.locator.paths import LogPath
+    from kafkafs.mount.inodes import Inode, Inodes
+
+log: Final = logging.getLogger("kafkafs.mount")
+
+
+class Footing(NamedTuple):
+    """A log as far as its lasting files depend on it."""
+
+    identity: int
+    start_offset: int
+    end_offset: int
+    segments: frozenset[Hashable]
+
+    def is_kept_by(self, later: Footing | None) -> bool:
+        """Whether everything that was there is there still: the log has only grown meanwhile."""
+        return (
+            later is not None
+            and later.identity == self.identity
+            and later.start_offset == self.start_offset
+            and later.end_offset >= self.end_offset
+            and later.segments >= self.segments
+        )
+
+
+class Watcher:
+    """Looks at the logs whose lasting files the kernel knows, now and then, and at once when `wake` is called.
+
+    `footing` gives a log's footing, None if there is no such log any more; any thread may call it.
+    """
+
+    def __init__(self, inodes: Inodes, footing: Callable[[LogPath], Footing | None]) -> None:
+        self._inodes = inodes
+        self._footing = footing
+        self._known: dict[LogPath, Footing | None] = {}
+        self._wake = trio.Event()
+
+    def begin(self, path: LogPath) -> None:
+        """Know the log's footing from before the first of its files was found. Any thread may call this."""
+        if path not in self._known:
+            self._known[path] = self._look_at(path)
+
+    def wake(self) -> None:
+        """Look now."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            with trio.move_on_after(LOOK_S):
+                await self._wake.wait()
+            self._wake = trio.Event()
+            await self.look()
+
+    async def look(self) -> None:
+        """Take out of the kernel what no longer stands."""
+        logs = self._inodes.watched_logs()
+        found = await in_thread(lambda: {path: self._look_at(path) for path in logs})
+        for path, footing in found.items():
+            before, self._known[path] = self._known.get(path), footing
+            if before is None or not before.is_kept_by(footing):
+                await in_thread(partial(_drop, self._inodes.lasting(path)))
+
+    def _look_at(self, path: LogPath) -> Footing | None:
+        try:
+            return self._footing(path)
+        except Exception:
+            log.debug("cannot look at %s", path, exc_info=True)
+            return None
+
+
+def _drop(inodes: list[Inode]) -> None:
+    """Have the kernel forget names and pages; it may block for a moment, so this is not for the event loop."""
+    for inode in inodes:
+        with suppress(OSError):
+            pyfuse3.invalidate_entry(inode.parent.key, inode.name)
+        with suppress(OSError):
+            pyfuse3.invalidate_inode(inode.key)

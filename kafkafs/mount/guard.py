@@ -1,0 +1,98 @@
+"""The one place where handlers end: an exception that is no error number would take the whole mount with it."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import logging
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import pyfuse3
+
+from kafkafs.mount.errno import number_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from kafkafs.mount.metrics import Metrics
+
+log: Final = logging.getLogger("kafkafs.mount")
+
+R = TypeVar("R")
+
+_QUIET: Final = frozenset({errno.ENOENT, errno.ESTALE})
+"""What is asked for all the time and is nobody's fault."""
+_SAID_ONCE: Final = frozenset({errno.EIO})
+_SAID_MAX: Final = 10_000
+
+
+class Guarded(Protocol):
+    """What has guarded handlers."""
+
+    metrics: Metrics
+    refusals: Refusals
+
+
+class Refusals:
+    """The errors that handlers end with: each becomes a number, and a sentence in the log where it deserves one."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def number(self, operation: str, error: Exception, *, is_write: bool, is_open: bool) -> int:
+        """The number that the request is answered with."""
+        number = number_of(error, is_write=is_write, is_open=is_open)
+        if number is None:
+            log.error("%s failed, and nobody foresaw how: this is a bug in kafkafs", operation, exc_info=error)
+            return errno.EIO
+        if is_write or number not in _QUIET:
+            self._say(number, f"{operation}: {sentence(error)} ({errno.errorcode.get(number, number)})")
+        return number
+
+    def _say(self, number: int, line: str) -> None:
+        """Log a line; damage that is met again and again is said once."""
+        if number in _SAID_ONCE:
+            if line in self._said:
+                return
+            if len(self._said) < _SAID_MAX:
+                self._said.add(line)
+        log.warning("%s", line)
+
+
+def sentence(error: BaseException) -> str:
+    """What an error says, in one line."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def guarded(
+    *, is_write: bool = False, is_open: bool = False
+) -> Callable[[Callable[..., Awaitable[R]]], Callable[..., Any]]:
+    """Have a handler counted and timed, and end in nothing but an answer or a `FUSEError`.
+
+    `is_write` if it changes something, so that each refusal is logged; `is_open` if it is asked of an open descriptor.
+    """
+
+    def wrap(handler: Callable[..., Awaitable[R]]) -> Callable[..., Any]:
+        operation = handler.__name__
+
+        @functools.wraps(handler)
+        async def answered(self: Guarded, *arguments: object) -> R:
+            begun_ns = perf_counter_ns()
+            try:
+                return await handler(self, *arguments)
+            except pyfuse3.FUSEError as error:
+                self.metrics.failed(operation, errno.errorcode.get(error.errno, str(error.errno)))
+                raise
+            except Exception as error:  # noqa: BLE001 -- this is where exceptions end
+                number = self.refusals.number(operation, error, is_write=is_write, is_open=is_open)
+                self.metrics.failed(operation, errno.errorcode.get(number, str(number)))
+                raise pyfuse3.FUSEError(number) from None
+            finally:
+                self.metrics.answered(operation, perf_counter_ns() - begun_ns)
+
+        return answered
+
+    return wrap

@@ -1,0 +1,92 @@
+"""The numbers that files are told apart by: `st_ino` of what is at a path, until something else takes its place.
+
+Numbers of records and of a partition's views are computed, so they are the same however often the kernel forgets and
+asks again. All are below 2^63. A partition that takes the place of another of the same name has another number, and so
+has all that is in it; no partition's number is used twice.
+
+    kind 3 bits | partition 20 bits | offset or view 40 bits
+
+A kind is a record's format, or `_VIEW`. Partition 0 is none: what has no place in this scheme has its numbers there.
+"""
+
+from __future__ import annotations
+
+import zlib
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.locator.formats import Format
+from kafkafs.locator.offsets import AtOffset
+from kafkafs.locator.paths import (
+    OffsetPath,
+    PartitionDirectory,
+    PartitionDirectoryPath,
+    PartitionFile,
+    PartitionFilePath,
+    PartitionPath,
+    UnattachedPath,
+)
+
+if TYPE_CHECKING:
+    from kafkafs.locator.paths import LogPath, TreePath
+
+ROOT_NUMBER: Final = 1
+PARTITIONS_MAX: Final = 1 << 20
+OFFSETS_MAX: Final = 1 << 40
+
+_DIGEST: Final = 1 << 39
+_KINDS: Final = {form: kind for kind, form in enumerate(Format)}
+_VIEW: Final = 7
+_VIEWS: Final = {view: number for number, view in enumerate((*PartitionDirectory, *PartitionFile), start=1)}
+
+assert len(_KINDS) <= _VIEW
+
+
+def log_of(path: TreePath) -> LogPath | None:
+    """The log that a path shows something of, if it is one's."""
+    if isinstance(path, PartitionPath | UnattachedPath):
+        return path
+    return getattr(path, "log", None)
+
+
+class InodeNumbers:
+    """The numbers of a session."""
+
+    def __init__(self) -> None:
+        self._unused = count(ROOT_NUMBER + 1)
+        self._partitions: dict[LogPath, tuple[int, int]] = {}  # the identity of each, and its number
+        self._partition_numbers = count(1)
+
+    def fresh(self) -> int:
+        """A number that is nobody's, and looks like no partition's."""
+        return next(self._unused)
+
+    def know(self, path: TreePath, identity: int) -> None:
+        """Take notice of what was found at a path, which may be a partition that was not known before."""
+        if isinstance(path, PartitionPath | UnattachedPath):
+            known = self._partitions.get(path)
+            if known is None or known[0] != identity:
+                self._partitions[path] = (identity, next(self._partition_numbers))
+
+    def computed(self, path: TreePath) -> int | None:
+        """The number of a path if it is its alone: that of a record or a view in a partition that is known."""
+        match path:
+            case OffsetPath(log, name) if isinstance(name.records, AtOffset) and name.records.offset < OFFSETS_MAX:
+                return self._computed(_KINDS[name.format], log, name.records.offset)
+            case PartitionPath() | UnattachedPath():
+                return self._computed(_VIEW, path, 0)
+            case PartitionDirectoryPath(log, directory):
+                return self._computed(_VIEW, log, _VIEWS[directory])
+            case PartitionFilePath(log, file):
+                return self._computed(_VIEW, log, _VIEWS[file])
+            case _:
+                return None
+
+    def _computed(self, kind: int, log: LogPath, place: int) -> int | None:
+        _, partition = self._partitions.get(log, (0, PARTITIONS_MAX))
+        return kind << 60 | partition << 40 | place if partition < PARTITIONS_MAX else None
+
+
+def digest(path: TreePath | None, identity: int = 0) -> int:
+    """A number for people to see where none can be computed: the same for the same, if perhaps for another as well."""
+    return _DIGEST | zlib.crc32(str(path).encode(errors="surrogateescape"), identity & 0xFFFFFFFF)

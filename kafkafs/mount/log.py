@@ -1,0 +1,76 @@
+"""What a mount has to say while nobody looks: on standard error, and its last lines in the mount itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import deque
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINES_MAX: Final = 1000
+FILE_BYTES_MAX: Final = 8 * 1024 * 1024
+_FORMAT: Final = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
+_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%S"
+
+
+class RecentLines(logging.Handler):
+    """The last lines of the log."""
+
+    def __init__(self, lines_max: int = LINES_MAX) -> None:
+        super().__init__()
+        self._lines: deque[str] = deque(maxlen=lines_max)
+        self._guard = Lock()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        line = self.format(record)
+        with self._guard:
+            self._lines.append(line)
+
+    def text(self) -> bytes:
+        """The lines, oldest first."""
+        with self._guard:
+            lines = list(self._lines)
+        return "".join(f"{line}\n" for line in lines).encode(errors="replace")
+
+
+class StandardErrorFile(logging.Handler):
+    """Standard error, which is a log file: as it grows beyond its size, it is put aside, and the one before is lost."""
+
+    def __init__(self, path: Path, bytes_max: int = FILE_BYTES_MAX) -> None:
+        super().__init__()
+        self._path = path
+        self._bytes_max = bytes_max
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line; a disk that is full, or a file that was taken away, stops nobody."""
+        with suppress(OSError):
+            os.write(2, f"{self.format(record)}\n".encode(errors="replace"))
+            if os.fstat(2).st_size > self._bytes_max:
+                self._put_aside()
+
+    def _put_aside(self) -> None:
+        self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
+
+
+def start_logging(file: Path | None = None) -> RecentLines:
+    """Say everything from information up on standard error, of which `file` is the path if it is one; keep the last."""
+    formatter = logging.Formatter(_FORMAT, _TIME_FORMAT)
+    formatter.converter = time.gmtime
+    recent = RecentLines()
+    root = logging.getLogger()
+    root.setLevel(logging.INFO)
+    for handler in (recent, logging.StreamHandler() if file is None else StandardErrorFile(file)):
+        handler.setFormatter(formatter)
+        root.addHandler(handler)
+    return recent

@@ -1,0 +1,157 @@
+"""Open files: what is read, short reads at once and long ones in a thread, and what is written, in its order.
+
+No reply waits for data that is yet to come: a reader that waits in the kernel cannot be killed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+import trio
+
+from kafkafs.mount.pace import in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from typing_extensions import Buffer
+
+    from kafkafs.mount.inodes import Inode
+    from kafkafs.mount.pace import Pace
+    from kafkafs.tree.node import Reading, Writing
+
+Result = TypeVar("Result")
+
+INLINE_BYTES_MAX: Final = 64 * 1024
+"""A larger write goes to a thread whatever came before."""
+
+
+class OpenFile(Protocol):
+    """A descriptor, or several that stem from one `open`."""
+
+    inode: Inode
+
+    async def read(self, position: int, size_bytes: int) -> Buffer:
+        """What is there."""
+
+    async def write(self, data: bytes) -> None:
+        """Take all of it, or raise."""
+
+    async def flush(self) -> bool:
+        """One of the descriptors is closed; whether that may have added something."""
+
+    async def sync(self) -> None:
+        """Return when what was written is on disk."""
+
+    def close(self) -> None:
+        """All of the descriptors are closed."""
+
+
+class FileForReading:
+    """A file open for reading. Where nothing about it can change, it is opened when it is first read."""
+
+    def __init__(
+        self,
+        inode: Inode,
+        reading: Reading | None,
+        open_now: Callable[[], Awaitable[Reading]],
+        sync: Callable[[], None],
+    ) -> None:
+        self.inode = inode
+        self._reading = reading
+        self._open_now = open_now
+        self._opening = trio.Lock()
+        self._sync = sync
+        if reading is not None:
+            inode.readings.append(reading)
+
+    async def _opened(self) -> Reading:
+        async with self._opening:
+            if self._reading is None:
+                self._reading = await self._open_now()
+                self.inode.readings.append(self._reading)
+        return self._reading
+
+    async def read(self, position: int, size_bytes: int) -> Buffer:
+        """The bytes there, short only at the end."""
+        reading = self._reading or await self._opened()
+        data = reading.read_soon(position, size_bytes)
+        if data is None:
+            data = await trio.to_thread.run_sync(reading.read, position, size_bytes, abandon_on_cancel=True)
+        return data
+
+    async def write(self, data: bytes) -> None:
+        """Nothing is written here: the kernel does not ask."""
+        raise OSError(9, f"{self.inode.path} is not open for writing ({len(data)} bytes)")
+
+    async def flush(self) -> bool:
+        """Nothing is held back."""
+        return False
+
+    async def sync(self) -> None:
+        """Return when the log that is read is on disk, as far as it is written through this mount."""
+        await in_thread(self._sync)
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._reading is not None:
+            self.inode.readings.remove(self._reading)
+            self._reading.close()
+
+
+class FileForWriting:
+    """A file open for writing; what is read from it is what its writer is told. Each call waits for those before."""
+
+    def __init__(self, inode: Inode, writing: Writing, pace: Pace, *, is_durable: bool) -> None:
+        self.inode = inode
+        self._writing = writing
+        self._pace = pace
+        self._is_durable = is_durable
+        self._turn = trio.Lock()
+        self._is_unsynced = False
+
+    async def read(self, _: int, size_bytes: int) -> bytes:
+        """What there is to be told, oldest first; positions mean nothing."""
+        return await self._in_turn(lambda: self._writing.read(size_bytes))
+
+    async def write(self, data: bytes) -> None:
+        """Take all of it, or raise and take none; durably if each write is to be durable."""
+        self._is_unsynced = True
+        await self._in_turn(lambda: self._writing.write(data), is_long=len(data) > INLINE_BYTES_MAX)
+
+    async def flush(self) -> bool:
+        """Take what is complete only now."""
+        await self._in_turn(self._writing.flush)
+        return True
+
+    async def sync(self) -> None:
+        """Take what is complete only now, and return when all is on disk."""
+        async with self._turn:
+            await self._pace.run_in_thread(self._flush_and_sync)
+
+    def close(self) -> None:
+        """Let go of it; nobody hears of an error any more."""
+        self._writing.close()
+
+    async def _in_turn(self, work: Callable[[], Result], *, is_long: bool = False) -> Result:
+        try:
+            self._turn.acquire_nowait()  # the event loop is not asked where nobody waits
+        except trio.WouldBlock:
+            await self._turn.acquire()
+        try:
+            if self._is_durable and self._is_unsynced:
+                return await self._pace.run_in_thread(lambda: self._synced(work))
+            return await (self._pace.run_in_thread(work) if is_long else self._pace.run(work))
+        finally:
+            self._turn.release()
+
+    def _synced(self, work: Callable[[], Result]) -> Result:
+        result = work()
+        self._writing.sync()
+        self._is_unsynced = False
+        return result
+
+    def _flush_and_sync(self) -> None:
+        self._writing.flush()
+        self._writing.sync()
+        self._is_unsynced = False

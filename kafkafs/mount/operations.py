@@ -1,0 +1,383 @@
+"""What the kernel asks for, answered from the nodes of a tree."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Final, Protocol
+
+import pyfuse3
+
+from kafkafs.locator.paths import PartitionFile, PartitionFilePath, RootPath
+from kafkafs.mount.attributes import EntryMaker
+from kafkafs.mount.caching import LASTING, caching_of
+from kafkafs.mount.footing import Watcher
+from kafkafs.mount.forbidden import ForbiddenOperations
+from kafkafs.mount.guard import Refusals, guarded
+from kafkafs.mount.inodes import Inodes
+from kafkafs.mount.listed_names import can_be_quick, path_of_name, type_of_path
+from kafkafs.mount.listing import Listing
+from kafkafs.mount.open_files import FileForReading, FileForWriting
+from kafkafs.mount.pace import in_thread
+from kafkafs.tree.errors import NotPermittedError
+from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pyfuse3 import (
+        EntryAttributes,
+        FileHandleT,
+        FileInfo,
+        FileNameT,
+        FlagT,
+        InodeT,
+        ModeT,
+        ReaddirToken,
+        RequestContext,
+        SetattrFields,
+        StatvfsData,
+        XAttrNameT,
+    )
+    from typing_extensions import Buffer
+
+    from kafkafs.locator.paths import LogPath, TreePath
+    from kafkafs.mount.footing import Footing
+    from kafkafs.mount.inodes import Inode
+    from kafkafs.mount.metrics import Metrics
+    from kafkafs.mount.open_files import OpenFile
+    from kafkafs.mount.ownership import Ownership
+    from kafkafs.tree.node import Node, Reading, Writing
+
+NAME_BYTES_MAX: Final = 255
+_UNKNOWN_SPACES: Final = (b"security.", b"system.")
+
+
+class NodeTree(Protocol):
+    """Where nodes come from; as `kafkafs.tree.tree.Tree`."""
+
+    def node(self, path: TreePath) -> Node:
+        """What is at a path."""
+
+    def child(self, parent: TreePath, name: str) -> Node:
+        """What a name leads to in a directory."""
+
+
+class TreeOperations(ForbiddenOperations):
+    """The handlers. Every one of them ends in an answer or an error number, and none waits for data to come.
+
+    `is_durable` if each write is to be on disk when it returns. The `watcher` is to be run beside them.
+    """
+
+    supports_dot_lookup = False
+
+    def __init__(
+        self,
+        tree: NodeTree,
+        *,
+        place: Path,
+        ownership: Ownership,
+        metrics: Metrics,
+        footing: Callable[[LogPath], Footing | None],
+        is_durable: bool = False,
+    ) -> None:
+        super().__init__()
+        self.metrics = metrics
+        self.refusals = Refusals()
+        self.inodes = Inodes(tree.node(RootPath()), Attributes())
+        self.watcher = Watcher(self.inodes, footing)
+        self.open_files: dict[int, OpenFile] = {}
+        self._tree = tree
+        self._place = place
+        self._entries = EntryMaker(ownership, place)
+        self._is_durable = is_durable
+        self._listings: dict[int, Listing] = {}
+        self._handles = count(1)
+
+    # Finding
+
+    @guarded()
+    async def lookup(self, parent_inode: InodeT, name: FileNameT, ctx: RequestContext) -> EntryAttributes:  # noqa: ARG002
+        """What a name leads to."""
+        return await self._found(self.inodes[parent_inode], os.fsdecode(name))
+
+    async def _found(self, parent: Inode, name: str) -> EntryAttributes:
+        work = partial(self._find, parent, name)
+        node, attributes = await (parent.quick.run(work) if can_be_quick(parent.path, name) else in_thread(work))
+        return self._entries.of(self.inodes.found(parent, name, node, attributes, caching_of(node, attributes)))
+
+    def _find(self, parent: Inode, name: str) -> tuple[Node, Attributes]:
+        if parent.log is not None:
+            self.watcher.begin(parent.log)
+        node = self._tree.child(parent.path, name)
+        return node, node.attributes()
+
+    @guarded()
+    async def forget(self, inode_list: Sequence[tuple[InodeT, int]]) -> None:
+        """The kernel no longer knows these."""
+        for key, lookups in inode_list:
+            self.inodes.forget(key, lookups)
+
+    @guarded()
+    async def getattr(self, inode: InodeT, ctx: RequestContext) -> EntryAttributes:  # noqa: ARG002
+        """What `stat` says now. An open file keeps what it has, whatever became of its name."""
+        found = self.inodes[inode]
+        found.attributes = await in_thread(partial(self._attributes, found, tuple(found.readings)))
+        return self._entries.of(found)
+
+    def _attributes(self, inode: Inode, readings: Sequence[Reading]) -> Attributes:
+        try:
+            attributes = self._current(inode).attributes()
+        except Exception:
+            if not readings:
+                raise
+            attributes = inode.attributes
+        return attributes._replace(size_bytes=readings[0].size_bytes()) if readings else attributes
+
+    def _current(self, inode: Inode) -> Node:
+        """What is there now; raises ESTALE where another thing has taken its place, so that the kernel looks again."""
+        node = self._tree.node(inode.path)
+        if node.identity != inode.identity:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(inode.path))
+        return node
+
+    @guarded()
+    async def readlink(self, inode: InodeT, ctx: RequestContext) -> FileNameT:  # noqa: ARG002
+        """Where a link leads."""
+        found = self.inodes[inode]
+
+        def target() -> bytes:
+            node = self._current(found)
+            assert isinstance(node, Link)
+            return os.fsencode(node.target())
+
+        return await in_thread(target)
+
+    # Extended attributes
+
+    @guarded()
+    async def getxattr(self, inode: InodeT, name: XAttrNameT, ctx: RequestContext) -> bytes:  # noqa: ARG002
+        """One of them. The spaces that tools ask for of every file are said not to be there at all: they ask once."""
+        if name.startswith(_UNKNOWN_SPACES):
+            raise pyfuse3.FUSEError(errno.EOPNOTSUPP)
+        value = (await self._xattrs(self.inodes[inode])).get(os.fsdecode(name))
+        if value is None:
+            raise pyfuse3.FUSEError(errno.ENODATA)
+        return value
+
+    @guarded()
+    async def listxattr(self, inode: InodeT, ctx: RequestContext) -> Sequence[XAttrNameT]:  # noqa: ARG002
+        """The names of all."""
+        return [os.fsencode(name) for name in await self._xattrs(self.inodes[inode])]
+
+    async def _xattrs(self, inode: Inode) -> dict[str, bytes]:
+        work = partial(self._read_xattrs, inode)
+        return await (inode.quick.run(work) if inode.caching is LASTING else in_thread(work))
+
+    def _read_xattrs(self, inode: Inode) -> dict[str, bytes]:
+        return dict((inode.lasting_node or self._current(inode)).xattrs())
+
+    # Directories
+
+    @guarded()
+    async def opendir(self, inode: InodeT, ctx: RequestContext) -> FileHandleT:  # noqa: ARG002
+        """A descriptor of a directory."""
+        found = self.inodes[inode]
+        node = await in_thread(partial(self._current, found))
+        assert isinstance(node, Directory)
+        handle = next(self._handles)
+        self._listings[handle] = Listing(found, node)
+        return handle
+
+    @guarded(is_open=True)
+    async def readdir(self, fh: FileHandleT, start_id: int, token: ReaddirToken) -> None:
+        """The names from a position on."""
+        listing = self._listings[fh]
+        position = start_id
+        while names := await listing.names(position):
+            for name in names:
+                position += 1
+                entry = self._entries.of_name(*self._number_and_type(listing.inode, name))
+                if not pyfuse3.readdir_reply(token, os.fsencode(name), entry, position):
+                    return
+
+    def _number_and_type(self, parent: Inode, name: str) -> tuple[int, int]:
+        if name in {".", ".."}:
+            named = parent if name == "." else parent.parent
+            return named.number, named.type
+        path = path_of_name(parent.path, name)
+        return self.inodes.number_of_name(path), type_of_path(path)
+
+    @guarded()
+    async def releasedir(self, fh: FileHandleT) -> None:
+        """The directory is closed."""
+        del self._listings[fh]
+
+    @guarded()
+    async def fsyncdir(self, fh: FileHandleT, datasync: bool) -> None:
+        """What is in a directory is on disk before it is there."""
+
+    @guarded(is_write=True)
+    async def mkdir(self, parent_inode: InodeT, name: FileNameT, mode: ModeT, ctx: RequestContext) -> EntryAttributes:  # noqa: ARG002
+        """Make a topic or a partition."""
+        parent, text = self.inodes[parent_inode], os.fsdecode(name)
+        await in_thread(lambda: self._directory(parent).make(text))
+        return await self._found(parent, text)
+
+    @guarded(is_write=True)
+    async def rmdir(self, parent_inode: InodeT, name: FileNameT, ctx: RequestContext) -> None:  # noqa: ARG002
+        """Delete a topic, where the options allow that."""
+        parent, text = self.inodes[parent_inode], os.fsdecode(name)
+        await in_thread(lambda: self._directory(parent).remove(text))
+        self.watcher.wake()
+
+    def _directory(self, inode: Inode) -> Directory:
+        node = self._current(inode)
+        assert isinstance(node, Directory)
+        return node
+
+    # Files
+
+    @guarded()
+    async def open(self, inode: InodeT, flags: FlagT, ctx: RequestContext) -> FileInfo:  # noqa: ARG002
+        """A descriptor of a file."""
+        found = self.inodes[inode]
+        if flags & os.O_ACCMODE != os.O_RDONLY:
+            return await self._open_for_writing(found, flags)
+        sync = partial(self._sync_log, found)
+        if found.caching is LASTING:
+            file = FileForReading(found, None, partial(self._open_lasting, found), sync)
+            return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
+        reading, size_bytes = await in_thread(partial(self._open_changing, found))
+        file = FileForReading(found, reading, partial(self._open_lasting, found), sync)
+        if size_bytes != found.attributes.size_bytes:
+            found.attributes = found.attributes._replace(size_bytes=size_bytes)
+            _forget_attributes(found)
+        return pyfuse3.FileInfo(
+            fh=self._opened(file), direct_io=size_bytes is None, keep_cache=found.caching.keeps_pages
+        )
+
+    def _opened(self, file: OpenFile) -> int:
+        handle = next(self._handles)
+        self.open_files[handle] = file
+        return handle
+
+    async def _open_lasting(self, inode: Inode) -> Reading:
+        return await inode.quick.run(lambda: _file(inode.lasting_node or self._current(inode)).open())
+
+    def _open_changing(self, inode: Inode) -> tuple[Reading, int | None]:
+        reading = _file(self._current(inode)).open()
+        return reading, reading.size_bytes()
+
+    async def _open_for_writing(self, inode: Inode, flags: int) -> FileInfo:
+        def opened() -> Writing:
+            node = self._current(inode)
+            if not isinstance(node, WritableFile):
+                raise NotPermittedError(f"{inode.path}: this file cannot be written")
+            return node.open_writing()
+
+        writing = await inode.quick.run(opened)
+        is_durable = self._is_durable or bool(flags & os.O_DSYNC)
+        file = FileForWriting(inode, writing, inode.writes, is_durable=is_durable)
+        return pyfuse3.FileInfo(fh=self._opened(file), direct_io=True, nonseekable=_is_appended_to(inode.path))
+
+    @guarded(is_open=True)
+    async def read(self, fh: FileHandleT, off: int, size: int) -> Buffer:
+        """Bytes of an open file, or what its writer is told."""
+        data = await self.open_files[fh].read(off, size)
+        self.metrics.read_bytes += memoryview(data).nbytes
+        return data
+
+    @guarded(is_write=True, is_open=True)
+    async def write(self, fh: FileHandleT, off: int, buf: bytes) -> int:  # noqa: ARG002 -- positions mean nothing
+        """Take all of the bytes, or refuse all."""
+        file = self.open_files[fh]
+        await file.write(buf)
+        self.metrics.written_bytes += len(buf)
+        self._written(file.inode)
+        return len(buf)
+
+    @guarded(is_write=True, is_open=True)
+    async def flush(self, fh: FileHandleT) -> None:
+        """One of the descriptors that stem from an `open` is closed."""
+        file = self.open_files[fh]
+        if await file.flush():
+            self._written(file.inode)
+
+    @guarded(is_write=True, is_open=True)
+    async def fsync(self, fh: FileHandleT, datasync: bool) -> None:  # noqa: ARG002 -- the kernel's arguments
+        """Return when what was written is on disk."""
+        file = self.open_files[fh]
+        await file.sync()
+        self._written(file.inode)
+
+    @guarded()
+    async def release(self, fh: FileHandleT) -> None:
+        """All descriptors that stem from an `open` are closed."""
+        self.open_files.pop(fh).close()
+
+    def _written(self, inode: Inode) -> None:
+        """Have the kernel ask for the sizes of what grew, so that the writer finds what he wrote."""
+        if inode.log is not None:
+            for growing in self.inodes.growing(inode.log):
+                _forget_attributes(growing)
+        if not _is_appended_to(inode.path):
+            self.watcher.wake()
+
+    def _sync_log(self, inode: Inode) -> None:
+        """Bring what a file shows to disk, where the mount writes it."""
+        path = inode.path if inode.log is None else PartitionFilePath(inode.log, PartitionFile.APPEND)
+        node = self._tree.node(path)
+        if isinstance(node, WritableFile) and node.attributes().is_writable:
+            writing = node.open_writing()
+            try:
+                writing.sync()
+            finally:
+                writing.close()
+
+    @guarded(is_write=True)
+    async def setattr(
+        self,
+        inode: InodeT,
+        attr: EntryAttributes,
+        fields: SetattrFields,
+        fh: FileHandleT | None,  # noqa: ARG002
+        ctx: RequestContext,  # noqa: ARG002
+    ) -> EntryAttributes:
+        """Only a file that is written may be cut to nothing, which means nothing."""
+        found = self.inodes[inode]
+        others = (fields.update_mode, fields.update_uid, fields.update_gid, fields.update_atime, fields.update_mtime)
+        if any(others) or not fields.update_size:
+            raise NotPermittedError(f"{found.path}: owner, mode and times are those of the log")
+        if not found.attributes.is_writable or attr.st_size:
+            raise NotPermittedError(f"{found.path}: its size is that of the log")
+        return self._entries.of(found)
+
+    @guarded()
+    async def statfs(self, ctx: RequestContext) -> StatvfsData:  # noqa: ARG002
+        """The space of the file system that the first log directory is on."""
+        found = await in_thread(partial(os.statvfs, self._place))
+        data = pyfuse3.StatvfsData()
+        for field in ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail"):
+            setattr(data, field, getattr(found, field))
+        data.f_namemax = NAME_BYTES_MAX
+        return data
+
+
+def _file(node: Node) -> File:
+    assert isinstance(node, File)
+    return node
+
+
+def _forget_attributes(inode: Inode) -> None:
+    """Have the kernel ask for the attributes when it next needs them; it may have forgotten all about the file."""
+    with suppress(OSError):
+        pyfuse3.invalidate_inode(inode.key, attr_only=True)
+
+
+def _is_appended_to(path: TreePath) -> bool:
+    return isinstance(path, PartitionFilePath) and path.file.startswith(PartitionFile.APPEND)

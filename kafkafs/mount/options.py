@@ -1,0 +1,208 @@
+"""The options of a mount, as mount(8) and fstab pass them: names with commas between them, some with values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kafkafs.mount.errors import MountError
+from kafkafs.mount.ownership import Ownership
+from kafkafs.render.key_values import KeyValueSyntax
+from kafkafs.tree.options import Damage, TreeOptions
+from storage.partition.view import Isolation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+E = TypeVar("E", bound=Enum)
+
+
+class Durability(Enum):
+    """What survives what once a write has returned."""
+
+    BUFFERED = "buffered"  # the death of kafkafs, as in Kafka
+    FSYNC = "fsync"  # a loss of power
+
+
+@dataclass(frozen=True, slots=True)
+class MountOptions:
+    """The options of a mount, with their defaults; None where it depends on the store."""
+
+    is_writable: bool | None = None
+    has_maintenance: bool | None = None
+    allows_others: bool = False
+    unmounts_itself: bool = False
+    ownership: Ownership = field(default_factory=Ownership)
+    durability: Durability = Durability.BUFFERED
+    tree: TreeOptions = field(default_factory=TreeOptions)
+    given: Mapping[str, str | None] = field(default_factory=dict)  # as they were given, the ignored ones left out
+
+
+IGNORED: Final = frozenset(
+    {
+        "_netdev",
+        "async",
+        "atime",
+        "auto",
+        "defaults",
+        "dev",
+        "diratime",
+        "exec",
+        "group",
+        "lazytime",
+        "loud",
+        "noatime",
+        "noauto",
+        "nodev",
+        "nodiratime",
+        "noexec",
+        "nofail",
+        "nolazytime",
+        "norelatime",
+        "nostrictatime",
+        "nosuid",
+        "nouser",
+        "nousers",
+        "owner",
+        "quiet",
+        "relatime",
+        "silent",
+        "strictatime",
+        "suid",
+        "user",
+        "users",
+    }
+)
+"""What mount(8) and fstab pass along and what means nothing here, or is the kernel's."""
+
+_FLAGS: Final = ("ro", "rw", "allow_other", "auto_unmount", "allow_delete")
+_VALUED: Final = (
+    "uid",
+    "gid",
+    "umask",
+    "list_limit",
+    "isolation",
+    "damage",
+    "durability",
+    "default_partitions",
+    "kv_separator",
+    "null_marker",
+    "maintenance",
+)
+
+
+def parse_options(texts: Iterable[str]) -> MountOptions:
+    """The options in texts, later ones winning; raises `MountError` for one that is not known, or has no such value."""
+    given: dict[str, str | None] = {}
+    for name, value in (_split(item) for text in texts for item in text.split(",") if item.strip()):
+        if name in {"ro", "rw"}:
+            given.pop("ro", None)
+            given.pop("rw", None)
+        if name not in IGNORED and not name.startswith(("x-", "comment")):
+            _check(name, value)
+            given[name] = value
+    return MountOptions(
+        is_writable=True if "rw" in given else False if "ro" in given else None,
+        has_maintenance=_of(given, "maintenance", _switch, None),
+        allows_others="allow_other" in given,
+        unmounts_itself="auto_unmount" in given,
+        ownership=Ownership(
+            _of(given, "uid", _number, None), _of(given, "gid", _number, None), _of(given, "umask", _octal, None)
+        ),
+        durability=_of(given, "durability", _one_of(Durability), Durability.BUFFERED),
+        tree=_tree_options(given),
+        given=given,
+    )
+
+
+def _tree_options(given: Mapping[str, str | None]) -> TreeOptions:
+    standard = TreeOptions()
+    return TreeOptions(
+        isolation=_of(given, "isolation", _one_of(Isolation), standard.isolation),
+        damage=_of(given, "damage", _one_of(Damage), standard.damage),
+        list_limit=_of(given, "list_limit", _number, standard.list_limit),
+        default_partitions=_of(given, "default_partitions", _positive, standard.default_partitions),
+        may_delete="allow_delete" in given,
+        key_values=KeyValueSyntax(
+            separator=_of(given, "kv_separator", _separator, standard.key_values.separator),
+            null_marker=_of(given, "null_marker", _bytes, standard.key_values.null_marker),
+        ),
+    )
+
+
+def _split(item: str) -> tuple[str, str | None]:
+    name, equals, value = item.strip().partition("=")
+    return name, value if equals else None
+
+
+def _check(name: str, value: str | None) -> None:
+    if name in _FLAGS:
+        if value is not None:
+            raise MountError(f"the option {name} has no value: write -o {name}")
+    elif name not in _VALUED:
+        near = get_close_matches(name, (*_FLAGS, *_VALUED), n=1)
+        hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted((*_FLAGS, *_VALUED)))}"
+        raise MountError(f"there is no mount option {name}{hint}")
+    elif value is None:
+        raise MountError(f"the option {name} needs a value: write -o {name}=…")
+
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def _of(given: Mapping[str, str | None], name: str, parse: Callable[[str], T], otherwise: U) -> T | U:
+    text = given.get(name)
+    if text is None:
+        return otherwise
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise MountError(f"the option {name} cannot be {text!r}: {error}") from None
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError("it is a number")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    number = _number(text)
+    if not number:
+        raise ValueError("it is at least 1")
+    return number
+
+
+def _octal(text: str) -> int:
+    if not text or not set(text) <= set("01234567") or int(text, 8) > 0o777:
+        raise ValueError("it is an octal number up to 777")
+    return int(text, 8)
+
+
+def _switch(text: str) -> bool:
+    if text not in {"on", "off"}:
+        raise ValueError("it is on or off")
+    return text == "on"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
+
+
+def _separator(text: str) -> bytes:
+    if not text or "\n" in text:
+        raise ValueError("it is something, and without a newline")
+    return _bytes(text)
+
+
+def _one_of(kind: type[E]) -> Callable[[str], E]:
+    def parse(text: str) -> E:
+        try:
+            return kind(text)
+        except ValueError:
+            raise ValueError(f"it is {' or '.join(str(member.value) for member in kind)}") from None
+
+    return parse

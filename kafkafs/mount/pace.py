@@ -1,0 +1,66 @@
+"""Where work is done: at once if work of its kind has been quick of late, in a thread otherwise.
+
+A thread costs more than a small read does, and a long read in the event loop holds everybody up. So the first of a kind
+goes to a thread, where it is timed; and so does what comes while another is in one, as it may have to wait for that.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+QUICK_NS: Final = 500_000
+SLOW_NS: Final = 1_500_000
+PROBATION: Final = 8  # how many go to threads after one that was slow
+
+T = TypeVar("T")
+
+
+class Pace:
+    """How quick work of one kind has been."""
+
+    __slots__ = ("_in_threads", "_to_prove")
+
+    def __init__(self) -> None:
+        self._to_prove = 1
+        self._in_threads = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do it; what is cancelled meanwhile is finished first."""
+        if self._to_prove <= 0 and not self._in_threads:
+            begun_ns = perf_counter_ns()
+            try:
+                return work()
+            finally:
+                if perf_counter_ns() - begun_ns > SLOW_NS:
+                    self._to_prove = PROBATION
+        return await self.run_in_thread(work)
+
+    async def run_in_thread(self, work: Callable[[], T]) -> T:
+        """Do it in a thread, however quick it may be."""
+        taken_ns = SLOW_NS
+
+        def timed() -> T:
+            nonlocal taken_ns
+            begun_ns = perf_counter_ns()
+            try:
+                return work()
+            finally:
+                taken_ns = perf_counter_ns() - begun_ns
+
+        self._in_threads += 1
+        try:
+            return await in_thread(timed)
+        finally:
+            self._in_threads -= 1
+            self._to_prove -= taken_ns <= QUICK_NS
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do it in a thread; what is cancelled meanwhile is finished first."""
+    return await trio.to_thread.run_sync(work)

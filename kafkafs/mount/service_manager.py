@@ -1,0 +1,32 @@
+"""Telling systemd how a mount is doing, by the protocol of sd_notify; without a service manager nothing is told."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+
+
+def tell_ready(status: str) -> None:
+    """It has started."""
+    _tell("READY=1", f"STATUS={status}", f"MAINPID={os.getpid()}")
+
+
+def tell_status(status: str) -> None:
+    """What it is doing, for `systemctl status`."""
+    _tell(f"STATUS={status}")
+
+
+def tell_stopping() -> None:
+    """It is ending."""
+    _tell("STOPPING=1", "STATUS=closing the store")
+
+
+def _tell(*lines: str) -> None:
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    if address.startswith("@"):
+        address = f"\0{address[1:]}"  # an abstract socket
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notify:
+        notify.sendto("\n".join(lines).encode(), address)

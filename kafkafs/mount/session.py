@@ -1,0 +1,94 @@
+"""A mount from its beginning to its end: served until it is unmounted or a signal comes, and then ended cleanly."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pyfuse3
+import trio
+
+from kafkafs.mount.kernel_mount import mounted, read_ahead
+from kafkafs.mount.request_loop import RequestLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kafkafs.mount.operations import TreeOperations
+    from kafkafs.mount.options import MountOptions
+
+log: Final = logging.getLogger("kafkafs.mount")
+
+GRACE_S: Final = 0.5
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SWITCH_INTERVAL_S: Final = 0.001
+"""How long a thread that decodes may hold up the event loop; Python's own is five times that."""
+
+
+def kernel_options(options: MountOptions, source: str, *, is_read_only: bool) -> set[str]:
+    """What libfuse is told. A read-only mount is one for the kernel too, which then refuses writes itself."""
+    # Commas and backslashes would end the option.
+    escaped = re.sub(r"([,\\])", r"\\\1", source)
+    told = {f"fsname={escaped}", "subtype=kafkafs", "default_permissions"}
+    if is_read_only:
+        told.add("ro")
+    if options.allows_others:
+        told.add("allow_other")
+    if options.unmounts_itself:
+        told.add("auto_unmount")
+    return told
+
+
+class Session:
+    """One mount of one tree. When `run` returns it is unmounted, and nothing asks the tree any more."""
+
+    def __init__(self, operations: TreeOperations, path: Path, options: set[str]) -> None:
+        self._operations = operations
+        self._path = path
+        self._options = options
+
+    def run(self, *, ready: Callable[[], None], ending: Callable[[], None] = lambda: None) -> None:
+        """Serve until somebody unmounts it or SIGTERM, SIGINT or SIGHUP comes; raises `MountError` if it cannot begin.
+
+        `ready` is called once the mount answers, and `ending` when a signal ends it. Requests in flight have a moment
+        to finish; what is being written is finished however long it takes.
+        """
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        loop = RequestLoop()
+        with mounted(self._operations, self._path, self._options), loop.installed():
+            trio.run(self._serve, ready, ending)
+
+    async def _serve(self, ready: Callable[[], None], ending: Callable[[], None]) -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._end_on_signal, nursery.cancel_scope, ending)
+            nursery.start_soon(self._operations.watcher.run)
+            nursery.start_soon(self._say_when_it_answers, ready)
+            await pyfuse3.main()
+            nursery.cancel_scope.cancel()
+        log.info("%s is no longer mounted", self._path)
+
+    async def _say_when_it_answers(self, ready: Callable[[], None]) -> None:
+        # The mount's own process may look into it only from a thread.
+        await trio.to_thread.run_sync(os.stat, self._path, abandon_on_cancel=True)
+        read_ahead(self._path)
+        ready()
+
+    async def _end_on_signal(
+        self,
+        scope: trio.CancelScope,
+        ending: Callable[[], None],
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        with trio.open_signal_receiver(*_SIGNALS) as signals:
+            task_status.started()
+            async for number in signals:
+                log.info("%s ends the mount", signal.Signals(number).name)
+                ending()
+                pyfuse3.terminate()
+                await trio.sleep(GRACE_S)
+                scope.cancel()

@@ -1,0 +1,206 @@
+"""A mount begins and ends cleanly, whoever ends it, and a dead one does not stand in the way of the next."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafkafs.mount.errors import MountError
+from kafkafs.mount.kernel_mount import sentence_for
+from kafkafs.mount.mount_point import mount_point
+from kafkafs.mount.mounts import is_dead, mount_at, uses_of
+from kafkafs.mount.unmounting import unmount
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Mounted
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_even_with_files_open(mounted: Mounted, number: int) -> None:
+    descriptor = os.open(mounted.path / "orders/0/values", os.O_RDONLY)
+    assert mounted.end(number) == 0
+    with pytest.raises(OSError, match="not connected") as gone:
+        os.read(descriptor, 100)
+    assert gone.value.errno == errno.ENOTCONN
+    with pytest.raises(OSError, match="not connected"):
+        os.close(descriptor)
+    assert "the tree is closed" in mounted.said()
+    assert not mounted.path.exists()
+
+
+def test_a_signal_does_not_wait_for_a_read_that_never_ends(mounted: Mounted) -> None:
+    with mounted.started("cat orders/0/transactions; echo ended") as stuck:
+        mounted.until(lambda: bool(uses_of(mounted.path)))
+        assert mounted.end() == 0
+        assert stuck.stdout is not None
+        assert stuck.stdout.readline() == "ended\n"
+
+
+def test_a_write_in_flight_is_finished(mounted: Mounted) -> None:
+    code = "import os; print(os.write(os.open('gates/0/append', 1), b'wait a %0100000d\\n' % 0), flush=True)"
+    order = f'{sys.executable} -c "{code}"'
+    with mounted.started(order) as writer:
+        mounted.until(lambda: any(use.path.endswith("append") for use in uses_of(mounted.path)))
+        mounted.process.send_signal(signal.SIGTERM)
+        mounted.until(lambda: "SIGTERM ends the mount" in mounted.said())
+        mounted.process.send_signal(signal.SIGUSR1)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "100008\n"
+    assert mounted.process.wait(20) == 0
+
+
+def test_umount_refuses_while_it_is_used_and_names_who(mounted: Mounted) -> None:
+    with mounted.started("exec 3< orders/0/values; echo open; read -r _") as user:
+        assert user.stdout is not None
+        user.stdout.readline()
+        with pytest.raises(MountError, match=rf"in use by bash \(process {user.pid}, .*values\).*--force"):
+            unmount(mounted.path, is_forced=False)
+        assert mounted.run("cat orders/0/offset/0").stdout == "one"
+        unmount(mounted.path, is_forced=True)
+    assert mounted.process.wait(20) == 0
+
+
+def test_umount_returns_when_the_tree_is_closed(mounted: Mounted) -> None:
+    unmount(mounted.path, is_forced=False)
+    assert "the tree is closed" in mounted.said()
+    assert mounted.process.wait(20) == 0
+    assert mount_at(mounted.path) is None
+    with pytest.raises(MountError, match="nothing of kafkafs is mounted here"):
+        unmount(mounted.path, is_forced=False)
+
+
+def test_a_dead_mount_is_healed_by_the_next(mounting: Callable[..., Mounted]) -> None:
+    first = mounting()
+    first.end(signal.SIGKILL)
+    assert is_dead(first.path)
+    second = mounting()
+    assert second.run("cat orders/0/offset/0").stdout == "one"
+    assert "a mount whose process had died was taken away" in second.said()
+
+
+def test_a_dead_mount_can_be_unmounted(mounted: Mounted) -> None:
+    mounted.end(signal.SIGKILL)
+    unmount(mounted.path, is_forced=False)
+    assert mount_at(mounted.path) is None
+
+
+def test_auto_unmount_leaves_nothing_dead(mounting: Callable[..., Mounted]) -> None:
+    mounted = mounting("auto_unmount")
+    mounted.end(signal.SIGKILL)
+    mounted.until(lambda: mount_at(mounted.path) is None)
+
+
+def test_streams_are_read_ahead_in_large_requests(mounted: Mounted) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("not root, who alone may say so")
+    mount = mount_at(mounted.path)
+    assert mount is not None
+    assert Path(f"/sys/class/bdi/{mount.device}/read_ahead_kb").read_text() == "1024\n"
+
+
+def test_what_fails_is_counted_and_said(mounted: Mounted) -> None:
+    mounted.run("cat orders/0/offset/9; cat orders/0/offset/1; echo a >> orders/0/append")
+    metrics = mounted.run("cat .kafkafs/metrics").stdout
+    assert 'kafkafs_request_errors_total{operation="lookup",errno="ENOENT"}' in metrics
+    assert "\nkafkafs_written_bytes_total 2\n" in metrics
+    assert 'kafkafs_request_duration_seconds_bucket{operation="read",le="+Inf"}' in metrics
+
+
+class TestMountPoints:
+    def test_one_that_is_made_is_removed(self, tmp_path: Path) -> None:
+        with mount_point(tmp_path / "mnt", [tmp_path / "store"]) as place:
+            assert place.is_dir()
+        assert not (tmp_path / "mnt").exists()
+
+    def test_one_that_was_there_stays(self, tmp_path: Path) -> None:
+        (tmp_path / "mnt").mkdir()
+        with mount_point(tmp_path / "mnt", [tmp_path / "store"]):
+            pass
+        assert (tmp_path / "mnt").is_dir()
+
+    @pytest.mark.parametrize(
+        ("place", "sentence"),
+        [
+            ("file", "is not a directory"),
+            ("full", "is not empty"),
+            ("none/mnt", "make that first"),
+            ("store/mnt", "is in the store itself"),
+            ("store", "is in the store itself"),
+        ],
+    )
+    def test_others_are_refused(self, tmp_path: Path, place: str, sentence: str) -> None:
+        (tmp_path / "file").touch()
+        (tmp_path / "full").mkdir()
+        (tmp_path / "full" / "file").touch()
+        (tmp_path / "store").mkdir()
+        with pytest.raises(MountError, match=sentence), mount_point(tmp_path / place, [tmp_path / "store"]):
+            pass
+
+    def test_one_that_is_mounted_is_refused(self, mounted: Mounted, tmp_path: Path) -> None:
+        with (
+            pytest.raises(MountError, match="memory is mounted here already"),
+            mount_point(mounted.path, [tmp_path / "x"]),
+        ):
+            pass
+
+
+UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+from kafkafs.mount.errors import MountError
+from kafkafs.mount.kernel_mount import mounted
+import pyfuse3
+os.setgid(65534); os.setuid(65534)
+try:
+    with mounted(pyfuse3.Operations(), Path(sys.argv[1]), {"fsname=x", *sys.argv[2:]}):
+        print("mounted")
+except MountError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentence"), [(0o777, "/dev/fuse may not be opened by this user"), (0o700, "this user cannot get to")]
+)
+def test_who_has_no_rights_reads_one_sentence(mode: int, sentence: str) -> None:
+    if os.geteuid() != 0 or stat.S_IMODE(Path("/dev/fuse").stat().st_mode) & 0o006:
+        pytest.skip("no user here who may not open /dev/fuse")
+    with tempfile.TemporaryDirectory() as parent:  # pytest's own directories are closed to others
+        place = Path(parent) / "mnt"
+        place.mkdir()
+        place.chmod(0o777)
+        Path(parent).chmod(mode)
+        done = subprocess.run([sys.executable, "-c", UNPRIVILEGED, place], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"{place}: {sentence}")
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [  # as libfuse 3.14 and its fusermount3 say it
+        ("fuse: failed to open /dev/fuse: Permission denied", "may not be opened by this user"),
+        ("fuse: device not found, try 'modprobe fuse' first", "there is no /dev/fuse"),
+        (
+            "fusermount3: option allow_other only allowed if 'user_allow_other' is set in /etc/fuse.conf",
+            "add a line `user_allow_other`",
+        ),
+        ("fusermount3: mount failed: Operation not permitted", "this user may not mount"),
+        ("fusermount3: user has no write access to mountpoint /x", "choose one of his own"),
+        ("something new\nin two lines", "it cannot be mounted: something new in two lines"),
+    ],
+)
+def test_what_libfuse_says_becomes_what_to_do(said: str, sentence: str) -> None:
+    assert sentence in sentence_for(said)
+    assert "\n" not in sentence_for(said)
