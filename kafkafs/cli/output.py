@@ -97,8 +97,13 @@ def _write_table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], s
         stream.write(f"{'  '.join(padded).rstrip()}\n")
 
 
+def json_line(value: Mapping[str, object]) -> str:
+    """An object as JSON has it on one line, everywhere in kafkafs."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def _object(columns: Sequence[str], row: Mapping[str, object]) -> str:
-    return json.dumps({column: row[column] for column in columns}, ensure_ascii=False, separators=(",", ":"))
+    return json_line({column: row[column] for column in columns})
 
 
 def _text(value: object) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkafs.cli.failures import EXIT_FAILED
+from kafkafs.cli.output import json_line
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
 from storage.clock import Clock
@@ -45,7 +45,7 @@ def recover(*, store: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
     for recovered in recover_each(store, files=files, clock=Clock(), announce=progress.show_count):
         progress.erase()
         tally.count(recovered)
-        for line in [json.dumps(_object(recovered), ensure_ascii=False)] if as_json else _lines(recovered):
+        for line in [json_line(_object(recovered))] if as_json else _lines(recovered):
             click.echo(line)
     if not as_json:
         click.echo(tally.sentence())

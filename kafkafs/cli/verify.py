@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafkafs.cli.output import json_line
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
 from storage.errors import StorageError
@@ -82,7 +82,7 @@ def _end(ctx: click.Context, sentence: str) -> NoReturn:
 
 
 def _line(finding: Finding) -> str:
-    return json.dumps({_key(name): value for name, value in asdict(finding).items() if value is not None})
+    return json_line({_key(name): value for name, value in asdict(finding).items() if value is not None})
 
 
 def _key(name: str) -> str:

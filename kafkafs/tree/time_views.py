@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -81,11 +80,8 @@ def _times(visible: VisibleLog) -> list[int]:
             times.update(entry.timestamp for entry in islice(segment.time_index, -slot % step, None, step))
         slot += count
     noted = sorted(time_ms for time_ms in times if time_ms >= 0)
-    # If one time leads to a record, so does every earlier one.
-    leading = noted[: bisect_left(noted, True, key=lambda time_ms: not _leads(visible, time_ms))]
-    if len(leading) > _NAMES_MAX:
-        leading = leading[:: -(-len(leading) // _NAMES_MAX)]
-    return leading
+    # A compaction may have taken the records that a time was noted for, and whatever else Kafka would find instead.
+    return [time_ms for time_ms in noted[:: -(-len(noted) // _NAMES_MAX) or 1] if _leads(visible, time_ms)]
 
 
 def _leads(visible: VisibleLog, time_ms: int) -> bool:

@@ -12,7 +12,7 @@ from kafkafs.tree.held_batch import HeldBatch
 from storage.errors import ChecksumError, MalformedRecordsError
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.record.reading import read_batches
-from storage.testing.codec import OracleRecord, encode_entry, entry_of, wrapper_of
+from storage.testing.codec import OracleRecord, encode_entry, wrapper_of
 from storage.testing.logs import NOW_MS, LogOnMemory, sent
 
 COUNT = 60
@@ -26,9 +26,7 @@ def held() -> list[HeldBatch]:
         lab.log.append_as_leader(sent([(NOW_MS, b"%d" % number), (NOW_MS, b""), (NOW_MS, b"x" * 50)]))
     assert len(lab.log.view.segments) > 2
     return [
-        HeldBatch(batch, segment, is_visible=True)
-        for segment in lab.log.view.segments
-        for batch in segment.batches()
+        HeldBatch(batch, segment, is_visible=True) for segment in lab.log.view.segments for batch in segment.batches()
     ]
 
 
@@ -74,7 +72,7 @@ def test_compressed_batches_count_with_what_they_decompress_to():
     batch = next(read_batches(data))
     assert len(data) < 1000
     assert HeldBatch(batch, None, is_visible=True).size_bytes > 100_000
-    wrapper = encode_entry(wrapper_of(1, 1, [entry_of(1, OracleRecord(0, NOW_MS, None, bytes(50_000)))]))
+    wrapper = encode_entry(wrapper_of([OracleRecord(0, NOW_MS, None, bytes(50_000))], 1, 1))
     assert len(wrapper) < 1000
     assert HeldBatch(next(read_batches(wrapper)), None, is_visible=True).size_bytes > 50_000
 
@@ -87,19 +85,18 @@ def test_a_batch_that_is_not_visible_has_no_records(held):
 
 def test_threads_share_it(held):
     cache = BatchCache(held[0].size_bytes * 20)
-    failures = []
+    failures, done = [], []
 
     def use(start: int) -> None:
-        try:
-            for turn in range(2000):
-                number = (start + turn * 7) % COUNT
-                each = held[number]
-                found = cache.get(each.segment, 0, number * 3 + 1)
-                assert found is None or found is each
-                if found is None:
-                    cache.put(each, 0)
-        except BaseException as error:
-            failures.append(error)
+        for turn in range(2000):
+            number = (start + turn * 7) % COUNT
+            each = held[number]
+            found = cache.get(each.segment, 0, number * 3 + 1)
+            if found is None:
+                cache.put(each, 0)
+            elif found is not each:
+                failures.append(number)
+        done.append(start)
 
     threads = [threading.Thread(target=use, args=(start,)) for start in range(4)]
     for thread in threads:
@@ -107,6 +104,7 @@ def test_threads_share_it(held):
     for thread in threads:
         thread.join()
     assert not failures
+    assert len(done) == len(threads)
     assert cache.size_bytes <= held[0].size_bytes * 20
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,6 @@ from kafkafs.tree.offset_directory import OffsetDirectory
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.time_views import TimeDirectory
 from storage.partition.view import Isolation
-from storage.segment.names import Kind
 from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def test_times_that_are_listed_are_even_and_lead_somewhere(views: Views, count: 
     assert targets == sorted(targets)
     assert targets[-1] == count - 1
     if count > 3:
-        assert max(after - before for before, after in zip(targets, targets[1:], strict=False)) <= count // 20
+        assert max(after - before for before, after in pairwise(targets)) <= count // 20
 
 
 @pytest.mark.interop
@@ -188,7 +188,7 @@ def test_times_of_real_logs_lead_to_records(views: Views, name: str, isolation: 
         source = views.follow(directory, TreeOptions(isolation=isolation))
         names = list(times(source).names())
         assert len(names) <= 1000
-        for each in names[:3] + names[-3:]:
+        for each in names:
             link = views.by_time(source, each)
             views.node(source, link.target().removeprefix("../offset/"))
         listed += len(names)
@@ -200,4 +200,3 @@ def test_times_of_indexes_that_are_too_large_are_those_of_segments(views, monkey
     lab = filled(400)
     segments = lab.log.view.segments
     assert len(list(times(views.memory(lab)).names())) == len(segments) > 5
-    assert segments[0].path(Kind.LOG)
