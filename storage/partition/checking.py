@@ -36,14 +36,16 @@ _LOOKS_MAX: Final = 3
 class PartitionExpectation:
     """What is known of a partition before anybody looks.
 
-    `reached` are offsets that the log has reached by the word of some file, which is the key. A partition that
-    `is_compacted` may lack offsets, and so may any that shows signs of it.
+    The log begins at `start_offset` or later: what lies before is there, and nobody relies on it. `reached` are offsets
+    that the log has reached by the word of some file, which is the key. A partition that `is_compacted` may lack
+    offsets, and so may any that shows signs of it.
     """
 
     directory: str
     is_clean: bool = False
     has_topic_id: bool = False
     is_compacted: bool = False
+    start_offset: int = 0
     reached: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -127,7 +129,7 @@ class _Look:
         self._findings = FindingList()
         self._names = DirectoryCheck(listing, self._findings)
         bases = self._names.bases
-        self._epochs = EpochCheck(files, expected.directory, self._findings)
+        self._epochs = EpochCheck(files, expected.directory, self._findings, expected.start_offset)
         self._producers = ProducerCheck(
             files,
             expected.directory,

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 
 
 class EpochCheck:
-    """Every batch that has an epoch has the one that was in force at its offset.
+    """Every batch from the log's start on that has an epoch has the one that was in force at its offset.
 
     Batches before the first entry are of that epoch or an older one, whose entry went with the log's beginning.
     Batches that contradict the checkpoint in the same way are reported once, at the first.
     """
 
-    def __init__(self, files: Files, directory: str | os.PathLike[str], findings: FindingList) -> None:
+    def __init__(
+        self, files: Files, directory: str | os.PathLike[str], findings: FindingList, start_offset: int
+    ) -> None:
         self._findings = findings
+        self._start_offset = start_offset
         self._entries: tuple[EpochStart, ...] = ()
         self._is_usable = True
         self._passed = 0  # entries whose offsets have passed
@@ -50,6 +53,8 @@ class EpochCheck:
         """The next batch, of the log file of that name."""
         if not self._is_usable or not isinstance(batch, RecordBatch) or batch.leader_epoch == NO_LEADER_EPOCH:
             return
+        if batch.last_offset < self._start_offset:
+            return  # the entries of what was deleted may be gone before the batches are
         offset, epoch = batch.base_offset, batch.leader_epoch
         while self._passed < len(self._entries) and self._entries[self._passed].offset <= offset:
             self._passed += 1

@@ -84,6 +84,7 @@ class LogDirCheck:
                 is_clean=is_clean,
                 has_topic_id=has_topic_id,
                 is_compacted=name.topic in compacted or partition in offsets[OffsetCheckpoint.FIRST_DIRTY],
+                start_offset=offsets[OffsetCheckpoint.LOG_START].get(partition, 0),
                 reached={each.value: offsets[each][partition] for each in _REACHED if partition in offsets[each]},
             )
             size_bytes = self._size_bytes(self.path / str(name))

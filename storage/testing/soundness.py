@@ -27,14 +27,9 @@ _ONE_SEGMENT = {"segment.bytes": "1000000", "segment.index.bytes": "12000"}
 
 def damages(log: LogOnMemory, start_offset: int) -> list[Finding]:
     """What a check of every byte in the directory objects to, in a log that begins at the offset."""
-    expected = PartitionExpectation(directory=DIRECTORY, is_compacted=log.config.compact)
+    expected = PartitionExpectation(directory=DIRECTORY, is_compacted=log.config.compact, start_offset=start_offset)
     found = check_partition(log.files, expected, advance=lambda _: None).findings
-    return [
-        finding
-        for finding in found
-        if finding.severity is not Severity.NOTICE
-        and not (finding.offset is not None and finding.offset < start_offset)
-    ]
+    return [finding for finding in found if finding.severity is not Severity.NOTICE]
 
 
 def check_sound(log: Log) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from storage.partition.checking import PartitionExpectation, check_partition
 from storage.partition.producer_snapshot import decode_snapshot, encode_snapshot
 from storage.record.kernel.crc32c import crc32c
 from storage.segment.finding import FindingKind, Severity
@@ -70,6 +71,21 @@ def test_epochs() -> None:
         assert {kind for kind, _ in damages(log)} == {FindingKind.LEADER_EPOCH}
     replace(log, name, b"0\n3\n1 0\n2 190\n3 1000\n")
     assert FindingKind.LOST_TAIL in {kind for kind, _ in damages(log)}
+
+
+def test_the_epochs_of_deleted_records_may_be_gone_before_them() -> None:
+    log = closed_log()
+    replace(log, "leader-epoch-checkpoint", b"0\n0\n")
+    end_offset = log.open().view.end_offset
+    log.log.close()
+
+    def kinds(start_offset: int) -> set[FindingKind]:
+        expected = PartitionExpectation(directory=DIRECTORY, start_offset=start_offset)
+        found = check_partition(log.files, expected, advance=lambda _: None).findings
+        return {finding.kind for finding in found}
+
+    assert FindingKind.LEADER_EPOCH in kinds(end_offset - 1)
+    assert FindingKind.LEADER_EPOCH not in kinds(end_offset)
 
 
 def test_partition_metadata() -> None:
