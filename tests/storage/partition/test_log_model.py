@@ -391,5 +391,5 @@ def test_the_log_against_the_model(capsys: pytest.CaptureFixture[str]) -> None:
     LogMachine.steps_done = 0
     run_state_machine_as_test(LogMachine, settings=settings(max_examples=runs, stateful_step_count=STEPS_PER_RUN))
     with capsys.disabled():
-        print(f"{LogMachine.steps_done} steps")
+        print(f"\n{LogMachine.steps_done} steps against the model")
     assert LogMachine.steps_done >= (STEPS_OF_A_PROOF if is_proof else 1)
