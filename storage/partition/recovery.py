@@ -51,6 +51,7 @@ def recover_log(
     is_clean: bool,
     recovery_point: int = 0,
     start_offset: int = 0,
+    may_lack_offsets: bool = False,
     producer_expiration_ms: int,
 ) -> RecoveryReport:
     """Make the directory that of a closed log, all of it on disk.
@@ -58,8 +59,13 @@ def recover_log(
     What lies below the recovery point, or all of the log if it was closed (`is_clean`), is believed to be on disk: of
     that, only what is missing or left over is repaired, at the cost of a look at the directory and the log's end. Of
     the rest every batch is read. The log begins at `start_offset` or later; one that ends before it is emptied.
+
+    A log that was only ever appended to has no offset missing: behind a hole between its segments nothing follows, and
+    what is there is dropped. Where the log `may_lack_offsets`, because it was compacted or nobody knows, it is kept.
     """
-    recovery = _Recovery(files, clock, directory, config, start_offset, producer_expiration_ms)
+    recovery = _Recovery(
+        files, clock, directory, config, start_offset, producer_expiration_ms, may_lack_offsets=may_lack_offsets
+    )
     recovery.report.steps += tidy(files, directory)
     while not recovery.repair(None if is_clean else recovery_point):
         pass  # a segment was split, which makes others of it
@@ -76,7 +82,10 @@ class _Recovery:
         config: TopicConfig,
         start_offset: int,
         producer_expiration_ms: int,
+        *,
+        may_lack_offsets: bool,
     ) -> None:
+        self._may_lack = may_lack_offsets
         self.report = RecoveryReport()
         self._files = files
         self._clock = clock
@@ -239,8 +248,10 @@ class _Recovery:
         first = next(_framed(after), None)
         if first is not None and first.last_offset - before.base_offset > LARGEST_OFFSET_DELTA:
             return True
-        return self._config.compact or any(
-            lacks_offsets(segment.base_offset, _framed(segment)) for segment in self._segments
+        return (
+            self._may_lack
+            or self._config.compact
+            or any(lacks_offsets(segment.base_offset, _framed(segment)) for segment in self._segments)
         )
 
     def _drop(self, segments: list[Segment], reason: str) -> None:

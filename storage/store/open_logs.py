@@ -55,8 +55,9 @@ class LogRequest:
     """All that there is to know about a log before it is opened.
 
     If it `is_clean`, everything in it is on disk in the form that a closed log has; otherwise everything below
-    `recovery_point` is on disk. It begins at `start_offset` or later. Before it is truncated `lower_checkpoints` is to
-    be called, so that none of them says more of the log than the offset at which it then ends.
+    `recovery_point` is on disk. It begins at `start_offset` or later, and `may_lack_offsets` in between if a broker had
+    it. Before it is truncated `lower_checkpoints` is to be called, so that none of them says more of the log than the
+    offset at which it then ends.
     """
 
     files: Files
@@ -70,6 +71,7 @@ class LogRequest:
     is_clean: bool
     recovery_point: int
     start_offset: int
+    may_lack_offsets: bool
     lower_checkpoints: Callable[[int], None]
 
 

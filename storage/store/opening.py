@@ -57,6 +57,7 @@ class LogOpening:
             is_clean=request.is_clean,
             recovery_point=request.recovery_point,
             start_offset=request.start_offset,
+            may_lack_offsets=request.may_lack_offsets,
             producer_expiration_ms=expiration_ms,
         )
         self.reports[partition] = report

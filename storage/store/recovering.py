@@ -121,6 +121,7 @@ def _recover(request: LogRequest, files: Files) -> RecoveryReport:
         is_clean=request.is_clean,
         recovery_point=request.recovery_point,
         start_offset=request.start_offset,
+        may_lack_offsets=request.may_lack_offsets,
         producer_expiration_ms=request.store_config.producer_id_expiration_ms,
     )
 

@@ -200,6 +200,7 @@ class Store:
             is_clean=self._is_clean(log_dir, (topic, partition)),
             recovery_point=log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT).get((topic, partition), 0),
             start_offset=log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0),
+            may_lack_offsets=not self.topics.is_made_here(topic),
             lower_checkpoints=lambda offset: lower_checkpoints(log_dir, (topic, partition), offset),
         )
 

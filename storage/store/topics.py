@@ -166,6 +166,10 @@ class Topics:
         """Whether our own file says what holds for the topic, so that nothing but a default can be missing."""
         return self._known(topic).is_complete
 
+    def is_made_here(self, topic: str) -> bool:
+        """Whether kafkafs made the topic, so that nothing was ever done to its logs but what our own file knows of."""
+        return self._known(topic).is_made_here
+
     def _known(self, topic: str) -> KnownTopic:
         """What is written down about the topic; nothing, if it is about another of the same name."""
         known = self.settings_file.current.topics.get(topic)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 DIRECTORY: Final = "/topic-0"
 NOW_MS: Final = 1_700_000_000_000
-EXPIRATION_MS: Final = 86_400_000
 PRODUCER_EXPIRATION_MS: Final = 86_400_000
 SETTINGS: Final = {"segment.bytes": "4096", "segment.index.bytes": "1200", "index.interval.bytes": "256"}
 """Segments and indexes small enough for many of each."""
@@ -97,7 +96,14 @@ class LogOnMemory:
         )
         return self.log
 
-    def recover(self, *, is_clean: bool = False, recovery_point: int = 0, start_offset: int = 0) -> RecoveryReport:
+    def recover(
+        self,
+        *,
+        is_clean: bool = False,
+        recovery_point: int = 0,
+        start_offset: int = 0,
+        may_lack_offsets: bool = False,
+    ) -> RecoveryReport:
         """Make of what is there the log of a closed one, to be opened."""
         return recover_log(
             self.files,
@@ -107,6 +113,7 @@ class LogOnMemory:
             is_clean=is_clean,
             recovery_point=recovery_point,
             start_offset=start_offset,
+            may_lack_offsets=may_lack_offsets,
             producer_expiration_ms=PRODUCER_EXPIRATION_MS,
         )
 

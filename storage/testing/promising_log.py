@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from storage.errors import DiskFullError, StorageError
 from storage.partition.flushing import Durability
 from storage.partition.producer_state import AppendOrigin
-from storage.partition.recovery import recover_log
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import PLAIN, BatchForm, marker_batch
 from storage.record.reading import read_batches
-from storage.testing.logs import DIRECTORY, EXPIRATION_MS, NOW_MS, LogOnMemory, sent
+from storage.testing.logs import NOW_MS, LogOnMemory, sent
 from storage.testing.promises import LogPromises, PromisedBatch
 
 if TYPE_CHECKING:
@@ -51,18 +50,19 @@ class PromisingLog(LogOnMemory):
     # Opening
 
     def recover(
-        self, *, is_clean: bool = False, recovery_point: int = 0, start_offset: int | None = None
+        self,
+        *,
+        is_clean: bool = False,
+        recovery_point: int = 0,
+        start_offset: int | None = None,
+        may_lack_offsets: bool = False,
     ) -> RecoveryReport:
         """Recover the directory; the log begins where it was last known to."""
-        return recover_log(
-            self.files,
-            self.clock,
-            DIRECTORY,
-            self.config,
+        return super().recover(
             is_clean=is_clean,
             recovery_point=recovery_point,
             start_offset=max(self.promises.starts) if start_offset is None else start_offset,
-            producer_expiration_ms=EXPIRATION_MS,
+            may_lack_offsets=may_lack_offsets,
         )
 
     def open(self, start_offset: int | None = None) -> Log:
