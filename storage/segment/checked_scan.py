@@ -44,14 +44,16 @@ class CheckedScan:
     def __iter__(self) -> Iterator[Batch]:
         offset_max = self._base_offset + LARGEST_OFFSET_DELTA
         path = self._scan.file.path
+        position, next_offset = self.position, self.next_offset  # a log has very many batches
         try:
             for batch in self._scan:
-                batch.check_crc()
+                if batch.checksum() != batch.crc:
+                    batch.check_crc()
                 last_offset = batch.last_offset
-                first_offset = batch.base_offset if isinstance(batch, RecordBatch) else last_offset
-                if last_offset < self.next_offset or last_offset < first_offset:
+                if last_offset < next_offset:
+                    first_offset = batch.base_offset if isinstance(batch, RecordBatch) else last_offset
                     self.error = CorruptBatchError(
-                        f"the batch has the offsets {first_offset} to {last_offset} where {self.next_offset} is due",
+                        f"the batch has the offsets {first_offset} to {last_offset} where {next_offset} is due",
                         path=path,
                         position=batch.position,
                         offset=first_offset,
@@ -60,11 +62,13 @@ class CheckedScan:
                 if last_offset > offset_max:
                     self.overflows = True
                     return
-                self.position = batch.position + batch.size_bytes
-                self.next_offset = last_offset + 1
+                position = batch.position + batch.size_bytes
+                next_offset = last_offset + 1
                 yield batch
         except CorruptBatchError as error:
             self.error = error.located(path=path)
+        finally:
+            self.position, self.next_offset = position, next_offset
 
 
 def lacks_offsets(base_offset: int, batches: Iterable[Batch]) -> bool:

@@ -49,10 +49,13 @@ class IndexBuilding:
         position = batch.position
         if position - self._entry_position > self._interval_bytes:
             self._entry_position = position
+            base_offset = self._base_offset
             if len(self._offsets) < self._offset_bytes_max:
-                self._offsets += OffsetIndex.pack(batch.last_offset - self._base_offset, position)
-            if len(self._times) < self._time_bytes_max:
-                self._add_time()
+                self._offsets += OffsetIndex.pack(batch.last_offset - base_offset, position)
+            largest = self._largest_timestamp
+            if largest > self._indexed_timestamp and len(self._times) < self._time_bytes_max:
+                self._times += TimeIndex.pack(largest, self._largest_offset - base_offset)
+                self._indexed_timestamp = largest
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
         """Take in a transaction that the last batch aborts."""
@@ -63,18 +66,13 @@ class IndexBuilding:
 
         Durable when it returns. A transaction index is only made if it has entries, and only emptied if there is one.
         """
-        self._add_time()
+        if self._largest_timestamp > self._indexed_timestamp:
+            self._times += TimeIndex.pack(self._largest_timestamp, self._largest_offset - self._base_offset)
         if self._transactions or files.status(segment.path(Kind.TRANSACTION_INDEX)) is not None:
             _replace(files, segment.path(Kind.TRANSACTION_INDEX), self._transactions)
         _replace(files, segment.path(Kind.TIME_INDEX), self._times)
         _replace(files, segment.path(Kind.OFFSET_INDEX), self._offsets)
         files.sync_directory(segment.path(Kind.LOG).parent)
-
-    def _add_time(self) -> None:
-        timestamp = self._largest_timestamp
-        if timestamp > self._indexed_timestamp:
-            self._times += TimeIndex.pack(timestamp, self._largest_offset - self._base_offset)
-            self._indexed_timestamp = timestamp
 
 
 def _replace(files: Files, path: os.PathLike[str], data: bytearray) -> None:

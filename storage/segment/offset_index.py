@@ -31,6 +31,7 @@ class OffsetIndex(IndexFile):
 
     entry_bytes = _ENTRY.size
     zeros_may_lead = False
+    pack = staticmethod(_ENTRY.pack)  # of a relative offset and a position, as the file holds them
 
     @property
     def last_offset(self) -> int:
@@ -79,11 +80,6 @@ class OffsetIndex(IndexFile):
             if not 0 <= position <= _MAX_POSITION:
                 raise self._refused(f"the position {position} cannot be stored in 32 bits", offset)
             entries.add(self.pack(self._relative(offset), position))
-
-    @staticmethod
-    def pack(relative_offset: int, position: int) -> bytes:
-        """An entry as the file holds it."""
-        return _ENTRY.pack(relative_offset, position)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at and above the offset."""

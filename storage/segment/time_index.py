@@ -36,6 +36,7 @@ class TimeIndex(IndexFile):
 
     entry_bytes = _ENTRY.size
     zeros_may_lead = True
+    pack = staticmethod(_ENTRY.pack)  # of a timestamp and a relative offset, as the file holds them
 
     @property
     def last_entry(self) -> TimeEntry:
@@ -92,11 +93,6 @@ class TimeIndex(IndexFile):
             if entries.count >= entries.slots:
                 raise self._refused(f"all {entries.slots} slots are used, and none is left for the final entry", offset)
             entries.add(self.pack(timestamp, self._relative(offset)))
-
-    @staticmethod
-    def pack(timestamp: int, relative_offset: int) -> bytes:
-        """An entry as the file holds it."""
-        return _ENTRY.pack(timestamp, relative_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries whose offsets are at or above the offset."""
