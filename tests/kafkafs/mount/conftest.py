@@ -23,6 +23,13 @@ DEADLINE_S = 20
 TREE = Path(__file__).with_name("memory_tree.py")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one worker of a parallel run do all of them: a mount that is looked at just then cannot be taken away."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("mount"))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Run no test of a mount where there can be none; under CI that is a failure."""
     missing = not os.access("/dev/fuse", os.R_OK | os.W_OK)
