@@ -8,6 +8,7 @@ be is known only to whoever knows the settings that held when each was written.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from struct import Struct
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -34,7 +35,7 @@ class _Entry(NamedTuple):
     offset: int
 
 
-class IndexCheck:
+class IndexCheck(ABC):
     """What the checks of both indexes have in common.
 
     Entries that rise are compared as the log passes; of those that do not, some are kept aside until their place in
@@ -67,11 +68,13 @@ class IndexCheck:
         self._waiting = self._rising(slots)
         self._next = next(self._waiting, None)
 
+    @abstractmethod
     def _slots(self, file: ReadableFile) -> IndexEntries:
-        raise NotImplementedError
+        """The slots of the index, as its kind has them."""
 
+    @abstractmethod
     def _entry(self, at: int, fields: tuple[int, ...]) -> _Entry:
-        raise NotImplementedError
+        """What the fields of a slot say."""
 
     def _rising(self, slots: IndexEntries) -> Iterator[_Entry]:
         """The entries to compare as the log passes."""
