@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.tree.errors import NotPermittedError, ReadOnlyTreeError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.node import Attributes, WritableFile
-from storage.store.topic_names import CLUSTER_METADATA
+from storage.store.topic_names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Reading
     from storage.partition.log import Log
 
-BROKERS_OWN: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", CLUSTER_METADATA})
+BROKERS_OWN: Final = COMPACTED_BY_BROKERS | {CLUSTER_METADATA}
 """Topics that clients only read: a broker refuses to append to them and to delete their records."""
 
 

@@ -16,6 +16,7 @@ from storage.partition.recovery import recover_log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from storage.files import Files
     from storage.partition.recovery_report import RecoveryReport
     from storage.store.checkpoints import Partition
     from storage.store.open_logs import LogRequest, PartitionLog
@@ -48,18 +49,7 @@ class LogOpening:
 
     def _recovered(self, request: LogRequest) -> Log:
         partition = (request.topic, request.partition)
-        expiration_ms = request.store_config.producer_id_expiration_ms
-        report = recover_log(
-            request.files,
-            request.clock,
-            request.directory,
-            request.config,
-            is_clean=request.is_clean,
-            recovery_point=request.recovery_point,
-            start_offset=request.start_offset,
-            may_lack_offsets=request.may_lack_offsets,
-            producer_expiration_ms=expiration_ms,
-        )
+        report = recover_requested(request, request.files)
         self.reports[partition] = report
         if report.steps:
             logger.warning("%s was recovered: %s", request.directory.name, report.summary())
@@ -70,7 +60,7 @@ class LogOpening:
             request.config,
             draw=self._draw,
             start_offset=request.start_offset,
-            producer_expiration_ms=expiration_ms,
+            producer_expiration_ms=request.store_config.producer_id_expiration_ms,
         )
         return Log(
             request.files,
@@ -83,6 +73,21 @@ class LogOpening:
             in_background=self._in_background,
             lower_checkpoints=request.lower_checkpoints,
         )
+
+
+def recover_requested(request: LogRequest, files: Files) -> RecoveryReport:
+    """Recover a log that a store asks for, in these files."""
+    return recover_log(
+        files,
+        request.clock,
+        request.directory,
+        request.config,
+        is_clean=request.is_clean,
+        recovery_point=request.recovery_point,
+        start_offset=request.start_offset,
+        may_lack_offsets=request.may_lack_offsets,
+        producer_expiration_ms=request.store_config.producer_id_expiration_ms,
+    )
 
 
 class FlushThread:

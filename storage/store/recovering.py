@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from storage.errors import StorageError
 from storage.overlay_files import OverlayFiles
 from storage.partition.recent_segments import RecentSegments
-from storage.partition.recovery import recover_log
 from storage.partition.view import Decided, LogView
 from storage.segment.names import Kind, State, parse_name
 from storage.segment.segment import Segment
 from storage.store.checkpoints import OffsetCheckpoint
+from storage.store.opening import recover_requested
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def recover_store(
     reports: dict[Path, RecoveryReport] = {}
 
     def open_log(request: LogRequest) -> RecoveredLog:
-        reports[request.directory] = report = _recover(request, request.files)
+        reports[request.directory] = report = recover_requested(request, request.files)
         return RecoveredLog(request.config, _view(request, report), report.end_offset)
 
     with Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock, open_log=open_log) as store:
@@ -91,7 +91,7 @@ def plan_recovery(
     with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock) as store:
         for topic, partition, place in _announced(store, announce):
             try:
-                report = _recover(store.request(topic, partition), OverlayFiles(files))
+                report = recover_requested(store.request(topic, partition), OverlayFiles(files))
             except (StorageError, OSError) as error:
                 yield Recovered(topic, partition, *place, None, error)
             else:
@@ -110,20 +110,6 @@ def _announced(store: Store, announce: Announce) -> Iterator[tuple[str, int, _Pl
         announce(directory.name, number, len(partitions))
         offsets = store.topics.partitions(topic)[partition].offsets(OffsetCheckpoint.HIGH_WATERMARK)
         yield topic, partition, _Place(directory, offsets.get((topic, partition), 0))
-
-
-def _recover(request: LogRequest, files: Files) -> RecoveryReport:
-    return recover_log(
-        files,
-        request.clock,
-        request.directory,
-        request.config,
-        is_clean=request.is_clean,
-        recovery_point=request.recovery_point,
-        start_offset=request.start_offset,
-        may_lack_offsets=request.may_lack_offsets,
-        producer_expiration_ms=request.store_config.producer_id_expiration_ms,
-    )
 
 
 def _view(request: LogRequest, report: RecoveryReport) -> LogView:

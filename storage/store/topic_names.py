@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 NAME_CHARACTERS_MAX: Final = 249
 CLUSTER_METADATA: Final = "__cluster_metadata"
 """The log of a KRaft cluster about itself, which is laid out as a topic and belongs to its controllers."""
+COMPACTED_BY_BROKERS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""The topics that brokers keep their own books in, and always compact."""
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _DOTS: Final = frozenset({".", ".."})

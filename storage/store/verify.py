@@ -22,6 +22,7 @@ from storage.segment.finding import Finding, FindingKind, Severity, damage
 from storage.store.log_dir_check import LogDirCheck, PartitionPlace
 from storage.store.properties import META_PROPERTIES_NAME, check_agreement
 from storage.store.settings_file import SettingsFile
+from storage.store.topic_names import COMPACTED_BY_BROKERS
 from storage.store.topic_settings import SETTINGS_NAME, TopicSettings
 from storage.store.verify_workers import spread
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from storage.files import Files
     from storage.partition.checking import PartitionVerdict
 
-_INTERNAL_COMPACTED: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _POLICY: Final = "cleanup.policy"
 _COMPACT: Final = "compact"
 _SPREAD_FROM_BYTES: Final = 32 * 1024 * 1024  # below, starting processes takes longer than the work
@@ -58,7 +58,7 @@ class Verification:
         self._log_dirs = _log_dirs(files, paths)
         self._findings: list[Finding] = []
         settings = self._settings(paths)
-        compacted = _INTERNAL_COMPACTED | {
+        compacted = COMPACTED_BY_BROKERS | {
             topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")
         }
         self._places = [place for each in self._log_dirs for place in each.places(compacted, settings.void)]
