@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 
+pytest_plugins = ["mounts", "real_brokers"]
+
 settings.register_profile("test", derandomize=True, deadline=None, max_examples=100, print_blob=True)
 settings.register_profile(
     "prove",

@@ -17,7 +17,7 @@ from storage.testing.strategies import encoded, logs
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import RealKafka
+    from real_brokers import RealKafka
 
 pytestmark = pytest.mark.interop
 

@@ -24,7 +24,7 @@ from storage.testing.specimens import SPECIMENS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import RealKafka
+    from real_brokers import RealKafka
 
     from storage.partition.log import Log
     from storage.testing.consuming import ConsumedRecord

@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Mounted
+    from mounts import Mounted
 
 VALUES = "one\ntwo\nthree\n"
 

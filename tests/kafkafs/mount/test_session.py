@@ -23,7 +23,7 @@ from kafkafs.mount.unmounting import unmount
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Mounted
+    from mounts import Mounted
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

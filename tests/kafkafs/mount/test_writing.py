@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Mounted
+    from mounts import Mounted
 
 REFUSED = (errno.EINVAL, errno.EMSGSIZE, errno.EROFS, errno.ENOSPC, errno.EPERM, errno.ENOTSUP, errno.EIO, errno.EIO)
 REFUSED += (errno.EDQUOT, errno.EIO)
