@@ -15,7 +15,9 @@ __all__ = ["main"]
 main = CommandTable(
     modules={
         "cat": "kafkafs.cli.cat",
+        "demo": "kafkafs.cli.demo",
         "dump": "kafkafs.cli.dump",
+        "help": "kafkafs.cli.help",
         "ls": "kafkafs.cli.ls",
         "append": "kafkafs.cli.append",
         "mount": "kafkafs.cli.mount",
@@ -24,6 +26,7 @@ main = CommandTable(
         "topics": "kafkafs.cli.topics",
         "umount": "kafkafs.cli.umount",
         "verify": "kafkafs.cli.verify",
+        "warm": "kafkafs.cli.warm",
     },
     name="kafkafs",
     help="A Kafka log as files: look into a broker's log directories without a broker.",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkafs.cli.failures import sentence
 from kafkafs.cli.opened_tree import node_at, opened_tree
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.store_argument import store_argument
@@ -62,7 +63,7 @@ def _rows(tree: Tree, node: Node) -> Iterator[dict[str, object]]:
         try:
             yield _row(name, tree.child(node.path, name))
         except (TreeError, StorageError, OSError) as error:  # one that cannot be looked at keeps nobody from the others
-            yield {"name": name, "kind": f"unreadable: {error}", "bytes": None, "modified": None}
+            yield {"name": name, "kind": f"unreadable: {sentence(error)}", "bytes": None, "modified": None}
 
 
 def _row(name: str, node: Node) -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,11 @@ from kafkafs.cli.store_argument import store_argument
 from kafkafs.mount.background import LOG_VARIABLE, Report, log_file, python_command, start
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.options import parse_options
+from storage.files import Files
+from storage.store.creation import are_vacant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kafkafs.mount.options import MountOptions
 
@@ -44,8 +45,6 @@ def mount(*, store: tuple[Path, ...], mount_point: Path, texts: tuple[str, ...],
     unless -o rw is given.
     """
     options = parse_options(texts)
-    if find_spec("pyfuse3") is None:
-        raise MountError("mounting needs pyfuse3: run `pip install 'kafkafs[fuse]'`; `kafkafs ls` works without it")
     if foreground:
         _serve(store, mount_point, options)
     else:
@@ -54,10 +53,16 @@ def mount(*, store: tuple[Path, ...], mount_point: Path, texts: tuple[str, ...],
 
 
 def mount_in_background(store: Sequence[Path], mount_point: Path, texts: Sequence[str]) -> None:
-    """Mount in a process of its own, and return once it answers; raises `MountError` with its reason if it does not."""
+    """Mount in a process of its own, and return once it answers; raises `MountError` with its reason if it does not.
+
+    That a store was made is said: its path may be another than was meant.
+    """
+    is_made = parse_options(texts).is_writable is not False and are_vacant(Files(), store)
     given = [part for text in texts for part in ("-o", text)]
     places = (",".join(str(path.absolute()) for path in store), str(mount_point.absolute()))
     start(python_command("mount", "--foreground", *given, "--", *places), log_file(mount_point), doing=_say)
+    if is_made:
+        click.echo(f"kafkafs: made a store in {','.join(map(str, store))}", err=True)
 
 
 def _say(doing: str) -> None:
@@ -67,7 +72,6 @@ def _say(doing: str) -> None:
 
 def _serve(store: Sequence[Path], mount_point: Path, options: MountOptions) -> None:
     from kafkafs.mount.log import start_logging
-    from kafkafs.mount.serving import serve
 
     report = Report()
     log = os.environ.pop(LOG_VARIABLE, None)
@@ -80,7 +84,20 @@ def _serve(store: Sequence[Path], mount_point: Path, options: MountOptions) -> N
         report.ready()
 
     try:
+        serve = _server()
         serve(store, mount_point, options, recent=recent, doing=report.doing, ready=ready)
     except Exception as error:
         report.failed(sentence(error))
         raise
+
+
+def _server() -> Callable[..., None]:
+    """What serves mounts; raises `MountError` where that is not installed."""
+    try:
+        from kafkafs.mount.serving import serve
+    except ImportError as error:
+        raise MountError(
+            f"mounting needs pyfuse3 and libfuse3 ({error}): install the package fuse3 and run `pip install "
+            "'kafkafs[fuse]'`; `kafkafs ls` and `kafkafs cat` work without them"
+        ) from None
+    return serve

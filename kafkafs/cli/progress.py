@@ -25,21 +25,27 @@ class Progress:
         self._is_visible = False
 
     @classmethod
-    def on_terminal(cls) -> Self:
-        """Shown on standard error if that is a terminal, and not the one that the results go to."""
-        return cls(sys.stderr if sys.stderr.isatty() and not sys.stdout.isatty() else None)
+    def on_terminal(cls, *, is_erased_for_results: bool = False) -> Self:
+        """Shown on standard error if that is a terminal.
+
+        Not if that is the one that the results go to as well, unless it is erased before each of them.
+        """
+        is_free = is_erased_for_results or not sys.stdout.isatty()
+        return cls(sys.stderr if sys.stderr.isatty() and is_free else None)
 
     def show(self, what: str, done_bytes: int, total_bytes: int) -> None:
         """Say how much of it is done, if it is time to say something."""
-        if self._is_due():
+        if self.is_due:
             self._write(f"{what}: {100 * done_bytes // max(total_bytes, 1)} % of {total_bytes / 1e6:.0f} MB")
 
     def show_count(self, what: str, number: int, total: int) -> None:
         """Say that this is the one so numbered of all, if it is time to say something."""
-        if self._is_due():
+        if self.is_due:
             self._write(f"{what}: {number} of {total}")
 
-    def _is_due(self) -> bool:
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to say something, for those to whom finding out costs something."""
         return self._stream is not None and self._clock() >= self._due
 
     def _write(self, text: str) -> None:

@@ -48,7 +48,7 @@ class EntryMaker:
         entry.entry_timeout = caching.entry_s
         entry.attr_timeout = caching.attributes_s
         entry.st_mode = inode.type | self._mode(inode.type, owner.mode, is_writable=attributes.is_writable)
-        entry.st_nlink = 2 if inode.type == stat.S_IFDIR else 1
+        entry.st_nlink = 1  # of a directory too, as where subdirectories are not counted: tools then look for them
         entry.st_uid = owner.uid
         entry.st_gid = owner.gid
         entry.st_size = attributes.size_bytes or 0

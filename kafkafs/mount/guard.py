@@ -13,9 +13,10 @@ import pyfuse3
 from kafkafs.mount.errno import number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
 
     from kafkafs.mount.metrics import Metrics
+    from kafkafs.mount.request_loop import RequestLoop
 
 log: Final = logging.getLogger("kafkafs.mount")
 
@@ -32,6 +33,7 @@ class Guarded(Protocol):
 
     metrics: Metrics
     refusals: Refusals
+    requests: RequestLoop
 
 
 class Refusals:
@@ -69,20 +71,20 @@ def sentence(error: BaseException) -> str:
 
 def guarded(
     *, is_write: bool = False, is_open: bool = False
-) -> Callable[[Callable[..., Awaitable[R]]], Callable[..., Any]]:
+) -> Callable[[Callable[..., Coroutine[Any, Any, R]]], Callable[..., Any]]:
     """Have a handler counted and timed, and end in nothing but an answer or a `FUSEError`.
 
     `is_write` if it changes something, so that each refusal is logged; `is_open` if it is asked of an open descriptor.
     """
 
-    def wrap(handler: Callable[..., Awaitable[R]]) -> Callable[..., Any]:
+    def wrap(handler: Callable[..., Coroutine[Any, Any, R]]) -> Callable[..., Any]:
         operation = handler.__name__
 
         @functools.wraps(handler)
         async def answered(self: Guarded, *arguments: object) -> R:
             begun_ns = perf_counter_ns()
             try:
-                return await handler(self, *arguments)
+                return await self.requests.answered(handler(self, *arguments))
             except pyfuse3.FUSEError as error:
                 self.metrics.failed(operation, errno.errorcode.get(error.errno, str(error.errno)))
                 raise

@@ -87,6 +87,6 @@ class InodeNumbers:
         return kind << 60 | partition << 40 | place if partition < PARTITIONS_MAX else None
 
 
-def digest(path: TreePath | None, identity: int = 0) -> int:
+def digest(path: TreePath | None) -> int:
     """A number for people to see where none can be computed: the same for the same, if perhaps for another as well."""
-    return _DIGEST | zlib.crc32(str(path).encode(errors="surrogateescape"), identity & 0xFFFFFFFF)
+    return _DIGEST | zlib.crc32(str(path).encode(errors="surrogateescape"))

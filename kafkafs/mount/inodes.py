@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.mount.caching import DIRECTORY, GROWING, LASTING
 from kafkafs.mount.inode_numbers import ROOT_NUMBER, InodeNumbers, digest, log_of
@@ -15,12 +15,25 @@ from kafkafs.tree.node import Directory, Link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypeAlias
 
     from kafkafs.locator.paths import LogPath, TreePath
     from kafkafs.mount.caching import Caching
     from kafkafs.tree.node import Attributes, Node, Reading
 
+    # A number that is computed, or the path of the directory that a name was found in, and the path it leads to.
+    Place: TypeAlias = "tuple[TreePath, TreePath] | int"
+
 _NODES_MAX: Final = 256
+
+
+class Placed(NamedTuple):
+    """What is at a path: as a node says it, or a listing that made no node."""
+
+    path: TreePath
+    identity: int
+    lineage: int
+    type: int
 
 
 class Inode:
@@ -38,6 +51,7 @@ class Inode:
         "identity",
         "key",
         "lasting_node",
+        "lineage",
         "log",
         "lookups",
         "name",
@@ -55,7 +69,7 @@ class Inode:
         self,
         key: int,
         number: int,
-        node: Node,
+        place: Placed,
         attributes: Attributes,
         caching: Caching,
         parent: Inode | None,
@@ -63,10 +77,9 @@ class Inode:
     ) -> None:
         self.key = key
         self.number = number
-        self.place: TreePath | int = node.path
-        self.path: TreePath = node.path
-        self.identity = node.identity
-        self.log = log_of(node.path)
+        self.path, self.identity, self.lineage, self.type = place
+        self.place: Place = key
+        self.log = log_of(self.path)
         self.attributes = attributes
         self.caching = caching
         self.parent = parent or self
@@ -74,17 +87,15 @@ class Inode:
         self.lookups = 0
         self.readings: list[Reading] = []
         self.lasting_node: Node | None = None
-        self.type = type_of(node)
         self.quick: Pace = Pace() if caching is DIRECTORY else self.parent.quick
         """How quick finding and opening small files in this directory has been."""
         self.writes: Pace = Pace() if caching is DIRECTORY else self.parent.writes
 
 
-def type_of(node: Node) -> int:
-    """Directory, link or file, as in a mode."""
-    if isinstance(node, Directory):
-        return stat.S_IFDIR
-    return stat.S_IFLNK if isinstance(node, Link) else stat.S_IFREG
+def placed(node: Node) -> Placed:
+    """What a node is, and where."""
+    kind = stat.S_IFDIR if isinstance(node, Directory) else stat.S_IFLNK if isinstance(node, Link) else stat.S_IFREG
+    return Placed(node.path, node.identity, node.lineage, kind)
 
 
 class Inodes:
@@ -92,9 +103,9 @@ class Inodes:
 
     def __init__(self, root: Node, attributes: Attributes) -> None:
         self._numbers = InodeNumbers()
-        self._root = Inode(ROOT_NUMBER, ROOT_NUMBER, root, attributes, DIRECTORY, None, b"")
+        self._root = Inode(ROOT_NUMBER, ROOT_NUMBER, placed(root), attributes, DIRECTORY, None, b"")
         self._by_key: dict[int, Inode] = {ROOT_NUMBER: self._root}
-        self._shared: dict[TreePath | int, Inode] = {root.path: self._root}
+        self._shared: dict[Place, Inode] = {}
         self._lasting: defaultdict[LogPath, dict[int, Inode]] = defaultdict(dict)
         self._growing: defaultdict[LogPath, dict[int, Inode]] = defaultdict(dict)
         self._with_nodes: deque[Inode] = deque()
@@ -111,23 +122,36 @@ class Inodes:
     def found(self, parent: Inode, name: str, node: Node, attributes: Attributes, caching: Caching) -> Inode:
         """The inode of what a name led to, which the kernel now knows once more."""
         self._numbers.know(node.path, node.identity)
-        computed = self._numbers.computed(node.path)
-        place = node.path if computed is None else computed
-        inode = self._shared.get(place) if caching.is_shared else None
-        if inode is None or inode.identity != node.identity:
-            key = self._numbers.fresh() if computed is None or computed in self._by_key else computed
-            number = key if inode is not None else computed  # what took another's place is seen to be another
-            if computed is None or number is None:
-                number = digest(node.path, node.identity)
-            inode = Inode(key, number, node, attributes, caching, parent, os.fsencode(name))
-            self._add(inode, place)
-        inode.attributes = attributes
-        inode.lookups += 1
+        inode = self._known(parent, name, placed(node), attributes, caching)
         if caching is LASTING:
             self._keep_node(inode, node)
         return inode
 
-    def _add(self, inode: Inode, place: TreePath | int) -> None:
+    def listed(self, parent: Inode, name: str, path: TreePath, identity: int, attributes: Attributes) -> Inode:
+        """The inode of a lasting file that was told of in a listing, so that the kernel now knows it once more."""
+        return self._known(parent, name, Placed(path, identity, identity, stat.S_IFREG), attributes, LASTING)
+
+    def _known(self, parent: Inode, name: str, what: Placed, attributes: Attributes, caching: Caching) -> Inode:
+        computed = self._numbers.computed(what.path)
+        # A directory that two names lead to is one for each: the kernel knows a directory by a single name.
+        place = (parent.path, what.path) if computed is None else computed
+        inode = self._shared.get(place) if caching.is_shared else None
+        if inode is None or inode.identity != what.identity:
+            key = self._numbers.fresh() if computed is None or computed in self._by_key else computed
+            number = digest(what.path) if computed is None else computed
+            if inode is not None:  # what took another's place is seen to be another, unless it goes on with it
+                number = inode.number if inode.lineage == what.lineage else key
+            inode = Inode(key, number, what, attributes, caching, parent, os.fsencode(name))
+            self._add(inode, place)
+        inode.attributes = attributes
+        inode.lookups += 1
+        return inode
+
+    def removed(self, parent: Inode, path: TreePath) -> None:
+        """What was there was removed through the mount: for the kernel it is dead, whatever comes in its place."""
+        self._shared.pop((parent.path, path), None)
+
+    def _add(self, inode: Inode, place: Place) -> None:
         inode.place = place
         self._by_key[inode.key] = inode
         if inode.caching.is_shared:

@@ -1,4 +1,4 @@
-"""An open directory: its names as they were when it was opened, a chunk at a time."""
+"""An open directory: its entries as they were when it was opened, a chunk at a time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.mount.pace import in_thread
+from kafkafs.tree.node import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,17 +24,17 @@ class Listing:
     def __init__(self, inode: Inode, directory: Directory) -> None:
         self.inode = inode
         self._directory = directory
-        self._names: Iterator[str] = iter(())
+        self._entries: Iterator[Entry] = iter(())
         self._start = 0
-        self._window: list[str] = []
+        self._window: list[Entry] = []
         self._is_begun = False
 
-    async def names(self, position: int) -> list[str]:
-        """Some of the names from a position on; none at the end. What was given lately can be had again cheaply."""
+    async def entries(self, position: int) -> list[Entry]:
+        """Some of the entries from a position on; none at the end. What was given lately can be had again cheaply."""
         if not self._is_begun or position < self._start:
             await in_thread(self._begin)
         while position >= self._start + len(self._window):
-            chunk = await in_thread(lambda: list(islice(self._names, CHUNK_NAMES)))
+            chunk = await in_thread(lambda: list(islice(self._entries, CHUNK_NAMES)))
             if not chunk:
                 return []
             dropped = max(len(self._window) + len(chunk) - _WINDOW_NAMES, 0)
@@ -42,5 +43,5 @@ class Listing:
         return self._window[position - self._start :]
 
     def _begin(self) -> None:
-        self._names = chain((".", ".."), self._directory.names())
+        self._entries = chain((Entry("."), Entry("..")), self._directory.entries())
         self._start, self._window, self._is_begun = 0, [], True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import trio
 
 from kafkafs.mount.pace import in_thread
+from kafkafs.mount.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-INLINE_BYTES_MAX: Final = 64 * 1024
+INLINE_BYTES_MAX: Final = 128 * 1024
 """A larger write goes to a thread whatever came before."""
+PIECE_BYTES_MIN: Final = 1024 * 1024 - 4095
+"""A smaller write is no piece of a longer one but its last: the kernel cuts what it hands over at full pages."""
 
 
 class OpenFile(Protocol):
@@ -60,7 +63,7 @@ class FileForReading:
         self.inode = inode
         self._reading = reading
         self._open_now = open_now
-        self._opening = trio.Lock()
+        self._opening = Turn()
         self._sync = sync
         if reading is not None:
             inode.readings.append(reading)
@@ -100,15 +103,22 @@ class FileForReading:
 
 
 class FileForWriting:
-    """A file open for writing; what is read from it is what its writer is told. Each call waits for those before."""
+    """A file open for writing; what is read from it is what its writer is told. Each call waits for those before.
+
+    A writer always hears of what is refused. The kernel hands a long write over in pieces, and where a piece but the
+    first is refused it tells the writer only that less was written; he then goes on with that piece. So what comes
+    behind a refusal that may have gone unheard is refused as well.
+    """
 
     def __init__(self, inode: Inode, writing: Writing, pace: Pace, *, is_durable: bool) -> None:
         self.inode = inode
         self._writing = writing
         self._pace = pace
         self._is_durable = is_durable
-        self._turn = trio.Lock()
+        self._turn = Turn()
         self._is_unsynced = False
+        self._follows_piece = False
+        self._unheard: Exception | None = None
 
     async def read(self, _: int, size_bytes: int) -> bytes:
         """What there is to be told, oldest first; positions mean nothing."""
@@ -117,12 +127,24 @@ class FileForWriting:
     async def write(self, data: bytes) -> None:
         """Take all of it, or raise and take none; durably if each write is to be durable."""
         self._is_unsynced = True
-        await self._in_turn(lambda: self._writing.write(data), is_long=len(data) > INLINE_BYTES_MAX)
+        follows_piece, self._follows_piece = self._follows_piece, len(data) >= PIECE_BYTES_MIN
+        self._tell_unheard()
+        try:
+            await self._in_turn(lambda: self._writing.write(data), is_long=len(data) > INLINE_BYTES_MAX)
+        except Exception as error:
+            self._unheard = error if follows_piece else None
+            raise
 
     async def flush(self) -> bool:
         """Take what is complete only now."""
         await self._in_turn(self._writing.flush)
+        self._tell_unheard()
         return True
+
+    def _tell_unheard(self) -> None:
+        error, self._unheard = self._unheard, None
+        if error is not None:
+            raise error
 
     async def sync(self) -> None:
         """Take what is complete only now, and return when all is on disk."""
@@ -134,16 +156,10 @@ class FileForWriting:
         self._writing.close()
 
     async def _in_turn(self, work: Callable[[], Result], *, is_long: bool = False) -> Result:
-        try:
-            self._turn.acquire_nowait()  # the event loop is not asked where nobody waits
-        except trio.WouldBlock:
-            await self._turn.acquire()
-        try:
+        async with self._turn:
             if self._is_durable and self._is_unsynced:
                 return await self._pace.run_in_thread(lambda: self._synced(work))
             return await (self._pace.run_in_thread(work) if is_long else self._pace.run(work))
-        finally:
-            self._turn.release()
 
     def _synced(self, work: Callable[[], Result]) -> Result:
         result = work()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyfuse3
 
+from kafkafs.locator.descent import child
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath, RootPath
 from kafkafs.mount.attributes import EntryMaker
 from kafkafs.mount.caching import LASTING, caching_of
@@ -22,7 +23,8 @@ from kafkafs.mount.listed_names import can_be_quick, path_of_name, type_of_path
 from kafkafs.mount.listing import Listing
 from kafkafs.mount.open_files import FileForReading, FileForWriting
 from kafkafs.mount.pace import in_thread
-from kafkafs.tree.errors import NotPermittedError
+from kafkafs.mount.request_loop import RequestLoop
+from kafkafs.tree.errors import GoneError, NotPermittedError
 from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Node, Reading, Writing
 
 NAME_BYTES_MAX: Final = 255
+TOLD_MAX: Final = 4096
+"""The kernel keeps a kilobyte for each file that it is told of, so only so many are told of by a listing."""
 _UNKNOWN_SPACES: Final = (b"security.", b"system.")
 
 
@@ -88,6 +92,7 @@ class TreeOperations(ForbiddenOperations):
         super().__init__()
         self.metrics = metrics
         self.refusals = Refusals()
+        self.requests = RequestLoop()
         self.inodes = Inodes(tree.node(RootPath()), Attributes())
         self.watcher = Watcher(self.inodes, footing)
         self.open_files: dict[int, OpenFile] = {}
@@ -103,6 +108,8 @@ class TreeOperations(ForbiddenOperations):
     @guarded()
     async def lookup(self, parent_inode: InodeT, name: FileNameT, ctx: RequestContext) -> EntryAttributes:  # noqa: ARG002
         """What a name leads to."""
+        if len(name) > NAME_BYTES_MAX:
+            raise pyfuse3.FUSEError(errno.ENAMETOOLONG)
         return await self._found(self.inodes[parent_inode], os.fsdecode(name))
 
     async def _found(self, parent: Inode, name: str) -> EntryAttributes:
@@ -130,13 +137,19 @@ class TreeOperations(ForbiddenOperations):
         return self._entries.of(found)
 
     def _attributes(self, inode: Inode, readings: Sequence[Reading]) -> Attributes:
+        attributes, failure = inode.attributes, None
         try:
             attributes = self._current(inode).attributes()
-        except Exception:
+        except Exception as error:
             if not readings:
                 raise
-            attributes = inode.attributes
-        return attributes._replace(size_bytes=readings[0].size_bytes()) if readings else attributes
+            failure = error
+        if not readings:
+            return attributes
+        try:
+            return attributes._replace(size_bytes=readings[0].size_bytes())
+        except GoneError as error:  # who asks by the name is led to what has taken its place
+            raise failure or error from None
 
     def _current(self, inode: Inode) -> Node:
         """What is there now; raises ESTALE where another thing has taken its place, so that the kernel looks again."""
@@ -187,30 +200,33 @@ class TreeOperations(ForbiddenOperations):
     async def opendir(self, inode: InodeT, ctx: RequestContext) -> FileHandleT:  # noqa: ARG002
         """A descriptor of a directory."""
         found = self.inodes[inode]
-        node = await in_thread(partial(self._current, found))
-        assert isinstance(node, Directory)
+        node = await in_thread(partial(self._directory, found))
         handle = next(self._handles)
         self._listings[handle] = Listing(found, node)
         return handle
 
     @guarded(is_open=True)
     async def readdir(self, fh: FileHandleT, start_id: int, token: ReaddirToken) -> None:
-        """The names from a position on."""
+        """The names from a position on. Of the first ones the kernel learns what it would ask for next, if at hand."""
         listing = self._listings[fh]
-        position = start_id
-        while names := await listing.names(position):
-            for name in names:
+        parent, position = listing.inode, start_id
+        while entries := await listing.entries(position):
+            for name, attributes, identity in entries:
                 position += 1
-                entry = self._entries.of_name(*self._number_and_type(listing.inode, name))
-                if not pyfuse3.readdir_reply(token, os.fsencode(name), entry, position):
+                path = path_of_name(parent.path, name)
+                inode = None
+                if attributes is not None and path is not None and position <= TOLD_MAX:
+                    inode = self.inodes.listed(parent, name, path, identity, attributes)
+                    told = self._entries.of(inode)
+                elif name in {".", ".."}:
+                    named = parent if name == "." else parent.parent
+                    told = self._entries.of_name(named.number, named.type)
+                else:
+                    told = self._entries.of_name(self.inodes.number_of_name(path), type_of_path(path))
+                if not pyfuse3.readdir_reply(token, os.fsencode(name), told, position):
+                    if inode is not None:
+                        self.inodes.forget(inode.key, 1)
                     return
-
-    def _number_and_type(self, parent: Inode, name: str) -> tuple[int, int]:
-        if name in {".", ".."}:
-            named = parent if name == "." else parent.parent
-            return named.number, named.type
-        path = path_of_name(parent.path, name)
-        return self.inodes.number_of_name(path), type_of_path(path)
 
     @guarded()
     async def releasedir(self, fh: FileHandleT) -> None:
@@ -233,9 +249,12 @@ class TreeOperations(ForbiddenOperations):
         """Delete a topic, where the options allow that."""
         parent, text = self.inodes[parent_inode], os.fsdecode(name)
         await in_thread(lambda: self._directory(parent).remove(text))
+        self.inodes.removed(parent, child(parent.path, text))
         self.watcher.wake()
 
     def _directory(self, inode: Inode) -> Directory:
+        if inode.log is not None:
+            self.watcher.begin(inode.log)
         node = self._current(inode)
         assert isinstance(node, Directory)
         return node
@@ -246,7 +265,7 @@ class TreeOperations(ForbiddenOperations):
     async def open(self, inode: InodeT, flags: FlagT, ctx: RequestContext) -> FileInfo:  # noqa: ARG002
         """A descriptor of a file."""
         found = self.inodes[inode]
-        if flags & os.O_ACCMODE != os.O_RDONLY:
+        if flags & (os.O_ACCMODE | os.O_TRUNC) != os.O_RDONLY:
             return await self._open_for_writing(found, flags)
         sync = partial(self._sync_log, found)
         if found.caching is LASTING:

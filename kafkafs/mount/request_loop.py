@@ -1,33 +1,41 @@
-"""How pyfuse3 waits for the kernel's next request: a look in place before the event loop is asked.
+"""How pyfuse3 waits for the kernel's next request: in place, for a moment, before the event loop is asked.
 
-pyfuse3 goes through trio's event loop for each request, which costs more than most requests do. A worker that has
-answered one looks for the next itself, at most `STREAK_MAX` times in a row, while the others stay parked; so other
-tasks wait no longer than that many short requests take.
+pyfuse3 goes through trio's event loop for each request, and hands the waiting on to another worker each time, which
+costs more than most requests do. Here the worker that waited answers, and waits again, without anybody else being
+asked; only when an answer has to wait for something does another worker take the turn. So other tasks are kept for
+`WAIT_MS` at most, or for as long as `STREAK_MAX` short requests take.
 """
 
 from __future__ import annotations
 
 import select
-from contextlib import contextmanager
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final
+from contextlib import asynccontextmanager, contextmanager
+from types import SimpleNamespace, coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyfuse3
 import trio
 
+from kafkafs.mount.turn import Turn
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 
 STREAK_MAX: Final = 64
+WAIT_MS: Final = 1
+
+Answer = TypeVar("Answer")
 
 
 class RequestLoop:
-    """What stands in for trio inside pyfuse3 for as long as a mount is served."""
+    """What stands in for trio inside pyfuse3 for as long as a mount is served; each answer goes through `answered`."""
 
     def __init__(self) -> None:
         self._poll: select.poll | None = None
-        self._streak = 0
-        self._is_in_place = False
+        self._streak = 0  # requests since other tasks last ran
+        self._unanswered = 0  # requests whose answers wait for something
+        self._turn = Turn()  # to wait for requests
+        self._is_kept = False  # by a worker that is answering in place, while no other task can run
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -35,56 +43,111 @@ class RequestLoop:
         module = vars(pyfuse3)
         module["trio"] = SimpleNamespace(
             ClosedResourceError=trio.ClosedResourceError,
-            Lock=lambda: _Turn(self),
+            Lock=lambda: _ReadLock(self),
             lowlevel=SimpleNamespace(
                 current_task=trio.lowlevel.current_task,
                 current_trio_token=trio.lowlevel.current_trio_token,
                 notify_closing=trio.lowlevel.notify_closing,
                 wait_readable=self._wait_readable,
             ),
-            open_nursery=trio.open_nursery,
+            open_nursery=self._open_nursery,
         )
         try:
             yield
         finally:
             module["trio"] = trio
 
-    def enter(self) -> bool:
-        """Whether the next request is there by now, so that it is answered in place."""
-        if self._poll is None or self._streak >= STREAK_MAX or not self._poll.poll(0):
-            self._streak = 0
-            return False
-        self._streak += 1
-        self._is_in_place = True
-        return True
+    @coroutine
+    def answered(self, answer: Coroutine[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
+        """What an answer comes to; while it waits for something, another worker has the turn."""
+        try:
+            awaited = answer.send(None)
+        except StopIteration as ended:
+            return ended.value  # type: ignore[no-any-return]
+        self.hand_over()
+        self._unanswered += 1
+        try:
+            while True:
+                try:
+                    sent = yield awaited
+                except BaseException as error:  # noqa: BLE001 -- it is the answer's to deal with
+                    awaited = answer.throw(error)
+                else:
+                    awaited = answer.send(sent)
+        except StopIteration as ended:
+            return ended.value  # type: ignore[no-any-return]
+        finally:
+            self._unanswered -= 1
 
-    def leave(self) -> bool:
-        """Whether the turn that ends was one in place; no other task has run since it was entered."""
-        was_in_place, self._is_in_place = self._is_in_place, False
-        return was_in_place
+    async def take(self) -> None:
+        """Return once the caller has the turn."""
+        if self._is_kept:
+            self._is_kept = False
+        else:
+            await self._turn.take()
+
+    def keep(self) -> None:
+        """Leave the turn with the worker that has it for as long as it does not wait for anything else."""
+        self._is_kept = True
+
+    def hand_over(self) -> None:
+        """Let another worker have the turn if it was kept."""
+        if self._is_kept:
+            self._is_kept = False
+            self.release()
+
+    def release(self) -> None:
+        """Let another worker have the turn."""
+        self._turn.release()
+
+    @asynccontextmanager
+    async def _open_nursery(self) -> AsyncIterator[_Workers]:
+        async with trio.open_nursery() as nursery:
+            yield _Workers(self, nursery)
 
     async def _wait_readable(self, descriptor: int) -> None:
-        """Wait until there is a request that nobody else has taken meanwhile: reading in vain would block."""
-        if self._is_in_place:
-            return
+        """Wait until there is a request."""
         if self._poll is None:
             self._poll = select.poll()
             self._poll.register(descriptor, select.POLLIN)
-        while not self._poll.poll(0):
+        if self._streak < STREAK_MAX and self._poll.poll(0 if self._unanswered else WAIT_MS):
+            self._streak += 1
+            return
+        self._streak = 0
+        await trio.lowlevel.wait_readable(descriptor)
+        while not self._poll.poll(0):  # reading in vain would block
             await trio.lowlevel.wait_readable(descriptor)
 
 
-class _Turn:
-    """The lock under which workers wait; one that finds a request in place does not need it."""
+class _ReadLock:
+    """The lock under which workers wait."""
 
     def __init__(self, loop: RequestLoop) -> None:
         self._loop = loop
-        self._lock = trio.Lock()
 
     async def __aenter__(self) -> None:
-        if not self._loop.enter():
-            await self._lock.acquire()
+        await self._loop.take()
 
-    async def __aexit__(self, *_: object) -> None:
-        if not self._loop.leave():
-            self._lock.release()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._loop.keep()
+        else:
+            self._loop.release()
+
+
+class _Workers:
+    """The nursery in which pyfuse3 starts its workers; one that ends does not keep the turn."""
+
+    def __init__(self, loop: RequestLoop, nursery: trio.Nursery) -> None:
+        self._loop = loop
+        self._nursery = nursery
+
+    def start_soon(self, worker: Callable[..., Awaitable[None]], _: _Workers, *limits: int, name: str) -> None:
+        """Start a worker, which may start others."""
+        self._nursery.start_soon(self._work, worker, *limits, name=name)
+
+    async def _work(self, worker: Callable[..., Awaitable[None]], *limits: int) -> None:
+        try:
+            await worker(self, *limits)
+        finally:
+            self._loop.hand_over()

@@ -13,7 +13,6 @@ import pyfuse3
 import trio
 
 from kafkafs.mount.kernel_mount import mounted, read_ahead
-from kafkafs.mount.request_loop import RequestLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,8 +58,7 @@ class Session:
         to finish; what is being written is finished however long it takes.
         """
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
-        loop = RequestLoop()
-        with mounted(self._operations, self._path, self._options), loop.installed():
+        with mounted(self._operations, self._path, self._options), self._operations.requests.installed():
             trio.run(self._serve, ready, ending)
 
     async def _serve(self, ready: Callable[[], None], ending: Callable[[], None]) -> None:

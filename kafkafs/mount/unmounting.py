@@ -55,6 +55,8 @@ def _unmount(path: Path) -> None:
         uses = uses_of(path)
         if not uses:
             raise
+        # This process has inherited what its shell has open, and is worth naming only where it is the only one.
+        uses = [use for use in uses if use.pid != os.getpid()] or uses
         shown = [f"{use.command} (process {use.pid}, {use.path})" for use in uses[:_SHOWN_USES_MAX]]
         more = f" and {len(uses) - len(shown)} more" if len(uses) > len(shown) else ""
         raise MountError(

@@ -5,21 +5,25 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from kafkafs.render.record_renderer import RecordRenderer
 from kafkafs.tree.batch_cache import BatchCache
 from kafkafs.tree.range_sizes import RangeSizes
 from kafkafs.tree.replacements import Replacements
 from kafkafs.tree.visible_log import VisibleLog
+from storage.segment.names import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from kafkafs.locator.formats import Format
     from kafkafs.locator.paths import LogPath
     from kafkafs.tree.options import TreeOptions
     from storage.config import TopicConfig
     from storage.files import Files
     from storage.partition.followed_log import FollowedLog
     from storage.partition.log import Log
+    from storage.partition.view import LogView
     from storage.store.log_dir import LogDir
 
 NUMBERS_BITS: Final = 32  # of an identity, for what has become of the contents
@@ -33,7 +37,7 @@ class LogSource:
     """A log that views are made of, and how it is called in them.
 
     There is one for as long as the directory holds the same partition; `identity` is its alone. `writable` is the log
-    once more if it may be written.
+    once more if it may be written; `refusal` says why it cannot be for now, though it may.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class LogSource:
         log_dir: LogDir,
         identity: int,
         writable: Log | None,
+        refusal: OSError | None = None,
         batches: BatchCache | None = None,
     ) -> None:
         self.path = path
@@ -61,6 +66,8 @@ class LogSource:
         self.log_dir = log_dir
         self.identity = identity
         self.writable = writable
+        self.refusal = refusal
+        self._directory_status = files.status(directory)
         self.lock = Lock()  # for what views of one log share
         self.batches = BatchCache() if batches is None else batches
         self.range_sizes = RangeSizes()
@@ -69,11 +76,24 @@ class LogSource:
         self._visible: VisibleLog | None = None
         self._looked_ms = 0
         self._told: set[str] = set()
+        self._renderers: dict[Format, RecordRenderer] = {}
 
     @property
     def config(self) -> TopicConfig:
         """What holds for the log now."""
         return self.log.config
+
+    def renderer(self, form: Format) -> RecordRenderer:
+        """What brings the log's records into a form."""
+        made = self._renderers.get(form)
+        if made is None:
+            made = self._renderers[form] = RecordRenderer(form, self.topic, self.partition)
+        return made
+
+    def has_directory(self) -> bool:
+        """Whether the directory is still where it was: what is written into one that was removed goes with it."""
+        status, known = self.files.status(self.directory), self._directory_status
+        return status is not None and known is not None and status.identity == known.identity
 
     def visible(self) -> VisibleLog:
         """What is to be seen of the log now."""
@@ -97,6 +117,12 @@ class LogSource:
             return visible
         self._looked_ms = now_ms
         return self.visible()
+
+    def modified_ms(self, view: LogView) -> int:
+        """When the log was last written, as its newest segment in the view tells; without any, its directory."""
+        newest = view.segments[-1].path(Kind.LOG) if view.segments else self.directory
+        status = self.files.status(newest)
+        return 0 if status is None else status.modified_ms
 
     def ask(self, question: Callable[[VisibleLog], T]) -> T:
         """What is true of the log now; asked again if segments went away meanwhile."""

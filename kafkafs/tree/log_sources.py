@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.tree.batch_cache import BatchCache
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.log_source import LogSource
+from kafkafs.tree.opened_logs import OpenedLogs
 from storage.errors import UnknownPartitionError
-from storage.partition.followed_log import FollowedLog
 from storage.partition.log import Log
 from storage.store.store import Mode
 
@@ -21,9 +21,28 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import LogPath, UnattachedPath
     from kafkafs.tree.options import TreeOptions
     from storage.clock import Clock
+    from storage.partition.followed_log import FollowedLog
+    from storage.store.inventory import Inventory
     from storage.store.store import Store
 
 _REFRESH_S: Final = 0.5
+
+
+class _Found(NamedTuple):
+    """A source, and what there was in the store when it was found."""
+
+    source: LogSource
+    inventory: Inventory
+
+
+class _Opened(NamedTuple):
+    """A log that is there; `refusal` is what keeps it from being written, if it otherwise could be."""
+
+    topic: str
+    partition: int
+    directory: Path
+    log: Log | FollowedLog
+    refusal: OSError | None
 
 
 class LogSources:
@@ -34,10 +53,11 @@ class LogSources:
         self._options = options
         self._clock = clock
         self._lock = Lock()  # held while sources are looked up
-        self._sources: dict[LogPath, LogSource] = {}
+        self._sources: dict[LogPath, _Found] = {}
         self._identities = count(1)
         self._refreshed_s = clock.elapsed_s()
         self._batches = BatchCache()
+        self._logs = OpenedLogs(store, clock)
 
     @property
     def is_writable(self) -> bool:
@@ -45,12 +65,15 @@ class LogSources:
         return self.store.mode is Mode.READ_WRITE
 
     def refresh(self) -> None:
-        """See which topics a broker has made or deleted, unless that was looked at a moment ago."""
+        """See which topics a broker has made or deleted, or somebody took away, unless that was done a moment ago."""
+        now_s = self._clock.elapsed_s()
+        if now_s - self._refreshed_s < _REFRESH_S:
+            return
         with self._lock:
-            now_s = self._clock.elapsed_s()
-            if self.store.mode is Mode.READ_ONLY and now_s - self._refreshed_s >= _REFRESH_S:
+            if now_s - self._refreshed_s >= _REFRESH_S:
                 self._refreshed_s = now_s
-                self.store.refresh()
+                if not self.is_writable or self.store.may_have_changed():
+                    self.store.refresh()
 
     def topics(self) -> list[str]:
         """The topics that are there."""
@@ -66,49 +89,46 @@ class LogSources:
     def get(self, path: LogPath) -> LogSource:
         """The source of a log's views; raises `NotThereError` if there is no such log, or what opening it raises."""
         self.refresh()
-        if isinstance(path, PartitionPath):
-            return self._of_partition(path)
-        return self._of_directory(path)
+        inventory = self.store.topics.inventory
+        found = self._sources.get(path)
+        if found is not None and found.inventory is inventory and found.source.refusal is None:
+            return found.source  # nothing has come or gone since
+        try:
+            opened = self._of_partition(path) if isinstance(path, PartitionPath) else self._of_directory(path)
+        except NotThereError:
+            with self._lock:
+                self._sources.pop(path, None)
+            raise
+        with self._lock:
+            found = self._sources.get(path)
+            source = self._source(path, opened) if found is None or found.source.log is not opened.log else found.source
+            self._sources[path] = _Found(source, inventory)
+        return source
 
-    def _of_partition(self, path: PartitionPath) -> LogSource:
+    def _of_partition(self, path: PartitionPath) -> _Opened:
         topic, partition = path.topic.topic, path.partition
         try:
             directory = self.store.topics.directory(topic, partition)
-            log = self.store.log(topic, partition)
+            return _Opened(topic, partition, directory, *self._logs.get(topic, partition))
         except UnknownPartitionError as error:
-            with self._lock:
-                self._sources.pop(path, None)
             raise NotThereError(str(error)) from None
-        assert isinstance(log, Log | FollowedLog)
-        with self._lock:
-            known = self._sources.get(path)
-            if known is None or known.log is not log:
-                known = self._sources[path] = self._source(path, topic, partition, directory, log)
-            return known
 
-    def _of_directory(self, path: UnattachedPath) -> LogSource:
+    def _of_directory(self, path: UnattachedPath) -> _Opened:
         name = path.directory
         for log_dir, present in self.store.topics.inventory.unattached:
             if present == name:
+                found = self._sources.get(path)
                 directory = log_dir.path / str(name)
-                break
-        else:
-            with self._lock:
-                self._sources.pop(path, None)
-            raise NotThereError(f"there is no directory {name}")
-        with self._lock:
-            known = self._sources.get(path)
-            if known is None:
-                known = self._sources[path] = self._source(
-                    path, name.topic, name.partition, directory, self.store.follow(directory)
-                )
-            return known
+                log = self.store.follow(directory) if found is None else found.source.log
+                return _Opened(name.topic, name.partition, directory, log, None)
+        raise NotThereError(f"there is no directory {name}")
 
-    def _source(self, path: LogPath, topic: str, partition: int, directory: Path, log: Log | FollowedLog) -> LogSource:
+    def _source(self, path: LogPath, opened: _Opened) -> LogSource:
+        log, directory = opened.log, opened.directory
         return LogSource(
             path,
-            topic,
-            partition,
+            opened.topic,
+            opened.partition,
             directory,
             log,
             self._options,
@@ -116,5 +136,6 @@ class LogSources:
             log_dir=next(log_dir for log_dir in self.store.log_dirs if log_dir.path == directory.parent),
             identity=next(self._identities),
             writable=log if isinstance(log, Log) else None,
+            refusal=opened.refusal,
             batches=self._batches,
         )

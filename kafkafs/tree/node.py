@@ -39,12 +39,14 @@ class Attributes(NamedTuple):
 class Node(ABC):
     """A place in the tree that is there.
 
-    Two nodes at one path have the same `identity` unless what was there has been replaced by something else.
+    Two nodes at one path have the same `identity` unless what was there has been replaced by something else. If they
+    have the same `lineage`, who has the one open need not open the other: all that is added shows in both.
     """
 
-    def __init__(self, path: TreePath, *, identity: int = 0) -> None:
+    def __init__(self, path: TreePath, *, identity: int = 0, lineage: int | None = None) -> None:
         self.path = path
         self.identity = identity
+        self.lineage = identity if lineage is None else lineage
 
     @abstractmethod
     def attributes(self) -> Attributes:
@@ -53,6 +55,14 @@ class Node(ABC):
     def xattrs(self) -> Mapping[str, bytes]:
         """The extended attributes by their full names, such as `user.kafka.key`."""
         return {}
+
+
+class Entry(NamedTuple):
+    """A name in a listing; with what `stat` says of what it leads to, and that one's identity, if they are at hand."""
+
+    name: str
+    attributes: Attributes | None = None
+    identity: int = 0
 
 
 class Directory(Node):
@@ -65,6 +75,10 @@ class Directory(Node):
     @abstractmethod
     def names(self) -> Iterator[str]:
         """The names that are listed, without `.` and `..`, in the order in which they are to be listed."""
+
+    def entries(self) -> Iterator[Entry]:
+        """The same names; what is told with them is of regular files that last."""
+        return map(Entry, self.names())
 
     def make(self, name: str) -> None:
         """Make a directory in it."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.offsets import Edge, FromEnd
-from kafkafs.tree.node import Attributes, Directory
+from kafkafs.tree.node import Attributes, Directory, Entry
 from kafkafs.tree.options import Damage
+from kafkafs.tree.record_file import value_attributes
 from kafkafs.tree.visible_log import VisibleLog
 
 if TYPE_CHECKING:
@@ -28,11 +29,12 @@ class OffsetDirectory(Directory):
 
     def __init__(self, path: PartitionDirectoryPath, source: LogSource) -> None:
         self._source = source
-        super().__init__(path, identity=source.visible().identity)
+        self._visible = source.visible()
+        super().__init__(path, identity=self._visible.identity)
 
     def attributes(self) -> Attributes:
-        """Owned as the log's directory is."""
-        return Attributes(place=self._source.directory)
+        """As old as the log's last change, and owned as its directory is."""
+        return Attributes(modified_ms=self._source.modified_ms(self._visible.view), place=self._source.directory)
 
     def xattrs(self) -> Mapping[str, bytes]:
         """How many records are listed of how many offsets, if not all are."""
@@ -41,6 +43,11 @@ class OffsetDirectory(Directory):
 
     def names(self) -> Iterator[str]:
         """The newest records, as many as the options say, ascending; and `earliest` and `latest` if there are any."""
+        return (entry.name for entry in self.entries())
+
+    def entries(self) -> Iterator[Entry]:
+        """The same; of each record it is at hand how long its value is, and as a rule its time."""
+        place = self._source.directory
         visible = self._readable()
         listed = self._listed(visible)
         offset: int | None = None
@@ -54,7 +61,8 @@ class OffsetDirectory(Directory):
             try:
                 for record in visible.records(next_offset, visible.end_offset):
                     is_empty = False
-                    yield str(record.offset)
+                    attributes = value_attributes(record, place)
+                    yield Entry(str(record.offset), attributes, visible.identity)
                     next_offset = record.offset + 1
                 break
             except FileNotFoundError:  # what was to be listed next has been removed meanwhile
@@ -63,7 +71,7 @@ class OffsetDirectory(Directory):
                     raise
                 visible = newer
         if not is_empty:
-            yield from _EDGES
+            yield from map(Entry, _EDGES)
 
     def _listed(self, visible: VisibleLog) -> str | None:
         """How many records are listed of how many offsets; None if all are."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from kafkafs.locator.formats import Format
 from kafkafs.locator.offsets import AtOffset, FromEnd, RecordRange
-from kafkafs.render.record_renderer import RecordRenderer
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.node import Attributes, File
@@ -15,6 +14,7 @@ from storage.record.layout import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from kafkafs.locator.offsets import Record as RecordName
     from kafkafs.locator.paths import OffsetPath
@@ -41,15 +41,18 @@ class RecordFile(File):
     def attributes(self) -> Attributes:
         """As old as the record is, or its segment where it has no time of its own."""
         record, _, segment = self._found
+        place = self._source.directory
+        if self._is_fixed and self._format is Format.VALUE:
+            known = value_attributes(record, place)
+            if known is not None:
+                return known
         size_bytes = max(record.value_size, 0) if self._format is Format.VALUE else len(self._data())
         modified_ms, is_lasting = record.timestamp, self._is_fixed
         if modified_ms == NO_TIMESTAMP:
             status = segment.log_status()
             modified_ms = 0 if status is None else status.modified_ms
             is_lasting = is_lasting and segment is not self._visible.view.segments[-1]
-        return Attributes(
-            size_bytes=size_bytes, modified_ms=modified_ms, place=self._source.directory, is_lasting=is_lasting
-        )
+        return Attributes(size_bytes=size_bytes, modified_ms=modified_ms, place=place, is_lasting=is_lasting)
 
     def xattrs(self) -> Mapping[str, bytes]:
         """What the record is besides its value."""
@@ -70,8 +73,16 @@ class RecordFile(File):
             if self._format is Format.BATCH:
                 self._rendered = bytes(batch.view(0, batch.size_bytes))
             else:
-                self._rendered = RecordRenderer(self._format, self._source.topic, self._source.partition).one(record)
+                self._rendered = self._source.renderer(self._format).one(record)
         return self._rendered
+
+
+def value_attributes(record: Record, place: Path) -> Attributes | None:
+    """What `stat` says of a record's value under its offset; None where that takes more than the record to tell."""
+    if record.timestamp == NO_TIMESTAMP:
+        return None
+    size_bytes = max(record.value_size, 0)
+    return Attributes(size_bytes=size_bytes, modified_ms=record.timestamp, place=place, is_lasting=True)
 
 
 def _find(path: OffsetPath, source: LogSource, now_ms: int) -> tuple[VisibleLog, Found]:

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.formats import Format
-from kafkafs.render.record_renderer import RecordRenderer
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.range_sizes import RangeKey, RangeSize
 from storage.errors import CorruptBatchError
@@ -39,7 +38,7 @@ class RecordRun:
         self._form = form
         self._path = source.path
         self._sizes = source.range_sizes
-        self._renderer = None if form is Format.BATCH else RecordRenderer(form, source.topic, source.partition)
+        self._renderer = None if form is Format.BATCH else source.renderer(form)
         self._files: dict[int, tuple[int, int]] = {}  # what segments were read from, by their base offsets
         self._marks = _Marks(start)
 

@@ -143,3 +143,7 @@ class SegmentTextFile(File):
     def warm(self, is_cancelled: Callable[[], bool]) -> None:
         """Return when the size is known."""
         self._text.warm(is_cancelled)
+
+    def counting(self) -> tuple[int, int]:
+        """How many bytes of the real file were counted, and how many there are."""
+        return self._text.counted_bytes, _status(self._source, self._path).size_bytes

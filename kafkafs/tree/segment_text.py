@@ -68,6 +68,11 @@ class LogText:
         """Return when the size is known."""
         self._sizes.count(self._counted, is_cancelled)
 
+    @property
+    def counted_bytes(self) -> int:
+        """How many bytes of the log were counted."""
+        return self._counted.counted_bytes
+
     def _open(self) -> ReadableFile:
         try:
             return self._source.files.open_reading(self._path)
@@ -160,6 +165,11 @@ class EntryText:
 
     def warm(self, is_cancelled: Callable[[], bool]) -> None:
         """Nothing: the size is known at once, or never."""
+
+    @property
+    def counted_bytes(self) -> int:
+        """Nothing is ever counted."""
+        return 0
 
     def _runs(self) -> Iterator[bytes]:
         try:

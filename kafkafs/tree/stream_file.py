@@ -37,7 +37,7 @@ class StreamFile(File):
 
     Its identity is another one once the log begins elsewhere, or once records were replaced: positions never mean
     something else under one identity. What is removed cannot be read any more, and the size stays as it was but for
-    what is appended.
+    what is appended. Its lineage is another one where who has read to the end cannot go on there.
     """
 
     def __init__(self, path: PartitionFilePath, source: LogSource, sizes: SizeCache) -> None:
@@ -48,16 +48,16 @@ class StreamFile(File):
         self._seen, self._positions = self._counted.look()
         self._source = source
         self._sizes = sizes
-        super().__init__(path, identity=source.identity << NUMBERS_BITS | self._positions.number)
+        of_source = source.identity << NUMBERS_BITS
+        super().__init__(path, identity=of_source | self._positions.number, lineage=of_source | self._positions.lineage)
 
     def attributes(self) -> Attributes:
         """As old as the segment that is appended to."""
         seen, _ = self._counted.look()
-        modified_ms = 0
-        if seen.view.segments:
-            status = seen.view.segments[-1].log_status()
-            modified_ms = 0 if status is None else status.modified_ms
-        return Attributes(size_bytes=self._size(seen), modified_ms=modified_ms, place=self._source.directory)
+        source = self._source
+        return Attributes(
+            size_bytes=self._size(seen), modified_ms=source.modified_ms(seen.view), place=source.directory
+        )
 
     def xattrs(self) -> Mapping[str, bytes]:
         """Whether the size is unknown, and how many damaged batches were left out."""
@@ -72,11 +72,17 @@ class StreamFile(File):
         seen, _ = self._counted.look()
         if self._size(seen) is None:
             self._sizes.begin(self._counted)
-        return StreamReading(self._counted, self._positions, self._source)
+        return StreamReading(self._counted, self._positions, self._source, self._sizes)
 
     def warm(self, is_cancelled: Callable[[], bool]) -> None:
         """Return when the size is known, unless damage keeps it unknown for ever."""
         self._sizes.count(self._counted, is_cancelled)
+
+    def counting(self) -> tuple[int, int]:
+        """How many bytes of the log were counted, and how many there are."""
+        seen, _ = self._counted.look()
+        counted_bytes = self._counted.counted_bytes
+        return counted_bytes, counted_bytes + self._counted.uncounted_bytes(seen)
 
     def _size(self, seen: Seen) -> int | None:
         return exact_size(self._counted, self._positions, seen, self._source.options)
@@ -103,18 +109,34 @@ def unknown_xattr(size_bytes: int | None, *, is_damaged: bool = False) -> dict[s
 class StreamReading:
     """An open stream."""
 
-    def __init__(self, counted: CountedLog, positions: Positions, source: LogSource) -> None:
+    def __init__(self, counted: CountedLog, positions: Positions, source: LogSource, sizes: SizeCache) -> None:
         self._counted = counted
         self._positions = positions
+        self._sizes = sizes
+        self._known_bytes: int | None = None
         self._options = source.options
         self._path = source.path
         self._report = source.batches.report
         self._run = RenderedRun(self._pieces_from)
 
     def size_bytes(self) -> int | None:
-        """The size as far as it was counted, which appending does not keep from being so."""
+        """The size, which never becomes less or unknown again: while much is yet to be counted, it is that before it.
+
+        Raises `GoneError` where nobody can go on at the end, and `DamagedError` where damage has come there since.
+        """
+        positions = self._positions
         seen, _ = self._counted.look()
-        return exact_size(self._counted, self._positions, seen, self._options)
+        size_bytes = exact_size(self._counted, positions, seen, self._options)
+        if not positions.go_on_in(seen):
+            raise self._gone()
+        if size_bytes is None and self._known_bytes is not None:
+            damage = positions.damage(seen) if self._options.damage is Damage.STOP else None
+            if damage is not None:
+                self._meet(damage[1])
+            self._sizes.begin(self._counted)
+            size_bytes = positions.counted_bytes()
+        self._known_bytes = size_bytes
+        return size_bytes
 
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes from the position; raises `GoneError` for what was removed, `DamagedError` where damage begins."""

@@ -44,6 +44,7 @@ case "${0##*/} $*" in
   apt-get*) exit ;;
   gcc*|pkg-config*|fusermount3*) exit 0 ;;
   python*" "*/bin/kafkafs*)
+    echo "$KAFKAFS_LAUNCHER" >"$NOTES.launcher"
     printf '%s|' "$PWD" "$(cat -- "$(dirname "$0")/../built")" "${@:2}"
     exit ;;
   *) echo "unexpected: $0 $*" >&2; exit 99 ;;
@@ -224,6 +225,12 @@ def test_it_runs_through_a_symlink(checkout: Checkout, tmp_path: Path) -> None:
     output, _ = checkout.run(path=link)
     assert output == f"{checkout.stage}|first|"
     assert (checkout.root / ".venv" / "kernel").is_file()
+
+
+def test_it_says_how_it_was_called(checkout: Checkout) -> None:
+    for path in (checkout.root / "scripts" / "kafkafs", Path("../a check out/scripts/kafkafs")):
+        checkout.run(path=path)
+        assert (checkout.stage / "notes.launcher").read_text() == f"{path}\n"
 
 
 @pytest.mark.parametrize("step", STEPS)

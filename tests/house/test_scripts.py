@@ -47,7 +47,7 @@ def test_the_readme_names_two_commands_that_exist() -> None:
     section = re.search(r"^## Two commands\n(.*?)^## ", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     assert section is not None
     commands = re.findall(r"^\./scripts/.*$", section[1], re.MULTILINE)
-    assert commands == ["./scripts/kafkafs --help", "./scripts/test"]
+    assert commands == ["./scripts/kafkafs demo", "./scripts/test"]
 
 
 def test_every_requirement_is_locked() -> None:

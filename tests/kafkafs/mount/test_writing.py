@@ -48,7 +48,7 @@ def test_receipts_are_read_where_was_written(mounted: Mounted) -> None:
 
 def test_writers_do_not_wait_for_one_another(mounted: Mounted) -> None:
     # One write so long that it goes to a thread whatever came before.
-    order = "printf 'wait {} %0100000d\\n' 0 | dd of=gates/0/append bs=1M iflag=fullblock status=none; echo done"
+    order = "printf 'wait {} %0200000d\\n' 0 | dd of=gates/0/append bs=1M iflag=fullblock status=none; echo done"
     with mounted.started(order.format("a")) as first:
         with mounted.started(order.format("b")) as second:
             assert mounted.run("echo open b >> gates/0/append", timeout_s=10).returncode == 0

@@ -1,0 +1,94 @@
+"""`kafkafs demo`: a store to look around in, mounted, and what to try in it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkafs.cli.failures import EXIT_FAILED
+from kafkafs.cli.mount import mount_in_background
+from kafkafs.demo.demo_store import make_demo_store
+from kafkafs.demo.tour import mount_tour, store_tour, tour_text
+from kafkafs.mount.background import python_command
+from kafkafs.mount.errors import MountError
+from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, is_dead, mount_at
+from storage.clock import Clock
+from storage.files import Files
+from storage.store.creation import make_directories
+
+if TYPE_CHECKING:
+    from kafkafs.demo.tour import Stop
+
+LAUNCHER_VARIABLE: Final = "KAFKAFS_LAUNCHER"
+"""How the user called the launcher of a checkout, which says so."""
+
+
+@click.command(epilog="\b\nExample:\n  kafkafs demo /tmp/shop")
+@click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), default="kafkafs-demo")
+def demo(directory: Path) -> None:
+    """Make a store to look around in, mount it, and print what to try.
+
+    The store is DIR/store, a day of a small shop: orders, customers, payments, clicks and consumer groups. It is
+    mounted at DIR/mnt. DIR is kafkafs-demo in the current directory if it is not given, and is made if it is missing.
+
+    A demo that is there already is mounted as it is, with all that was written to it. Where nothing can be mounted the
+    exit code is 1, and the tour one of the store alone.
+    """
+    files = Files()
+    store, mount_point = directory / "store", directory / "mnt"
+    if files.status(directory) is None:
+        make_directories(files, [directory])
+    if make_demo_store(store, files=files, clock=Clock()):
+        _say(f"made a store in {store}")
+    else:
+        _say(f"there is a demo in {store} already, which is left as it is")
+    called = _called_as()
+    try:
+        _mount(store, mount_point)
+    except MountError as error:
+        _say(str(error))
+        _print(f"{store} is not mounted, but can be looked into all the same. Try:", store_tour(called, store))
+        raise SystemExit(EXIT_FAILED) from None
+    _print(
+        f"{store} is mounted at {mount_point}, where .kafkafs/README says what is what. Try:",
+        mount_tour(called, store, mount_point),
+    )
+
+
+def _mount(store: Path, mount_point: Path) -> None:
+    """Have it mounted; raises `MountError` with the reason why it cannot be."""
+    there = mount_at(mount_point.resolve())
+    is_ours = there is not None and there.file_system_type == FILE_SYSTEM_TYPE and _is_same(there.source, store)
+    if is_ours and not is_dead(mount_point):
+        _say(f"it is mounted at {mount_point} already")
+    else:
+        mount_in_background((store,), mount_point, ())
+
+
+def _is_same(source: str, store: Path) -> bool:
+    return Path(source).resolve() == store.resolve()
+
+
+def _called_as() -> str:
+    """How kafkafs is called from a shell in the current directory, as the user did it."""
+    launcher = os.environ.get(LAUNCHER_VARIABLE)
+    if launcher is not None:
+        return shlex.quote(launcher)
+    program = sys.argv[0]
+    if Path(program).name != "kafkafs":
+        return shlex.join(python_command())
+    return "kafkafs" if shutil.which("kafkafs") == program else shlex.quote(program)
+
+
+def _print(title: str, tour: list[Stop]) -> None:
+    click.echo(f"{title}\n\n{tour_text(tour)}", nl=False)
+
+
+def _say(text: str) -> None:
+    click.echo(f"kafkafs: {text}", err=True)

@@ -1,0 +1,102 @@
+"""`kafkafs warm`: count what decoded files come to, so that whoever opens them finds their sizes known."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.failures import EXIT_FAILED, sentence
+from kafkafs.cli.opened_tree import node_at, opened_tree
+from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.progress import Progress
+from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.tree_options import damage_option, isolation_option, tree_options
+from kafkafs.tree.errors import TreeError
+from kafkafs.tree.segment_files import SegmentTextFile
+from kafkafs.tree.stream_file import StreamFile
+from kafkafs.tree.warming import counted_paths
+from storage.errors import StorageError
+from storage.store.store import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from kafkafs.tree.tree import Tree
+    from kafkafs.tree.warming import CountedPath
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  kafkafs warm /var/lib/kafka orders/0/values\n"
+    "  kafkafs warm /var/lib/kafka orders/0/segments --jsonl"
+)
+@store_argument
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@isolation_option
+@damage_option
+@output_options
+@click.pass_context
+def warm(ctx: click.Context, *, store: tuple[Path, ...], paths: tuple[str, ...], isolation: str, damage: str) -> None:
+    """Count how large files are as the tree shows them, and print it.
+
+    PATH is what it is in a mount; without one, all topics are counted. Of a topic or a partition its streams are
+    counted, values and records.jsonl; of segments/ the texts of its logs. Everything else has a size without counting,
+    and nothing is printed for it.
+
+    What was counted is kept in the cache directory of the user, where a mount by the same user finds it, and only what
+    was appended since is counted again. Nothing in the store is changed, and a broker may be running.
+
+    Exit code 1 says that some size stays unknown.
+    """
+    form = chosen_form(ctx) or Form.TABLE
+    with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, damage)) as tree:
+        places = [node_at(tree, text).path for text in paths or ("/",)]
+        counted = [path for place in places for path in counted_paths(tree, place)]
+        warming = _Warming(tree, counted)
+        write_rows(("path", "bytes"), warming.rows(), form)
+    if warming.has_failed:
+        raise SystemExit(EXIT_FAILED)
+
+
+class _Warming:
+    """The counting of files, one after another; one that cannot be counted keeps nobody from the others."""
+
+    def __init__(self, tree: Tree, paths: Sequence[CountedPath]) -> None:
+        self.has_failed = False
+        self._tree = tree
+        self._paths = paths
+        self._progress = Progress.on_terminal(is_erased_for_results=True)
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """What each comes to, None if that stays unknown, which is said."""
+        for number, path in enumerate(self._paths, 1):
+            size_bytes = None
+            try:
+                size_bytes = self._count(path, f"{path}, {number} of {len(self._paths)}")
+            except (TreeError, StorageError, OSError) as error:
+                self._fail(sentence(error))
+            else:
+                if size_bytes is None:
+                    self._fail(f"{path}: its size stays unknown, because not all of it can be read")
+            self._progress.erase()
+            yield {"path": str(path), "bytes": size_bytes}
+
+    def _count(self, path: CountedPath, what: str) -> int | None:
+        node = self._tree.node(path)
+        assert isinstance(node, StreamFile | SegmentTextFile)
+        node.warm(partial(self._show, what, node))
+        return node.attributes().size_bytes
+
+    def _show(self, what: str, node: StreamFile | SegmentTextFile) -> bool:
+        """Say how far it has come; nothing is ever cancelled."""
+        if self._progress.is_due:
+            self._progress.show(what, *node.counting())
+        return False
+
+    def _fail(self, text: str) -> None:
+        self.has_failed = True
+        self._progress.erase()
+        click.echo(f"kafkafs: {text}", err=True)

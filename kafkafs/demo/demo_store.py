@@ -1,0 +1,54 @@
+"""The store of the demo: made whole or not at all, and known again by its topics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.demo.clicks import CLICKS, write_clicks
+from kafkafs.demo.customers import CUSTOMERS, write_customers
+from kafkafs.demo.groups import CONSUMER_OFFSETS, write_groups
+from kafkafs.demo.orders import ORDERS, write_orders
+from kafkafs.demo.payments import PAYMENTS, write_payments
+from storage.errors import NotAStoreError
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from storage.clock import Clock
+    from storage.files import Files
+
+TOPICS: Final = frozenset({ORDERS, CUSTOMERS, PAYMENTS, CLICKS, CONSUMER_OFFSETS})
+
+
+def make_demo_store(path: Path, *, files: Files, clock: Clock) -> bool:
+    """Have a demo at the path; False if one was there already, which is left as it is.
+
+    It gets its name only when it is complete. Raises `NotAStoreError` if something else is there.
+    """
+    if files.status(path) is not None and not _is_empty(path):
+        _check_is_demo(path, files, clock)
+        return False
+    with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch:
+        made = Path(scratch, path.name)
+        with Store.create([made], files=files, clock=clock) as store:
+            now_ms = clock.now_ms()
+            for write in (write_orders, write_customers, write_payments, write_clicks, write_groups):
+                write(store, now_ms)
+        files.rename(made, path)
+    files.sync_directory(path.parent)
+    return True
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
+
+
+def _check_is_demo(path: Path, files: Files, clock: Clock) -> None:
+    try:
+        with Store.open([path], mode=Mode.READ_ONLY, files=files, clock=clock) as store:
+            is_demo = store.is_made_here and store.topics.inventory.topics.keys() >= TOPICS
+    except (NotAStoreError, NotADirectoryError):
+        is_demo = False
+    if not is_demo:
+        raise NotAStoreError("something other than a demo is here: name another directory, or move it away", path=path)

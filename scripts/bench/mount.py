@@ -1,0 +1,222 @@
+"""A mount beside file systems of stock pyfuse3 that do nothing else, in one run, contenders in turn; wall time.
+
+Files are counted as a program opens, reads and closes each. Streams are read from a fresh mount, so nothing is known of
+them; the disk's own files are warm.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mounted_servers import TOPIC, Served, empty, make_store, ours, passthrough, wall_seconds
+from segments import Shape
+from store_opening import PARTITIONS_COUNT, make_partitions
+from timing import ROUNDS, Scoreboard
+
+from storage.record import Codec, read_batches
+from storage.record.layout import BATCH_HEADER_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SMALL, LARGE = 16 * 1024, 1024 * 1024
+STREAM_BYTES = 300_000_000
+RECORDS_BYTES = 4_000_000
+APPENDED_BYTES = 200_000_000
+CHUNK_FILES = 500
+READ_BYTES = 1024 * 1024
+LISTED = 1000
+
+
+def open_each(directory: int, names: range) -> float:
+    """Seconds to open, read and close each."""
+    start = time.perf_counter()
+    for number in names:
+        file = os.open(str(number), os.O_RDONLY, dir_fd=directory)
+        os.read(file, 65536)
+        os.close(file)
+    return time.perf_counter() - start
+
+
+def bench_records(board: Scoreboard, folder: Path) -> None:
+    """Both are mounted at once and asked in turn for the same names, first unknown to the kernel and then known."""
+    make_store(folder / "store", Shape(100, SMALL), RECORDS_BYTES)
+    count = RECORDS_BYTES // 200
+    with ours(folder / "store") as mine, empty(folder) as peer:
+        directories = {
+            "ours": os.open(mine.path / TOPIC / "0" / "offset", os.O_RDONLY | os.O_DIRECTORY),
+            "stock": os.open(peer.path, os.O_RDONLY | os.O_DIRECTORY),
+        }
+        served = {"ours": mine, "stock": peer}
+        took: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        for start in range(0, count, CHUNK_FILES):
+            for name, directory in directories.items():
+                for state in ("cold", "warm"):
+                    before = served[name].cpu_seconds()
+                    seconds = open_each(directory, range(start, start + CHUNK_FILES))
+                    used = served[name].cpu_seconds() - before
+                    took.setdefault((name, state), []).append((seconds, used))
+        for directory in directories.values():
+            os.close(directory)
+    for state, target in (("cold", 1.2), ("warm", 1.3)):
+        pairs = list(zip(took["stock", state][1:], took["ours", state][1:], strict=True))  # the first ones warm up
+        ratio = statistics.median(stock[0] / mine[0] for stock, mine in pairs)
+        figures = ", ".join(
+            f"{name} {statistics.median(each[0] for each in took[name, state]) / CHUNK_FILES * 1e6:.0f} us"
+            f" ({statistics.median(each[1] for each in took[name, state]) / CHUNK_FILES * 1e6:.0f} us of CPU)"
+            for name in ("ours", "stock")
+        )
+        board.line(f"offset/<n>, {state} / empty handlers", figures, ratio, target)
+
+
+def read_all(path: Path) -> tuple[float, int]:
+    """Seconds to read a file from its beginning to its end, and its bytes."""
+    start = time.perf_counter()
+    size_bytes = 0
+    buffer = bytearray(READ_BYTES)
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(buffer):
+            size_bytes += count
+    return time.perf_counter() - start, size_bytes
+
+
+def first_read(served: Callable[[], Served], name: str) -> tuple[float, int]:
+    """The median of several, each from a mount of its own."""
+    taken = []
+    for _ in range(ROUNDS // 2):
+        with served() as mount:
+            taken.append(read_all(mount.path / name))
+    return statistics.median(seconds for seconds, _ in taken), taken[0][1]
+
+
+def made_place(folder: Path, shape: Shape) -> Path:
+    place = folder / str(shape).replace(", ", "-").replace(" ", "")  # a comma would end the name of a log dir
+    place.mkdir()
+    return place
+
+
+def rate(size_bytes: int, seconds: float) -> str:
+    return f"{size_bytes / seconds / 1e6:.0f} MB/s"
+
+
+def bench_streams(board: Scoreboard, folder: Path) -> None:
+    for shape in (Shape(100, SMALL), Shape(100, LARGE), Shape(1024, LARGE)):
+        place = made_place(folder, shape)
+        make_store(place / "store", shape, STREAM_BYTES)
+        (log,) = (place / "store" / f"{TOPIC}-0").glob("*.log")
+        mine, stock = partial(ours, place / "store"), partial(passthrough, place, log)
+        plain_s, plain_bytes = first_read(stock, log.name)
+        values_s, values_bytes = first_read(mine, f"{TOPIC}/0/values")
+        raw_s, raw_bytes = first_read(mine, f"{TOPIC}/0/segments/{log.name}")
+        figures = f"values {rate(values_bytes, values_s)}, passthrough {rate(plain_bytes, plain_s)}"
+        is_large = shape.batch_bytes == LARGE
+        board.at_least(f"first read of values: {shape}", figures, values_bytes / values_s / 1e9, 1, "GB/s")
+        ratio = values_bytes / values_s / (plain_bytes / plain_s)
+        board.line(f"  values / passthrough: {shape}", "", ratio, 0.5 if is_large else None)
+        ratio = raw_bytes / raw_s / (plain_bytes / plain_s)
+        board.line(f"  raw segment / passthrough: {shape}", rate(raw_bytes, raw_s), ratio, 0.8)
+    for codec in (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD):
+        for batch_bytes in (SMALL, LARGE):
+            bench_compressed(board, folder, Shape(100, batch_bytes, codec=codec))
+
+
+def bench_compressed(board: Scoreboard, folder: Path, shape: Shape) -> None:
+    """The bare codec decompresses the same batches in memory, and nothing more."""
+    place = made_place(folder, shape)
+    make_store(place / "store", shape, STREAM_BYTES // 10)
+    (log,) = (place / "store" / f"{TOPIC}-0").glob("*.log")
+    batches = [batch for batch in read_batches(log.read_bytes()) if batch.size_bytes > BATCH_HEADER_BYTES]
+    taken = []
+    for _ in range(ROUNDS // 2):
+        start = time.perf_counter()
+        for batch in batches:
+            batch.section()
+        taken.append(time.perf_counter() - start)
+    values_s, values_bytes = first_read(partial(ours, place / "store"), f"{TOPIC}/0/values")
+    bare_s = statistics.median(taken)
+    figures = f"values {rate(values_bytes, values_s)}, codec alone {rate(values_bytes, bare_s)} of values"
+    board.line(f"first read of values / bare codec: {shape}", figures, bare_s / values_s, 0.6, "%")
+
+
+def bench_appends(board: Scoreboard, folder: Path) -> None:
+    lines = folder / "lines"
+    line = b"x" * 99 + b"\n"
+    lines.write_bytes(line * (APPENDED_BYTES // len(line)))
+    taken = []
+    make_store(folder / "store", Shape(100, SMALL), 1)
+    with ours(folder / "store") as mount:
+        for _ in range(ROUNDS // 2):
+            script = f"cat {lines} >> {mount.path}/{TOPIC}/1/append"
+            taken.append(wall_seconds(["sh", "-c", script]))
+    seconds = statistics.median(taken)
+    board.at_least("cat >> append, lines of 100 B", "", APPENDED_BYTES / seconds / 1e6, 500, "MB/s")
+
+
+def bench_listings(board: Scoreboard, folder: Path) -> None:
+    make_store(folder / "store", Shape(100, SMALL), RECORDS_BYTES)
+    taken = []
+    for _ in range(ROUNDS):
+        with ours(folder / "store", "-o", f"list_limit={LISTED}") as mount:
+            directory = mount.path / TOPIC / "0" / "offset"
+            taken.append((wall_seconds(["ls", "-l", directory]), wall_seconds(["ls", "-l", directory])))
+    first, again = (statistics.median(each) for each in zip(*taken, strict=True))
+    board.at_most(f"ls -l of {LISTED} records", f"again {again * 1e3:.0f} ms", first * 1e3, 30, "ms")
+
+
+def bench_opening(board: Scoreboard, folder: Path) -> None:
+    make_partitions(folder / "store")
+    taken = []
+    for _ in range(ROUNDS // 2):
+        start = time.perf_counter()
+        with ours(folder / "store"):
+            taken.append(time.perf_counter() - start)
+    label = f"mount {PARTITIONS_COUNT} partitions"
+    board.at_most(label, "from the command to the answer", statistics.median(taken), 1, "s")
+
+
+def bench_grep(board: Scoreboard, folder: Path) -> None:
+    make_store(folder / "store", Shape(100, LARGE), STREAM_BYTES)
+    command = f"{sys.executable} -m kafkafs cat {folder}/store {TOPIC}/0/values | grep -c '0123ab'"
+    mounted, piped = [], []
+    for _ in range(ROUNDS // 2):
+        with ours(folder / "store") as mount:
+            mounted.append(wall_seconds(["sh", "-c", f"grep -c '0123ab' {mount.path}/{TOPIC}/0/values || true"]))
+        piped.append(wall_seconds(["sh", "-c", f"({command}) || true"]))
+    ratio = statistics.median(mounted) / statistics.median(piped)
+    figures = f"grep {statistics.median(mounted):.2f} s, kafkafs cat | grep {statistics.median(piped):.2f} s"
+    board.at_most("grep on values / cat | grep", figures, ratio, 1.3, "x")
+
+
+PARTS = {
+    "records": bench_records,
+    "streams": bench_streams,
+    "appends": bench_appends,
+    "listings": bench_listings,
+    "opening": bench_opening,
+    "grep": bench_grep,
+}
+
+
+def main() -> int:
+    board = Scoreboard()
+    chosen = sys.argv[1:] or list(PARTS)
+    version = subprocess.run(["uname", "-sr"], capture_output=True, text=True, check=True).stdout.strip()
+    print(f"{version}, {os.cpu_count()} cores; medians of wall time, contenders in turn")
+    for name in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            PARTS[name](board, Path(folder))
+    for miss in board.missed:
+        print(f"target missed: {miss}")
+    return 1 if board.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""What is written about the command line is complete, and as the commands are."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+from mounts import require_fuse
+
+from kafkafs.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from conftest import Console
+
+# The examples mount.
+pytestmark = pytest.mark.xdist_group("mount")
+
+PLACES = {
+    "/var/lib/kafka": "kafka",
+    "/mnt/kafka": "mnt",
+    "/tmp/": "",
+    "2026-11-21T02:14": "2023-11-14",
+}
+"""What stands in the examples, and what stands for it here."""
+
+
+def commands(ctx: click.Context) -> Iterator[click.Context]:
+    yield ctx
+    if isinstance(ctx.command, click.Group):
+        for name in ctx.command.list_commands(ctx):
+            command = ctx.command.get_command(ctx, name)
+            assert command is not None
+            yield from commands(click.Context(command, info_name=name, parent=ctx))
+
+
+COMMANDS: Mapping[str, click.Command] = {
+    ctx.command_path: ctx.command for ctx in commands(click.Context(main, info_name="kafkafs", **main.context_settings))
+}
+
+
+def examples(name: str) -> list[str]:
+    _, _, lines = (COMMANDS[name].epilog or "").partition("Example")
+    return [line.strip() for line in lines.partition(":")[2].splitlines() if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a directory with the stores of the examples, each with a hundred records of one topic."""
+    directory = tmp_path_factory.mktemp("stores")
+    envelope = b'{"key":"k","value":"v","timestamp":1700000000000}\n'
+    for name in ("kafka", "store"):
+        store = str(directory / name)
+        for arguments in (["topics", "create", store, "orders"], ["append", store, "orders/0/append.jsonl"]):
+            command = [sys.executable, "-P", "-m", "kafkafs", *arguments]
+            subprocess.run(command, input=100 * envelope, stderr=subprocess.DEVNULL, check=True)
+    return directory
+
+
+def test_the_page_is_what_the_commands_say(page: Callable[[str], str]) -> None:
+    printed = CliRunner().invoke(main, ["help", "cli"], prog_name="kafkafs")
+    assert printed.stdout == page("cli"), "regenerate it: ./scripts/kafkafs help cli > kafkafs/docs/cli.md"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_every_option_says_what_it_does(name: str) -> None:
+    command = COMMANDS[name]
+    assert command.help
+    silent = [
+        parameter.name for parameter in command.params if isinstance(parameter, click.Option) and not parameter.help
+    ]
+    assert not silent
+    assert examples(name)
+    assert any(re.search(rf"\b{name}\b", example) for example in examples(name))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_can_be_run(console: Console, stores: Path, name: str) -> None:
+    if name in {"kafkafs mount", "kafkafs umount", "kafkafs demo"}:
+        require_fuse()
+    shutil.copytree(stores, console.directory, dirs_exist_ok=True)
+    if name == "kafkafs umount":
+        console.run("kafkafs mount kafka mnt")
+    if any("topics create" in example for example in examples(name)):
+        console.run("rm -r store")
+    for example in examples(name):
+        here = example
+        for place, stand_in in PLACES.items():
+            here = here.replace(place, stand_in)
+        printed = console.run(f'{here}; echo "exit codes ${{PIPESTATUS[@]}}"')
+        assert re.search(r"exit codes 0( 0)*$", printed), printed
+
+
+def test_help_shows_commands_and_pages(page: Callable[[str], str]) -> None:
+    def printed(*words: str) -> str:
+        found = CliRunner().invoke(main, ["help", *words], prog_name="kafkafs")
+        assert (found.exit_code, found.stderr) == (0, "")
+        return found.stdout
+
+    listed = printed()
+    assert all(f"\n  {name} " in listed for name in (*main.modules, "semantics", "troubleshooting", "cli"))
+    assert printed("semantics") == page("semantics")
+    assert printed("troubleshooting") == page("troubleshooting")
+    asked = CliRunner().invoke(main, ["topics", "create", "--help"], prog_name="kafkafs").stdout
+    assert printed("topics", "create") == asked
+
+
+@pytest.mark.parametrize("words", [["nothing"], ["topics", "nothing"], ["semantics", "more"], ["mount", "now"]])
+def test_help_on_what_there_is_not_says_so(words: list[str]) -> None:
+    found = CliRunner().invoke(main, ["help", *words], prog_name="kafkafs")
+    assert found.exit_code == 2
+    assert f"there is no help on {' '.join(words)!r}; `kafkafs help` lists what there is" in found.stderr
+
+
+def test_pages_are_shown_by_the_pager_of_a_terminal(console: Console) -> None:
+    console.run("printf '#!/bin/sh\\necho paged; cat > /dev/null\\n' > ../pager; chmod +x ../pager")
+    shown = console.run("PAGER=../pager script -qec 'kafkafs help semantics' /dev/null < /dev/null")
+    assert shown.strip() == "paged"
