@@ -151,12 +151,32 @@ class OffsetOutOfRangeError(StorageError):
     """The log does not have what lies at this offset: it begins after it or ends before it."""
 
 
+class RecordsGoneError(StorageError):
+    """Records that somebody was to read are there no longer: deleted, or cut off with the log's end."""
+
+
 class DiskFullError(StorageError):
     """The file system has no space for an append; the log is as it was."""
 
 
 class PoisonedLogError(StorageError):
     """Writing to the log failed once, so what is on disk is unknown; it takes nothing more until it is recovered."""
+
+
+class LogChangedError(StorageError):
+    """The log is no longer what somebody has decided about; nothing was done."""
+
+
+class CompactionError(StorageError):
+    """Compacting a log failed; what was under way is undone, and what was replaced before that is sound."""
+
+
+class CompactionStoppedError(CompactionError):
+    """Compacting a log was stopped by whoever asked for it."""
+
+
+class StagingError(StorageError):
+    """What was staged for a commit is not there as it was staged, or does not fit the store any more."""
 
 
 class NotAStoreError(StorageError):

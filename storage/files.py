@@ -125,6 +125,13 @@ class WritableFile(ReadableFile):
         except OSError as error:
             raise _at(error, self.path) from None
 
+    def set_modified(self, modified_ms: int) -> None:
+        """Have the file look as if it had been written last at this time."""
+        try:
+            os.utime(self._descriptor, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+        except OSError as error:
+            raise _at(error, self.path) from None
+
     def sync(self) -> None:
         """Return when the file's data and length are on disk."""
         try:

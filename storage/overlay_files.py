@@ -197,6 +197,9 @@ class _OverlayFile(WritableFile):
         """Refuse."""
         _refuse(self.path)
 
+    def set_modified(self, modified_ms: int) -> None:
+        """Nothing: what was changed has no time."""
+
     def sync(self) -> None:
         """Nothing: no disk would have to be waited for."""
 

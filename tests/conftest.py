@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 
-pytest_plugins = ["mounts", "real_brokers"]
+pytest_plugins = ["mounts", "real_brokers", "small_disks", "system_call_trees"]
 
 settings.register_profile("test", derandomize=True, deadline=None, max_examples=100, print_blob=True)
 settings.register_profile(

@@ -15,6 +15,7 @@ __all__ = ["main"]
 main = CommandTable(
     modules={
         "cat": "kafkafs.cli.cat",
+        "compact": "kafkafs.cli.compact",
         "demo": "kafkafs.cli.demo",
         "dump": "kafkafs.cli.dump",
         "help": "kafkafs.cli.help",
@@ -22,6 +23,7 @@ main = CommandTable(
         "append": "kafkafs.cli.append",
         "mount": "kafkafs.cli.mount",
         "recover": "kafkafs.cli.recover",
+        "retention": "kafkafs.cli.retention",
         "stats": "kafkafs.cli.stats",
         "topics": "kafkafs.cli.topics",
         "umount": "kafkafs.cli.umount",

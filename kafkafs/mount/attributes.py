@@ -14,6 +14,7 @@ import pyfuse3
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kafkafs.mount.growth import Growth
     from kafkafs.mount.inodes import Inode
     from kafkafs.mount.ownership import Ownership
 
@@ -32,8 +33,9 @@ class _Owner(NamedTuple):
 class EntryMaker:
     """Makes what the kernel is told of nodes."""
 
-    def __init__(self, ownership: Ownership, default_place: Path) -> None:
+    def __init__(self, ownership: Ownership, default_place: Path, growth: Growth) -> None:
         self._ownership = ownership
+        self._growth = growth
         self._default_place = default_place
         self._owners: dict[Path, tuple[float, _Owner]] = {}
 
@@ -46,7 +48,7 @@ class EntryMaker:
         if inode.key != inode.number:
             set_key(entry, inode.key)
         entry.entry_timeout = caching.entry_s
-        entry.attr_timeout = caching.attributes_s
+        entry.attr_timeout = self._growth.attributes_s(inode)
         entry.st_mode = inode.type | self._mode(inode.type, owner.mode, is_writable=attributes.is_writable)
         entry.st_nlink = 1  # of a directory too, as where subdirectories are not counted: tools then look for them
         entry.st_uid = owner.uid

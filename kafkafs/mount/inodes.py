@@ -147,9 +147,10 @@ class Inodes:
         inode.lookups += 1
         return inode
 
-    def removed(self, parent: Inode, path: TreePath) -> None:
+    def removed(self, parent: Inode, path: TreePath | None) -> None:
         """What was there was removed through the mount: for the kernel it is dead, whatever comes in its place."""
-        self._shared.pop((parent.path, path), None)
+        if path is not None:
+            self._shared.pop((parent.path, path), None)
 
     def _add(self, inode: Inode, place: Place) -> None:
         inode.place = place

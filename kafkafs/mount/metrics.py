@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 BUCKETS_S: Final = (0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _BUCKETS_NS: Final = tuple(round(bound * 1e9) for bound in BUCKETS_S)
@@ -24,6 +24,14 @@ class _Latency:
         self.total_ns = 0
 
 
+class _Shown(NamedTuple):
+    """What is asked for when the text is: numbers by their labels."""
+
+    kind: str
+    help_text: str
+    values: Callable[[], Mapping[str, float]]
+
+
 class Metrics:
     """Counters, gauges and histograms of one mount."""
 
@@ -32,7 +40,7 @@ class Metrics:
         self.written_bytes = 0
         self._latencies: defaultdict[str, _Latency] = defaultdict(_Latency)
         self._errors: defaultdict[tuple[str, str], int] = defaultdict(int)
-        self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
+        self._shown: dict[str, _Shown] = {}
 
     def answered(self, operation: str, taken_ns: int) -> None:
         """Count a request and how long it took."""
@@ -46,7 +54,17 @@ class Metrics:
 
     def gauge(self, name: str, help_text: str, value: Callable[[], float]) -> None:
         """Show a number that is asked for when the text is; its name ends in its unit."""
-        self._gauges[name] = (help_text, value)
+        self._shown[name] = _Shown("gauge", help_text, lambda: {"": value()})
+
+    def counter(self, name: str, help_text: str, value: Callable[[], float]) -> None:
+        """Show a number that only grows."""
+        self._shown[name] = _Shown("counter", help_text, lambda: {"": value()})
+
+    def by_label(self, name: str, help_text: str, label: str, values: Callable[[], Mapping[str, float]]) -> None:
+        """Show numbers that only grow, by what a label says."""
+        self._shown[name] = _Shown(
+            "counter", help_text, lambda: {f'{{{label}="{key}"}}': value for key, value in values().items()}
+        )
 
     def text(self) -> bytes:
         """Everything, in Prometheus' text format."""
@@ -64,9 +82,10 @@ class Metrics:
         yield f"kafkafs_read_bytes_total {self.read_bytes}"
         yield from _head("kafkafs_written_bytes_total", "counter", "Bytes that were written to files and taken.")
         yield f"kafkafs_written_bytes_total {self.written_bytes}"
-        for name, (help_text, value) in sorted(self._gauges.items()):
-            yield from _head(name, "gauge", help_text)
-            yield f"{name} {value():.17g}"
+        for name, (kind, help_text, values) in sorted(self._shown.items()):
+            yield from _head(name, kind, help_text)
+            for labels, value in values().items():
+                yield f"{name}{labels} {value:.17g}"
         yield from _head("kafkafs_request_duration_seconds", "histogram", "How long requests took to be answered.")
         for operation, latency in latencies:
             yield from _histogram("kafkafs_request_duration_seconds", operation, latency)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol
 
 import pyfuse3
 
-from kafkafs.locator.descent import child
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath, RootPath
 from kafkafs.mount.attributes import EntryMaker
 from kafkafs.mount.caching import LASTING, caching_of
 from kafkafs.mount.footing import Watcher
 from kafkafs.mount.forbidden import ForbiddenOperations
+from kafkafs.mount.growth import Growth, forget_attributes
 from kafkafs.mount.guard import Refusals, guarded
 from kafkafs.mount.inodes import Inodes
 from kafkafs.mount.listed_names import can_be_quick, path_of_name, type_of_path
@@ -98,7 +97,8 @@ class TreeOperations(ForbiddenOperations):
         self.open_files: dict[int, OpenFile] = {}
         self._tree = tree
         self._place = place
-        self._entries = EntryMaker(ownership, place)
+        self._growth = Growth(self.inodes)
+        self._entries = EntryMaker(ownership, place, self._growth)
         self._is_durable = is_durable
         self._listings: dict[int, Listing] = {}
         self._handles = count(1)
@@ -249,7 +249,7 @@ class TreeOperations(ForbiddenOperations):
         """Delete a topic, where the options allow that."""
         parent, text = self.inodes[parent_inode], os.fsdecode(name)
         await in_thread(lambda: self._directory(parent).remove(text))
-        self.inodes.removed(parent, child(parent.path, text))
+        self.inodes.removed(parent, path_of_name(parent.path, text))
         self.watcher.wake()
 
     def _directory(self, inode: Inode) -> Directory:
@@ -275,7 +275,7 @@ class TreeOperations(ForbiddenOperations):
         file = FileForReading(found, reading, partial(self._open_lasting, found), sync)
         if size_bytes != found.attributes.size_bytes:
             found.attributes = found.attributes._replace(size_bytes=size_bytes)
-            _forget_attributes(found)
+            forget_attributes(found)
         return pyfuse3.FileInfo(
             fh=self._opened(file), direct_io=size_bytes is None, keep_cache=found.caching.keeps_pages
         )
@@ -342,8 +342,7 @@ class TreeOperations(ForbiddenOperations):
     def _written(self, inode: Inode) -> None:
         """Have the kernel ask for the sizes of what grew, so that the writer finds what he wrote."""
         if inode.log is not None:
-            for growing in self.inodes.growing(inode.log):
-                _forget_attributes(growing)
+            self._growth.appended(inode.log)
         if not _is_appended_to(inode.path):
             self.watcher.wake()
 
@@ -390,12 +389,6 @@ class TreeOperations(ForbiddenOperations):
 def _file(node: Node) -> File:
     assert isinstance(node, File)
     return node
-
-
-def _forget_attributes(inode: Inode) -> None:
-    """Have the kernel ask for the attributes when it next needs them; it may have forgotten all about the file."""
-    with suppress(OSError):
-        pyfuse3.invalidate_inode(inode.key, attr_only=True)
 
 
 def _is_appended_to(path: TreePath) -> bool:

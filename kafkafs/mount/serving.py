@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.mount.footing import Footing
+from kafkafs.mount.maintaining import maintained
 from kafkafs.mount.metrics import Metrics
 from kafkafs.mount.mount_point import mount_point
 from kafkafs.mount.operations import TreeOperations
@@ -53,7 +54,11 @@ def serve(
         doing(opening)
         tell_status(opening)
         metrics = Metrics()
-        with _opened(paths, options) as store, _tree(store, options, metrics, recent) as tree:
+        with (
+            _opened(paths, options) as store,
+            maintained(store, options, metrics, Clock()),
+            _tree(store, options, metrics, recent) as tree,
+        ):
             operations = TreeOperations(
                 tree,
                 place=paths[0].resolve(),

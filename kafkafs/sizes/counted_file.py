@@ -53,7 +53,7 @@ class CountedFile:
         self.identity = identity
         self.start = start
         self.end = Mark(start, 0)
-        self.end_offset = base_offset  # below which no visible batch is left to be counted
+        self.end_offset = -1  # below which no visible batch is left to be counted, once anything was
         self.damaged = 0
         self.damages: list[Damage] = []  # the first of the damaged batches
         self.probe = Probe()

@@ -15,9 +15,9 @@ from kafkafs.render.batch_lines import Visible
 from kafkafs.sizes.counted_file import CountedFile
 from kafkafs.sizes.pieces import UNSETTLED, LinePieces
 from kafkafs.sizes.positions import Positions, Seen, SeenFile
-from storage.errors import FramingError
 from storage.partition.view import Isolation
 from storage.segment.names import Kind
+from storage.segment.zero_tail import is_zero
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -107,7 +107,11 @@ class CountedLog:
         self._known, self._seen = known, seen
         positions = self._positions
         if positions is None or is_replaced or positions.start_offset != view.start_offset:
-            positions = self._positions = Positions(0 if positions is None else positions.number + 1, seen)
+            number, lineage = 0, 0
+            if positions is not None:
+                number = positions.number + 1
+                lineage = positions.lineage if positions.go_on_in(seen) else positions.lineage + 1
+            positions = self._positions = Positions(number, lineage, seen)
         return seen, positions
 
     def _found(self, segment: Segment, known: CountedFile | None) -> CountedFile:
@@ -166,12 +170,14 @@ class CountedLog:
     def pieces(self, seen: Seen, segment: Segment) -> Pieces:
         """How a segment of the view is taken to pieces."""
         view = seen.view
+        to_tail = seen.end_offset >= view.end_offset
         if self._isolation is Isolation.UNCOMMITTED:
-            return LinePieces(self._lines, Visible(seen.end_offset), segment.base_offset)
+            return LinePieces(self._lines, Visible(seen.end_offset), segment.base_offset, to_tail=to_tail)
         following = (after.base_offset for before, after in pairwise(view.segments) if before is segment)
         upper = min(next(following, seen.end_offset), seen.end_offset)
         aborted = view.aborted(segment.base_offset, upper) if segment.base_offset < upper else ()
-        return LinePieces(self._lines, Visible(seen.end_offset, aborted), segment.base_offset)
+        visible = Visible(seen.end_offset, aborted)
+        return LinePieces(self._lines, visible, segment.base_offset, to_tail=to_tail)
 
     # Counting
 
@@ -256,14 +262,12 @@ def _count(
 
 
 def _end_of(segment: Segment) -> int:
-    """Where the batches of a segment end that another follows on; behind damage there may be more of them."""
-    try:
-        segment.check_end()
-    except FramingError:
-        status = segment.log_status()
-        if status is not None:
-            return status.size_bytes
-    return segment.size_bytes
+    """Where the batches of a segment end that another follows on: there may be more behind whatever is not zeros."""
+    end, status = segment.size_bytes, segment.log_status()
+    if status is None or status.size_bytes <= end:
+        return end
+    with segment.open_log() as file:
+        return end if is_zero(file, end, status.size_bytes) else status.size_bytes
 
 
 def _anew(known: _Known, start: int) -> CountedFile:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from kafkafs.render.batch_lines import BatchLines, Visible
+    from kafkafs.render.batch_lines import BatchLines, Passed, Visible
     from storage.files import ReadableFile
+    from storage.record.reading import Batch
 
 UNSETTLED: Final = -1
 """The position behind a piece that another may stand in place of, once the file has grown."""
@@ -55,13 +56,15 @@ class Pieces(Protocol):
 class LinePieces:
     """The lines of the batches of a segment that a reader sees, up to the first that begins at his end.
 
-    Damage is passed over as a check of the log does it.
+    Damage is passed over as a check of the log does it; if he reads `to_tail`, the log's very end, whatever does not
+    belong before that is damage too.
     """
 
-    def __init__(self, lines: BatchLines, visible: Visible, base_offset: int) -> None:
+    def __init__(self, lines: BatchLines, visible: Visible, base_offset: int, *, to_tail: bool) -> None:
         self._lines = lines
         self._visible = visible
         self._base_offset = base_offset
+        self._to_tail = to_tail
 
     def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
         """Pieces of about a megabyte of the log at most."""
@@ -73,10 +76,10 @@ class LinePieces:
                     if batch.position < position:  # it was passed together with one before it
                         next_offset = batch.last_offset + 1
                         continue
-                    if first_offset_of(batch) >= self._visible.end_offset:
+                    if first_offset_of(batch) >= self._visible.end_offset and not self._to_tail:
                         return
                     try:
-                        passed = self._lines.passing(batch, self._visible, scan.end, only_size=only_sizes)
+                        passed = self._passed(batch, scan.end, only_sizes=only_sizes)
                     except CorruptBatchError as error:
                         own_end = batch.position + batch.size_bytes
                         position = self._position_behind(file, batch.position, own_end, end, next_offset)
@@ -88,12 +91,24 @@ class LinePieces:
                     next_offset = batch.last_offset + 1
                     yield Piece(position, batch.position + passed.last_at, passed.size_bytes, passed.lines)
                 else:
-                    yield from _rest(file, position, scan.end, end)
+                    if not position < scan.end == end:  # nothing is left, or the file was cut meanwhile
+                        return
+                    _check_rest(file, position, end)
+                    yield Piece(end, UNSETTLED, 0, b"")
                     return
             except FramingError as error:
-                damaged_at = position
-                position = self._position_behind(file, damaged_at, None, end, next_offset)
+                position = self._position_behind(file, position, None, end, next_offset)
                 yield Piece(position, UNSETTLED, 0, b"", error.located(path=file.path))
+
+    def _passed(self, first: Batch, end: int, *, only_sizes: bool) -> Passed:
+        offset, end_offset = first_offset_of(first), self._visible.end_offset
+        if offset >= end_offset:
+            raise CorruptBatchError(
+                f"the batch begins with offset {offset}, and the log ends at {end_offset}",
+                position=first.position,
+                offset=offset,
+            )
+        return self._lines.passing(first, self._visible, end, only_size=only_sizes)
 
     def _position_behind(
         self, file: ReadableFile, position: int, own_end: int | None, end: int, next_offset: int
@@ -103,15 +118,10 @@ class LinePieces:
         return end if found is None else found
 
 
-def _rest(file: ReadableFile, position: int, scan_end: int, end: int) -> Iterator[Piece]:
-    """What is left in front of the end, where no whole batch is; nothing of a file that was cut meanwhile."""
-    if position < scan_end == end:
-        error = None
-        if not is_zero(file, position, end):
-            error = FramingError(
-                f"{end - position} bytes follow the last whole batch", path=file.path, position=position
-            )
-        yield Piece(end, UNSETTLED, 0, b"", error)
+def _check_rest(file: ReadableFile, position: int, end: int) -> None:
+    """Raise `FramingError` unless the bytes in front of the end, where no whole batch is, are zeros."""
+    if not is_zero(file, position, end):
+        raise FramingError(f"{end - position} bytes follow the last whole batch", path=file.path, position=position)
 
 
 class DumpPieces:

@@ -58,10 +58,14 @@ class Part(NamedTuple):
 
 
 class Positions:
-    """The positions that begin with the log's start in one view; `number` tells them from others of the same log."""
+    """The positions that begin with the log's start in one view; `number` tells them from others of the same log.
 
-    def __init__(self, number: int, seen: Seen) -> None:
+    Who has read to the end by the positions of one `lineage` can go on by them, whatever others there are since.
+    """
+
+    def __init__(self, number: int, lineage: int, seen: Seen) -> None:
         self.number = number
+        self.lineage = lineage
         self.start_offset = seen.view.start_offset
         self.start_position = seen.start_position
         self._parts = [Part(-seen.hidden, seen.files[0].counted)] if seen.files else []
@@ -82,12 +86,27 @@ class Positions:
                 else:
                     return
             number = seen.number_of(parts[-1].counted)
+            if number is None and _follows(parts[-1].counted, seen):
+                parts.append(Part(parts[-1].start + parts[-1].counted.end.rendered, seen.files[0].counted))
+                number = 0
             if number is None:
                 return
             for file, following in zip(seen.files[number:], seen.files[number + 1 :], strict=False):
                 if file.counted.end.position < file.end:
                     return
                 parts.append(Part(parts[-1].start + file.counted.end.rendered, following.counted))
+
+    def go_on_in(self, seen: Seen) -> bool:
+        """Whether the last of the files whose positions are known is there still, or what follows on it is."""
+        self.extend(seen)
+        return not self._parts or seen.number_of(self._parts[-1].counted) is not None
+
+    def counted_bytes(self) -> int:
+        """How many bytes there are at least: as many as were counted without a gap."""
+        if not self._parts:
+            return 0
+        start, counted = self._parts[-1]
+        return start + counted.end.rendered
 
     def size_bytes(self, seen: Seen) -> int | None:
         """How many bytes there are in a view, or None while that is unknown."""
@@ -127,6 +146,15 @@ class Positions:
 
     def _first_position(self, part: Part) -> int:
         return self.start_position if part is self._parts[0] else part.counted.start
+
+
+def _follows(counted: CountedFile, seen: Seen) -> bool:
+    """Whether a view begins just behind all that was counted of a file that is in it no more."""
+    return (
+        bool(seen.files)
+        and seen.files[0].counted.start == 0
+        and seen.files[0].counted.base_offset == counted.end_offset
+    )
 
 
 def tail_damage(file: SeenFile) -> CorruptBatchError | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.render.intake import new_intake
 from kafkafs.render.packing import Packing
+from kafkafs.tree.errors import GoneError
 from kafkafs.tree.log_input import LogInput
 from kafkafs.tree.receipts import Receipts
 from storage.errors import StorageError
@@ -47,7 +48,7 @@ class AppendFile(LogInput):
     def open_writing(self) -> Appending:
         """Open it for a writer of its own: what others write never gets into a record of his."""
         intake = new_intake(self._form, self.source.options.key_values)
-        return Appending(str(self.path), self.writable_log(), intake, self._clock)
+        return Appending(str(self.path), self.source, self.writable_log(), intake, self._clock)
 
 
 class Appending:
@@ -57,8 +58,9 @@ class Appending:
     written behind that is taken again.
     """
 
-    def __init__(self, path: str, log: Log, intake: Intake, clock: Clock) -> None:
+    def __init__(self, path: str, source: LogSource, log: Log, intake: Intake, clock: Clock) -> None:
         self._path = path
+        self._source = source
         self._log = log
         self._intake = intake
         self._clock = clock
@@ -91,6 +93,7 @@ class Appending:
             # A log that takes nothing more says so even of half a line: many a writer hears only of writes.
             if batches or (is_write and log.is_poisoned):
                 latest_epoch = log.epochs.latest_epoch
+                self._check_directory()
                 leader_epoch = _FIRST_EPOCH if latest_epoch is None else latest_epoch
                 self._receipts.add(log.append_all_as_leader(batches, leader_epoch=leader_epoch))
         except Exception as error:
@@ -98,6 +101,10 @@ class Appending:
             if isinstance(error, StorageError):
                 error.located(path=self._path)
             raise
+
+    def _check_directory(self) -> None:
+        if not self._source.has_directory():
+            raise GoneError(f"{self._path}: {self._source.directory} has been removed, so nothing can be stored in it")
 
     def _packing(self) -> Packing:
         config = self._log.config

@@ -77,7 +77,7 @@ def decode(batch: Batch) -> Decoded:
 def _decode_entries(batch: LegacyBatch) -> Decoded:
     records: list[Record] = []
     size_bytes = 0
-    for record, crc, crc_matches in batch.entries():
+    for record, crc, crc_matches, _ in batch.entries():
         if not crc_matches:
             raise ChecksumError(
                 f"an entry within the wrapper does not have its CRC {crc:08x}",

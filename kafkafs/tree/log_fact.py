@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.node import Attributes
 from storage.partition.followed_log import FollowedLog
-from storage.segment.names import Kind
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
@@ -30,12 +29,7 @@ class LogFact(GeneratedFile):
 
     def generate(self) -> Generated:
         """Tell it of the log as it is now."""
-        return self._source.log.on_view(lambda view: Generated(self.text(view), self._modified_ms(view)))
-
-    def _modified_ms(self, view: LogView) -> int:
-        newest = view.segments[-1].path(Kind.LOG) if view.segments else self._source.directory
-        status = self._source.files.status(newest)
-        return 0 if status is None else status.modified_ms
+        return self._source.log.on_view(lambda view: Generated(self.text(view), self._source.modified_ms(view)))
 
 
 class ProducerFact(LogFact):

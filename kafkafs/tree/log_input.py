@@ -33,12 +33,10 @@ class LogInput(WritableFile):
 
     def attributes(self) -> Attributes:
         """As old as the segment that is appended to."""
-        segments = self.source.log.view.segments
-        status = segments[-1].log_status() if segments else None
         return Attributes(
             size_bytes=len(self.text()),
-            modified_ms=0 if status is None else status.modified_ms,
-            is_writable=self.source.writable is not None and self.source.topic not in BROKERS_OWN,
+            modified_ms=self.source.modified_ms(self.source.log.view),
+            is_writable=self._can_be_writable() and self.source.topic not in BROKERS_OWN,
             place=self.source.directory,
         )
 
@@ -46,9 +44,17 @@ class LogInput(WritableFile):
         """Open what there is to be read now."""
         return BytesReading(self.text())
 
+    def _can_be_writable(self) -> bool:
+        return self.source.writable is not None or self.source.refusal is not None
+
     def writable_log(self) -> Log:
-        """The log; raises `ReadOnlyTreeError` or `NotPermittedError` if nothing of it may be changed."""
-        log = self.source.writable
+        """The log; raises `ReadOnlyTreeError` or `NotPermittedError` if nothing of it may be changed.
+
+        Where it may and cannot, what stands in the way is raised.
+        """
+        log, refusal = self.source.writable, self.source.refusal
+        if refusal is not None:
+            raise OSError(refusal.errno, refusal.strerror, refusal.filename)
         if log is None:
             raise ReadOnlyTreeError(f"{self.path}: the log is open for reading only")
         if self.source.topic in BROKERS_OWN:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.paths import PartitionDirectory, PartitionFile, PartitionPath, UnattachedPath
 from kafkafs.tree.node import Attributes, Directory
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,8 @@ _VIEWS: Final = (
     PartitionFile.TRANSACTIONS,
     PartitionFile.PRODUCERS,
     PartitionFile.LEADER_EPOCHS,
+    PartitionFile.RETENTION_PLAN,
+    PartitionFile.COMPACTION_PLAN,
 )
 _WAYS_TO_WRITE: Final = (
     PartitionFile.APPEND,
@@ -39,8 +42,14 @@ class PartitionNode(Directory):
         self._source = source
 
     def attributes(self) -> Attributes:
-        """As old as the log's last change, as far as its directory knows."""
-        return Attributes(place=self._source.directory)
+        """As old as the log's last change; as its directory's where the log itself cannot be looked at."""
+        source = self._source
+        try:
+            modified_ms = source.modified_ms(source.visible().view)
+        except (StorageError, OSError):
+            status = source.files.status(source.directory)
+            modified_ms = 0 if status is None else status.modified_ms
+        return Attributes(modified_ms=modified_ms, place=source.directory)
 
     def names(self) -> Iterator[str]:
         """Every view and every way to write."""

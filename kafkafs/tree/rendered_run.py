@@ -55,7 +55,12 @@ class RenderedRun:
             elif self._pieces is None and end > chunks[-1].end:
                 self._restart(chunks)
             is_sequential = position == self._next_position
+            was_begun = self._pieces is not None
             self._make(position, end)
+            if was_begun and self._pieces is None:
+                # That came to the end as it was when it began. To the kernel a short read is the file's end, whatever
+                # size was told since: it takes what lies behind from those who have mapped it.
+                self._make(position, end)
             found = _cut(self._chunks, position, end)
             self._next_position = position + len(memoryview(found))
             if is_sequential and len(memoryview(found)) == size_bytes:

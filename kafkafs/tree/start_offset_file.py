@@ -16,23 +16,32 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
     from storage.partition.log import Log
+    from storage.partition.view import LogView
 
-_ALL: Final = "-1"  # as in Kafka's DeleteRecords: up to the high watermark, which is our end of the log
+_ALL: Final = "-1"  # as in Kafka's DeleteRecords: up to the high watermark
 _OFFSET: Final = re.compile(f"{_ALL}|{DIGITS}")
 
 
 class StartOffsetFile(LogInput):
     """The offset of a log's start, in a line.
 
-    Whoever writes a larger one deletes what lies below it; `-1` stands for the log's end. That has happened durably
-    when the write returns, or is refused as a broker would: beyond the log's end, and where a topic is not cleaned up
-    by deleting. `write_checkpoints` has the starts of all logs on disk when it returns; where it fails the records are
-    gone, but a crash may bring them back, and writing the same again makes up for it.
+    Whoever writes a larger one deletes what lies below it; `-1` stands for the high watermark, which is the log's end
+    unless it is a broker's replica. That has happened durably when the write returns, or is refused as a broker would:
+    beyond the high watermark, where a topic is not cleaned up by deleting, and where it is the brokers' own.
+    `write_checkpoints` has the starts of all logs on disk when it returns; where it fails the records are gone, but a
+    crash may bring them back, and writing the same again makes up for it.
     """
 
-    def __init__(self, path: PartitionFilePath, source: LogSource, write_checkpoints: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        path: PartitionFilePath,
+        source: LogSource,
+        write_checkpoints: Callable[[], None],
+        high_watermark: Callable[[LogView], int],
+    ) -> None:
         super().__init__(path, source)
         self._write_checkpoints = write_checkpoints
+        self._high_watermark = high_watermark
 
     def text(self) -> bytes:
         """Where the log begins now."""
@@ -46,10 +55,17 @@ class StartOffsetFile(LogInput):
     def _delete_before(self, log: Log, text: str) -> None:
         written = text.strip()
         if _OFFSET.fullmatch(written) is None:
-            raise InvalidInputError(f"{self.path}: {written!r} is no offset, nor {_ALL} for the log's end")
+            raise InvalidInputError(f"{self.path}: {written!r} is no offset, nor {_ALL} for all that is replicated")
         if not log.config.delete:
             raise NotPermittedError(
                 f"{self.path}: no records are deleted where cleanup.policy={log.config.value('cleanup.policy')}"
             )
-        log.advance_start(log.view.end_offset if written == _ALL else int(written))
+        view = log.view
+        high_watermark = self._high_watermark(view)
+        offset = high_watermark if written == _ALL else int(written)
+        if high_watermark < offset <= view.end_offset:
+            raise InvalidInputError(
+                f"{self.path}: what lies at {high_watermark} and behind it is not known to be replicated, and stays"
+            )
+        log.advance_start(offset)
         self._write_checkpoints()

@@ -25,11 +25,12 @@ class TimeDirectory(Directory):
 
     def __init__(self, path: PartitionDirectoryPath, source: LogSource) -> None:
         self._source = source
-        super().__init__(path, identity=source.visible().identity)
+        self._visible = source.visible()
+        super().__init__(path, identity=self._visible.identity)
 
     def attributes(self) -> Attributes:
-        """Owned as the log's directory is."""
-        return Attributes(place=self._source.directory)
+        """As old as the log's last change, and owned as its directory is."""
+        return Attributes(modified_ms=self._source.modified_ms(self._visible.view), place=self._source.directory)
 
     def names(self) -> Iterator[str]:
         """Times of the time indexes, ascending: at most a thousand, evenly picked, and each leads to a record."""
@@ -46,8 +47,8 @@ class TimeLink(Link):
         self._source = source
         self._form = path.name.format
         assert not isinstance(path.name.times, TimeRange)
-        time_ms = path.name.times.resolve(now_ms)
-        visible, offset = source.ask(lambda visible: (visible, visible.find_timestamp(time_ms)))
+        self._time_ms = path.name.times.resolve(now_ms)
+        visible, offset = source.ask(lambda visible: (visible, visible.find_timestamp(self._time_ms)))
         if offset is None:
             raise NotThereError(f"{path}: there is no record at or after that time")
         self._offset = offset
@@ -58,8 +59,8 @@ class TimeLink(Link):
         return f"../offset/{self._offset}{self._form}"
 
     def attributes(self) -> Attributes:
-        """Owned as the log's directory is."""
-        return super().attributes()._replace(place=self._source.directory)
+        """As old as the time that it is called by, and owned as the log's directory is."""
+        return super().attributes()._replace(modified_ms=self._time_ms, place=self._source.directory)
 
 
 def _times(visible: VisibleLog) -> list[int]:

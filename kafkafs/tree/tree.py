@@ -6,6 +6,7 @@ gone from the tree within a second; what cannot be opened is an error where it i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.descent import child
@@ -27,6 +28,7 @@ from kafkafs.locator.paths import (
 )
 from kafkafs.locator.times import TimeRange
 from kafkafs.tree.append_file import AppendFile
+from kafkafs.tree.compaction_plan_file import CompactionPlanFile
 from kafkafs.tree.config_file import ConfigFile
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
@@ -35,6 +37,7 @@ from kafkafs.tree.offset_directory import OffsetDirectory
 from kafkafs.tree.partition_directory import PartitionNode
 from kafkafs.tree.range_file import RangeFile
 from kafkafs.tree.record_file import RecordFile
+from kafkafs.tree.retention_plan_file import RetentionPlanFile
 from kafkafs.tree.root import RootDirectory
 from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile
 from kafkafs.tree.start_offset_file import StartOffsetFile
@@ -131,7 +134,12 @@ class Tree:
         if file in _APPENDED:
             return AppendFile(path, source, self.clock)
         if file is PartitionFile.LOG_START_OFFSET:
-            return StartOffsetFile(path, source, self.store.write_checkpoints)
+            replicated = partial(self.store.high_watermark, source.topic, source.partition)
+            return StartOffsetFile(path, source, self.store.write_checkpoints, replicated)
+        if file is PartitionFile.RETENTION_PLAN:
+            return RetentionPlanFile(path, source, self.clock, self.store)
+        if file is PartitionFile.COMPACTION_PLAN:
+            return CompactionPlanFile(path, source, self.clock, self.store)
         fact = _FACTS.get(file)
         if fact is None:
             raise NotThereError(f"{path}: there is no such view")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fuzzing import differences
 from fuzzing.column_check import check_columns
+from fuzzing.compaction_check import check_compaction
 from fuzzing.findings import Finding
 from fuzzing.header_check import check_checksum, check_header
 from fuzzing.limits import OUTPUT_BYTES_MAX, within_limits
@@ -123,6 +124,8 @@ def _check_rewriting(sealed: bytes) -> None:
     assert isinstance(batch, RecordBatch)
     with suppress(StorageError):
         check_rewriting(batch, original)
+    with suppress(StorageError):
+        check_compaction(batch, original)
 
 
 def _check_size(batch: RecordBatch | LegacyBatch) -> None:

@@ -199,8 +199,11 @@ class _Look:
 
         With each segment that is begun there is one at its base, and at the end of a log that is closed; older ones
         go. Without any the log is all that tells of its producers, and after a proper closing nobody reads it for that.
+        Of a log that starts at its end there is nothing to tell.
         """
         bases = self._names.bases
+        if self._expected.start_offset >= self._offsets.next_offset:
+            return
         newest = max(self._names.snapshots, default=-1)
         is_due = len(bases) > 1 or (self._expected.is_clean and not self._names.snapshots)
         if self._producers.has_producers and is_due and newest < bases[-1]:

@@ -1,4 +1,4 @@
-"""The segments of a log as its writer changes them: rolled, cut, removed.
+"""The segments of a log as its writer changes them: rolled, cut, deleted, replaced.
 
 Everything here happens in an order that a crash may interrupt anywhere: what is left is a log with the old segments, or
 with the new ones, or with a part of what was being removed still there. Nothing is undone after an error but what says
@@ -8,8 +8,11 @@ so; the log decides whether it can go on.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
+from storage.errors import LogChangedError
 from storage.partition.flushing import Flushing
+from storage.segment.replacement import replace_segments
 from storage.segment.rolling import draw_jitter_ms
 from storage.segment.segment import Segment
 from storage.segment.writable_segment import WritableSegment, remove_segment_files
@@ -17,10 +20,12 @@ from storage.segment.writable_segment import WritableSegment, remove_segment_fil
 if TYPE_CHECKING:
     import os
     import random
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from storage.config import TopicConfig
     from storage.files import Files
+    from storage.segment.segment_files import SegmentFiles
 
 
 class LogSegments:
@@ -45,6 +50,8 @@ class LogSegments:
         self._directory = directory
         self._draw = draw
         self.all: tuple[Segment, ...] = (*closed, active)
+        # What was deleted last at each base, as long as somebody may read it.
+        self._deleted: WeakValueDictionary[int, SegmentFiles] = WeakValueDictionary()
 
     @property
     def active(self) -> WritableSegment:
@@ -66,9 +73,56 @@ class LogSegments:
         """Finish the active segment and go on with this one."""
         rolled = self.active
         rolled.finalise()
-        closed = Segment(self._files, self._directory, rolled.base_offset, size_bytes=rolled.size_bytes)
         self.flushing.roll(following)
-        self.all = (*self.all[:-1], closed, following)
+        self.all = (*self.all[:-1], rolled.closed(), following)
+
+    def leave_before(self, base_offset: int) -> tuple[Segment, ...]:
+        """Let go of the segments before the one that begins at the offset, and give them; their files stay.
+
+        Raises `LogChangedError` if none begins there.
+        """
+        for index, segment in enumerate(self.all):
+            if segment.base_offset == base_offset:
+                left, self.all = self.all[:index], self.all[index:]
+                return left
+        raise LogChangedError("no segment of the log begins there", path=self._directory, offset=base_offset)
+
+    def delete(self, segments: Iterable[Segment]) -> list[Path]:
+        """Rename the files of segments that are no longer the log's, and give their paths, to be removed later.
+
+        Readers go on with them. One after the other is renamed, as given.
+        """
+        return [path for segment in self._doomed(segments) for path in segment.own_files.delete()]
+
+    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[Path]:
+        """Put the segments that stand as `.cleaned`, and are on disk, in the place of some that are closed.
+
+        That is durable when this returns. It gives the old ones' files, renamed, to be removed later; readers go on
+        with them. Raises `LogChangedError`, having done nothing, if they are no longer some of the log's that follow
+        each other.
+        """
+        bases = [segment.base_offset for segment in self.all]
+        begin = bases.index(old[0].base_offset) if old[0].base_offset in bases else len(bases)
+        end = begin + len(old)
+        if end >= len(bases) or any(mine is not each for mine, each in zip(self.all[begin:end], old, strict=True)):
+            raise LogChangedError(
+                "the segments to be replaced are no longer closed ones of the log", path=self._directory
+            )
+        assert all(old[0].base_offset <= base_offset < bases[end] for base_offset in new_bases)
+        deleted = replace_segments(self._files, self._directory, new_bases, self._doomed(old))
+        new = [Segment(self._files, self._directory, base_offset) for base_offset in sorted(new_bases)]
+        self.all = (*self.all[:begin], *new, *self.all[end:])
+        return deleted
+
+    def _doomed(self, segments: Iterable[Segment]) -> list[Segment]:
+        """Segments that are about to be deleted; those deleted before them at the same bases lose their files by it."""
+        doomed = list(segments)
+        for segment in doomed:
+            earlier = self._deleted.get(segment.base_offset)
+            if earlier is not None:
+                earlier.lose()
+            self._deleted[segment.base_offset] = segment.own_files
+        return doomed
 
     def before(self, offset: int) -> tuple[tuple[Segment, ...], int]:
         """What a truncation to the offset will leave: these segments, the last of them up to this position."""
@@ -93,6 +147,7 @@ class LogSegments:
                 config,
                 now_ms=now_ms,
                 jitter_ms=draw_jitter_ms(config, self._draw),
+                same_as=kept[-1],
             )
         active.truncate_to(offset, now_ms)
         self._files.sync_directory(self._directory)

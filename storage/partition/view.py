@@ -1,8 +1,8 @@
 """A log as it was at one moment, for reading.
 
 A `LogView` never changes, so whoever has one reads without locks and without holding anybody up. What is appended
-later it does not show. Segments that are deleted later are gone from it too: opening one is then a
-`FileNotFoundError`, which `ReadableLog` answers by reading from a newer view.
+later it does not show. Segments that are deleted or replaced later it still has, until their files are removed: opening
+one is then a `FileNotFoundError`, which `ReadableLog` answers by reading from a newer view.
 """
 
 from __future__ import annotations

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 
 class LegacyEntry(NamedTuple):
-    """A record with the checksum that its own entry carries."""
+    """A record with the checksum that its own entry carries, and that entry's version."""
 
     record: Record
     crc: int
     crc_matches: bool
+    magic: int
 
 
 class LegacyBatch(EntryFrame):
@@ -91,7 +92,7 @@ class LegacyBatch(EntryFrame):
         try:
             if self.codec is Codec.NONE:
                 record = entry_record(self, 0, self.timestamp, self.timestamp_type)
-                yield LegacyEntry(record, self.crc, self.crc_matches)
+                yield LegacyEntry(record, self.crc, self.crc_matches, self.magic)
             else:
                 yield from self._unwrapped(limit_bytes)
         except StorageError as error:
@@ -114,7 +115,7 @@ class LegacyBatch(EntryFrame):
                 self.timestamp if appended and not timeless else entry.timestamp,
                 TimestampType.NONE if timeless else self.timestamp_type,
             )
-            yield LegacyEntry(record, entry.crc, entry.crc_matches)
+            yield LegacyEntry(record, entry.crc, entry.crc_matches, entry.magic)
 
     def _section(self, limit_bytes: int) -> Buffer:
         value = entry_record(self, 0, self.timestamp, self.timestamp_type).value

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, compress
 from storage.record.kernel.encode import encode_records
 from storage.record.kernel.section import patch_placement, seal
+from storage.record.kernel.survivors import Survivors
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
     CODEC_MASK,
@@ -57,14 +58,18 @@ def recompressed(
 
 
 def retaining(
-    batch: RecordBatch, records: Sequence[Record], *, level: int | None = None, delete_horizon_ms: int | None = None
+    batch: RecordBatch,
+    records: Sequence[Record] | Survivors,
+    *,
+    level: int | None = None,
+    delete_horizon_ms: int | None = None,
 ) -> bytes:
     """The batch with these of its records alone, as a cleaner leaves it.
 
     It keeps its extent of offsets and sequences, its producer and its codec. A horizon that is set stays set; with
     no record left the batch is empty, and says nothing of horizons.
     """
-    if not records:
+    if not (records.kept if isinstance(records, Survivors) else records):
         return _sealed(
             batch,
             b"",
@@ -73,14 +78,17 @@ def retaining(
             count=0,
         )
     horizon_ms = batch.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
-    base_timestamp = records[0].timestamp if horizon_ms is None else horizon_ms
-    section = encode_records(records, base_offset=batch.base_offset, base_timestamp=base_timestamp)
+    if isinstance(records, Survivors):
+        section = records.section(records.first_timestamp if horizon_ms is None else horizon_ms)
+    else:
+        base_timestamp = records[0].timestamp if horizon_ms is None else horizon_ms
+        section = encode_records(records, base_offset=batch.base_offset, base_timestamp=base_timestamp)
     appended = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     return _sealed(
         batch,
         section if batch.codec is Codec.NONE else compress(batch.codec, section, level=level),
         attributes=batch.attributes | (0 if horizon_ms is None else DELETE_HORIZON_BIT),
-        base_timestamp=base_timestamp,
+        base_timestamp=section.base_timestamp,
         max_timestamp=batch.max_timestamp if appended else section.max_timestamp,
         count=section.count,
     )

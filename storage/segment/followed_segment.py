@@ -7,7 +7,6 @@ is an error, for those who want to read on. Which segments a log has is left to 
 from __future__ import annotations
 
 from enum import Enum
-from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -65,17 +64,12 @@ class FollowedSegment(Segment):
     asked for, and stays where it is until `look`.
     """
 
-    __slots__ = ("_end", "_looking", "_names")
+    __slots__ = ("_end", "_looking")
 
     def __init__(self, files: Files, directory: str | os.PathLike[str], names: SegmentNames) -> None:
-        super().__init__(files, directory, names.base_offset, is_finished=False)
-        self._names = names
+        super().__init__(files, directory, names.base_offset, is_finished=False, names=names)
         self._end: SegmentEnd | None = None
         self._looking = RLock()  # held while the end is looked for, and while what depends on it is
-
-    def path(self, kind: Kind) -> Path:
-        """Where the segment's file of this kind is, if it has one."""
-        return Path(self._directory, self._names.name(kind))
 
     @property
     def end(self) -> SegmentEnd:
@@ -112,7 +106,7 @@ class FollowedSegment(Segment):
             known = self._end
             if known is None:
                 return Change.NONE
-            with self._files.open_reading(self.path(Kind.LOG)) as file:
+            with self.open_log() as file:
                 if not _has(file, known):
                     return Change.REPLACED
                 if known.zeros_end == file.size_bytes() and _is_unused(file, known.position, known.zeros_end, 0):
@@ -148,7 +142,7 @@ class FollowedSegment(Segment):
                 break
         except FramingError:
             pass  # the segment begins with what is no batch
-        with self._files.open_reading(self.path(Kind.LOG)) as file:
+        with self.open_log() as file:
             end, _ = self._scan(file, SegmentEnd(start, self.base_offset))
             if end.position == start > 0:  # the batch that the last entry speaks of is not whole
                 end, _ = self._scan(file, SegmentEnd(0, self.base_offset))

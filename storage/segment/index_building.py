@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from storage.record.layout import NO_TIMESTAMP
+from storage.segment.accounting import AppendedRun
 from storage.segment.names import Kind, State
 from storage.segment.offset_index import OffsetIndex
 from storage.segment.time_index import TimeIndex
@@ -42,16 +43,19 @@ class IndexBuilding:
 
     def add(self, batch: Batch) -> None:
         """Take in the next batch."""
-        timestamp = batch.max_timestamp
-        if timestamp > self._largest_timestamp:
-            self._largest_timestamp = timestamp
-            self._largest_offset = batch.last_offset
-        position = batch.position
+        last_offset = batch.last_offset
+        self.add_run(batch.position, AppendedRun(batch.size_bytes, last_offset, batch.max_timestamp, last_offset))
+
+    def add_run(self, position: int, run: AppendedRun) -> None:
+        """Take in the batches from the position on as what they were appended as."""
+        if run.largest_timestamp > self._largest_timestamp:
+            self._largest_timestamp = run.largest_timestamp
+            self._largest_offset = run.largest_timestamp_offset
         if position - self._entry_position > self._interval_bytes:
             self._entry_position = position
             base_offset = self._base_offset
             if len(self._offsets) < self._offset_bytes_max:
-                self._offsets += OffsetIndex.pack(batch.last_offset - base_offset, position)
+                self._offsets += OffsetIndex.pack(run.last_offset - base_offset, position)
             largest = self._largest_timestamp
             if largest > self._indexed_timestamp and len(self._times) < self._time_bytes_max:
                 self._times += TimeIndex.pack(largest, self._largest_offset - base_offset)
@@ -66,19 +70,38 @@ class IndexBuilding:
 
         Durable when it returns. A transaction index is only made if it has entries, and only emptied if there is one.
         """
-        if self._largest_timestamp > self._indexed_timestamp:
-            self._times += TimeIndex.pack(self._largest_timestamp, self._largest_offset - self._base_offset)
+        self._finish()
         if self._transactions or files.status(segment.path(Kind.TRANSACTION_INDEX)) is not None:
             _replace(files, segment.path(Kind.TRANSACTION_INDEX), self._transactions)
         _replace(files, segment.path(Kind.TIME_INDEX), self._times)
         _replace(files, segment.path(Kind.OFFSET_INDEX), self._offsets)
         files.sync_directory(segment.path(Kind.LOG).parent)
 
+    def write_cleaned(self, files: Files, segment: Segment) -> None:
+        """Write the indexes beside a segment that is to replace others, as `.cleaned`; their contents are on disk then.
+
+        A transaction index is only made if it has entries.
+        """
+        self._finish()
+        if self._transactions:
+            _write_cleaned(files, segment.path(Kind.TRANSACTION_INDEX), self._transactions)
+        _write_cleaned(files, segment.path(Kind.TIME_INDEX), self._times)
+        _write_cleaned(files, segment.path(Kind.OFFSET_INDEX), self._offsets)
+
+    def _finish(self) -> None:
+        if self._largest_timestamp > self._indexed_timestamp:
+            self._times += TimeIndex.pack(self._largest_timestamp, self._largest_offset - self._base_offset)
+            self._indexed_timestamp = self._largest_timestamp
+
 
 def _replace(files: Files, path: os.PathLike[str], data: bytearray) -> None:
+    files.rename(_write_cleaned(files, path, data), path)
+
+
+def _write_cleaned(files: Files, path: os.PathLike[str], data: bytearray) -> str:
     unfinished = f"{os.fspath(path)}{State.CLEANED}"  # which every broker that finds it removes
     with files.open_writing(unfinished, create=True) as file:
         file.truncate(0)
         file.write_at(0, [data])
         file.sync()
-    files.rename(unfinished, path)
+    return unfinished

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from storage.errors import CorruptIndexError, InvalidIndexEntryError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
+from storage.segment.index_source import PathSource
 from storage.segment.loaded_entries import LoadedEntries
 from storage.segment.mapped_entries import MappedEntries
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.files import Files
+    from storage.segment.index_source import IndexSource
 
 _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 _ITERATION_SLOTS: Final = 1024
@@ -71,10 +73,13 @@ class IndexFile:
 
         A lookup that would need more than `limit_bytes` of entries is a `CorruptIndexError`.
         """
-        entries = LoadedEntries(
-            files, path, cls.entry_bytes, zeros_may_lead=cls.zeros_may_lead, limit_bytes=limit_bytes
-        )
-        return cls(path, base_offset, entries)
+        return cls.reading(PathSource(files, path), base_offset, limit_bytes=limit_bytes)
+
+    @classmethod
+    def reading(cls, source: IndexSource, base_offset: int, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Self:
+        """The same of a file that may be called otherwise later."""
+        entries = LoadedEntries(source, cls.entry_bytes, zeros_may_lead=cls.zeros_may_lead, limit_bytes=limit_bytes)
+        return cls(source.path, base_offset, entries)
 
     @property
     def entries_count(self) -> int:

@@ -6,28 +6,25 @@ the file, until `refresh` looks again or `release` gives the memory back. Lockin
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptIndexError
 from storage.segment.zero_tail import probe_used_slots
 
 if TYPE_CHECKING:
-    from storage.files import Files, ReadableFile
+    from storage.files import ReadableFile
+    from storage.segment.index_source import IndexSource
 
 
 class LoadedEntries:
-    """The used entries of the file at `path`; a file that is not there has none.
+    """The used entries of a file; one that is not there has none.
 
     A file of zeros is unused, except that where `zeros_may_lead` a file of exactly one entry is taken at its word.
     More than `limit_bytes` of entries is a `CorruptIndexError`.
     """
 
-    def __init__(
-        self, files: Files, path: str | os.PathLike[str], entry_bytes: int, *, zeros_may_lead: bool, limit_bytes: int
-    ) -> None:
-        self.path = os.fspath(path)
-        self._files = files
+    def __init__(self, source: IndexSource, entry_bytes: int, *, zeros_may_lead: bool, limit_bytes: int) -> None:
+        self._source = source
         self._entry_bytes = entry_bytes
         self._zeros_may_lead = zeros_may_lead
         self._limit_bytes = limit_bytes
@@ -79,16 +76,15 @@ class LoadedEntries:
 
     def refresh(self) -> bool:
         """Look at the file again, and say whether the entries changed. If the file is gone, they stay."""
-        status = self._files.status(self.path)
+        status = self._source.status()
         if status is None:
             self._size_bytes = self._size_bytes or 0
             return False
         is_same = status.identity == self._identity
         if is_same and status.size_bytes == self._size_bytes and self.ignored_slots == 0:
             return False
-        try:
-            file = self._files.open_reading(self.path)
-        except FileNotFoundError:
+        file = self._source.open()
+        if file is None:
             self._size_bytes = self._size_bytes or 0
             return False
         with file:
@@ -115,7 +111,7 @@ class LoadedEntries:
         if count * self._entry_bytes > self._limit_bytes:
             raise CorruptIndexError(
                 f"the index has {count * self._entry_bytes} bytes of entries, above the limit of {self._limit_bytes}",
-                path=self.path,
+                path=self._source.path,
             )
         changed = known != self._count or count != known
         data = self._data
@@ -133,11 +129,10 @@ class LoadedEntries:
     def _load(self) -> None:
         data = b""
         if self._count:
-            try:
-                with self._files.open_reading(self.path) as file:
+            file = self._source.open()
+            if file is not None:
+                with file:
                     data = self._read(file, 0, self._count)
-            except FileNotFoundError:
-                pass
         count = len(data) // self._entry_bytes
         if count < self._count:  # cut or removed since we looked at it, so the next refresh has to look anew
             self._identity, self._size_bytes, self._count = None, len(data), count

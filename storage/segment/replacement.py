@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.files import Files
+    from storage.segment.segment import Segment
 
 logger = logging.getLogger(__name__)
 
@@ -34,35 +35,32 @@ class Tidied(NamedTuple):
 
 
 def replace_segments(
-    files: Files, directory: str | os.PathLike[str], new: Sequence[int], old: Sequence[int]
+    files: Files, directory: str | os.PathLike[str], new: Sequence[int], old: Sequence[Segment]
 ) -> list[Path]:
-    """Have the segments that stand as `.cleaned` and are on disk replace old ones, all of them or none.
+    """Have the segments that stand as `.cleaned` and are on disk replace old ones, which ascend: all of them or none.
 
-    Returns the old segments' files, which bear the suffix `.deleted` and are the caller's to remove. When it returns,
-    the names are on disk.
+    Without new ones the old ones go one after the other, the first one first, and a crash may leave the last of them.
+
+    Returns the old segments' files, which bear the suffix `.deleted` and are the caller's to remove; those who read
+    the old segments go on with them. When it returns, the names are on disk.
     """
     directory = Path(directory)
     for base_offset in sorted(new, reverse=True):
         _rename(files, directory, base_offset, State.CLEANED, State.SWAP)
     files.sync_directory(directory)
-    deleted = []
-    for base_offset in sorted(old):
-        deleted += _rename(files, directory, base_offset, State.LIVE, State.DELETED)
+    deleted = [path for segment in old for path in segment.own_files.delete()]
     for base_offset in sorted(new):
         _rename(files, directory, base_offset, State.SWAP, State.LIVE)
     files.sync_directory(directory)
     return deleted
 
 
-def _rename(files: Files, directory: Path, base_offset: int, before: State, after: State) -> list[Path]:
-    """Rename what there is of a segment; gives the new paths."""
-    renamed = []
+def _rename(files: Files, directory: Path, base_offset: int, before: State, after: State) -> None:
+    """Rename what there is of a segment."""
     for kind in SEGMENT_KINDS:
         name = FileName(base_offset, kind, before)
         if files.status(directory / str(name)) is not None:
-            renamed.append(directory / str(name.becoming(after)))
-            files.rename(directory / str(name), renamed[-1])
-    return renamed
+            files.rename(directory / str(name), directory / str(name.becoming(after)))
 
 
 def finish_replacements(files: Files, directory: str | os.PathLike[str]) -> list[Tidied]:

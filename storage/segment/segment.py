@@ -1,28 +1,31 @@
 """One segment of a log, read: where an offset or a time lies in it, and what batches it has.
 
 Nothing is opened before it is needed, and no descriptor is kept: each reading opens the log anew and closes it when it
-ends. What an index has loaded is kept until `release`. A segment that is deleted while it is read is read to the end;
-one that is gone when it is opened is a `FileNotFoundError`. Writing is left to `WritableSegment`.
+ends. What an index has loaded is kept until `release`. A segment that is deleted or replaced is read as before until
+its files are removed; one that is removed while it is read is read to the end, and one that is gone when it is opened
+is a `FileNotFoundError`. Writing is left to `WritableSegment`.
 """
 
 from __future__ import annotations
 
 import os
 from errno import ENOENT
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.segment.log_file import WINDOW_BYTES, LogScan
-from storage.segment.names import FileName, Kind
+from storage.segment.names import Kind
 from storage.segment.offset_index import OffsetIndex
+from storage.segment.segment_files import SegmentFiles
+from storage.segment.segment_names import SegmentNames
 from storage.segment.time_index import TimeEntry, TimeIndex
 from storage.segment.txn_index import TransactionIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from storage.files import Files, FileStatus, ReadableFile
     from storage.record.reading import Batch
@@ -50,6 +53,9 @@ class Segment:
     entries in it that a truncation left behind. Where an entry of the offset index leads to is looked at in any case,
     and what makes no sense is passed over. Any number of threads may use a segment. Bounds called `end` are positions;
     None stands for the segment's own end.
+
+    What becomes of its files is told to `own_files`; another object that stands for the same segment is `same_as` this
+    one, and learns it too.
     """
 
     __slots__ = (
@@ -59,13 +65,15 @@ class Segment:
         "_is_finished",
         "_largest",
         "_lock",
-        "_log_path",
         "_offset_index",
         "_size_bytes",
         "_time_index",
         "_transaction_index",
         "base_offset",
+        "own_files",
     )
+
+    own_files: SegmentFiles
 
     def __init__(
         self,
@@ -75,8 +83,13 @@ class Segment:
         *,
         size_bytes: int | None = None,
         is_finished: bool = True,
+        same_as: Segment | None = None,
+        names: SegmentNames | None = None,
     ) -> None:
         self.base_offset = base_offset
+        if names is None:
+            names = SegmentNames(base_offset, frozenset())
+        self.own_files = SegmentFiles(files, directory, names) if same_as is None else same_as.own_files
         self._files = files
         self._directory = directory
         self._size_bytes = size_bytes
@@ -86,16 +99,15 @@ class Segment:
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._transaction_index: TransactionIndex | None = None
-        self._log_path: str | None = None
         self._lock = Lock()  # held while an index is made, so that there is one of each
 
     def path(self, kind: Kind) -> Path:
         """Where the segment's file of this kind is, if it has one."""
-        return Path(self._directory, str(FileName(self.base_offset, kind)))
+        return self.own_files.path(kind)
 
     def log_status(self) -> FileStatus | None:
         """What the file system knows of the log now; None if it is gone."""
-        return self._files.status(self.path(Kind.LOG))
+        return self.own_files.status(Kind.LOG)
 
     @property
     def size_bytes(self) -> int:
@@ -113,8 +125,8 @@ class Segment:
         if self._offset_index is None:
             with self._lock:
                 if self._offset_index is None:
-                    path = self.path(Kind.OFFSET_INDEX)
-                    self._offset_index = OffsetIndex.open_reading(self._files, path, self.base_offset)
+                    source = self.own_files.index(Kind.OFFSET_INDEX)
+                    self._offset_index = OffsetIndex.reading(source, self.base_offset)
         return self._offset_index
 
     @property
@@ -123,7 +135,7 @@ class Segment:
         if self._time_index is None:
             with self._lock:
                 if self._time_index is None:
-                    self._time_index = TimeIndex.open_reading(self._files, self.path(Kind.TIME_INDEX), self.base_offset)
+                    self._time_index = TimeIndex.reading(self.own_files.index(Kind.TIME_INDEX), self.base_offset)
         return self._time_index
 
     @property
@@ -132,8 +144,8 @@ class Segment:
         if self._transaction_index is None:
             with self._lock:
                 if self._transaction_index is None:
-                    path = self.path(Kind.TRANSACTION_INDEX)
-                    self._transaction_index = TransactionIndex.open_reading(self._files, path, self.base_offset)
+                    source = self.own_files.index(Kind.TRANSACTION_INDEX)
+                    self._transaction_index = TransactionIndex.reading(self._files, source, self.base_offset)
         return self._transaction_index
 
     def batches(self, start: int = 0, end: int | None = None, *, window_bytes: int = WINDOW_BYTES) -> Iterator[Batch]:
@@ -146,9 +158,7 @@ class Segment:
 
     def open_log(self) -> ReadableFile:
         """The log as the file that it is, to be closed by who opens it."""
-        if self._log_path is None:
-            self._log_path = str(self.path(Kind.LOG))  # making it takes longer than opening the file
-        return self._files.open_reading(self._log_path)
+        return self.own_files.open_log()
 
     def find(self, offset: int, end: int | None = None) -> Batch | None:
         """The first batch whose last offset is not below the offset; it may begin above it where offsets are missing.

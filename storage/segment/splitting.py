@@ -14,6 +14,7 @@ from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment.log_file import WINDOW_BYTES, LogScan
 from storage.segment.names import FileName, Kind, State
 from storage.segment.replacement import replace_segments
+from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
     import os
@@ -37,7 +38,7 @@ def split_segment(files: Files, directory: str | os.PathLike[str], base_offset: 
             _copy(files, log, start, end, directory / str(FileName(part_base, Kind.LOG, State.CLEANED)))
     files.sync_directory(directory)
     bases = [part_base for part_base, _ in parts]
-    for path in replace_segments(files, directory, bases, [base_offset]):
+    for path in replace_segments(files, directory, bases, [Segment(files, directory, base_offset)]):
         files.remove(path)
     return bases
 

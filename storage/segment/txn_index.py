@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import CorruptIndexError, InvalidIndexEntryError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
+from storage.segment.index_source import PathSource
 from storage.segment.loaded_entries import LoadedEntries
 from storage.segment.zero_tail import used_slots
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.files import Files, WritableFile
+    from storage.segment.index_source import IndexSource
 
 _ENTRY: Final = struct.Struct(">hqqqq")
 _VERSION: Final = 0
@@ -86,8 +88,20 @@ class TransactionIndex:
 
         More than `limit_bytes` of entries is a `CorruptIndexError`.
         """
-        index = cls(files, path, base_offset)
-        index._entries = LoadedEntries(files, path, _ENTRY.size, zeros_may_lead=False, limit_bytes=limit_bytes)
+        return cls.reading(files, PathSource(files, path), base_offset, limit_bytes=limit_bytes)
+
+    @classmethod
+    def reading(
+        cls,
+        files: Files,
+        source: IndexSource,
+        base_offset: int,
+        *,
+        limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
+    ) -> Self:
+        """The same of a file that may be called otherwise later."""
+        index = cls(files, source.path, base_offset)
+        index._entries = LoadedEntries(source, _ENTRY.size, zeros_may_lead=False, limit_bytes=limit_bytes)
         return index
 
     @property

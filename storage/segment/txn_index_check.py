@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.files import Files
+    from storage.record.reading import Batch
     from storage.segment.batch_check import CheckedBatch
     from storage.segment.finding_list import FindingList
 
@@ -24,7 +25,8 @@ _ENTRY_BYTES: Final = 34
 class TransactionIndexCheck:
     """Every entry belongs to an abort marker, and where all transactions are known every such marker has its entry.
 
-    A cleaner drops markers and may leave their entries, so one whose marker is gone is not judged. If the segment
+    A cleaner drops markers and may leave their entries, so one whose marker is gone is not judged; and it drops the
+    entry of a marker that is all that is left of its transaction, of which a snapshot may still tell. If the segment
     `is_active` its broker may have died before it wrote the entry of the very last marker.
     """
 
@@ -60,7 +62,7 @@ class TransactionIndexCheck:
             entry = self._next
             self._step()
             self._judge(entry, checked, aborted, is_known=is_known)
-        elif aborted is not None and is_known:
+        elif aborted is not None and is_known and not _is_all_that_is_left(checked.batch):
             self._without_entry = aborted
 
     def skip(self, first_lost: int, next_good: int | None) -> None:
@@ -130,3 +132,8 @@ class TransactionIndexCheck:
                     offset=offset,
                 )
             )
+
+
+def _is_all_that_is_left(batch: Batch) -> bool:
+    """Whether a cleaner has said when a marker may go, which it does once its transaction has nothing else."""
+    return isinstance(batch, RecordBatch) and batch.delete_horizon_ms is not None

@@ -58,9 +58,10 @@ class WritableSegment(Segment):
         *,
         now_ms: int,
         jitter_ms: int,
+        same_as: Segment | None = None,
     ) -> None:
         """What `create` and `open_writing` begin with."""
-        super().__init__(files, directory, base_offset, size_bytes=0)
+        super().__init__(files, directory, base_offset, size_bytes=0, same_as=same_as)
         self.created_ms = now_ms
         self.jitter_ms = jitter_ms
         self._index_interval_bytes = config.index_interval_bytes
@@ -113,9 +114,10 @@ class WritableSegment(Segment):
         *,
         now_ms: int,
         jitter_ms: int = 0,
+        same_as: Segment | None = None,
     ) -> Self:
         """Open a segment to go on with it; its files are whole, and its log ends with its last batch."""
-        segment = cls(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
+        segment = cls(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms, same_as=same_as)
         log = files.open_writing(segment.path(Kind.LOG))
         opened: list[WritableFile | OffsetIndex | TimeIndex] = [log]
         try:
@@ -237,6 +239,10 @@ class WritableSegment(Segment):
             self._first_timestamp = None
         self._bytes_since_entry = 0
         self._largest = self.read_largest_timestamp()
+
+    def closed(self) -> Segment:
+        """The segment once it is finished, as it is read then."""
+        return Segment(self._files, self._directory, self.base_offset, size_bytes=self._size_bytes, same_as=self)
 
     def release(self) -> None:
         """Nothing: the indexes of a segment that is written are mapped, and hold no memory of their own."""

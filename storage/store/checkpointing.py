@@ -51,6 +51,25 @@ def lower_checkpoints(log_dir: LogDir, partition: Partition, offset: int) -> Non
                 log_dir.write_offsets(checkpoint, {**known, partition: offset})
 
 
+def note_compaction(log_dirs: Mapping[Partition, LogDir]) -> None:
+    """Have the cleaners' checkpoints name these partitions, durably: whoever recovers one knows then why offsets lack.
+
+    What they say of a partition already stays.
+    """
+    for log_dir in set(log_dirs.values()):
+        here = {partition: 0 for partition, place in log_dirs.items() if place is log_dir}
+        with log_dir.checkpointing:
+            known = log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
+            log_dir.write_offsets(OffsetCheckpoint.FIRST_DIRTY, {**here, **known})
+
+
+def write_first_dirty(log_dir: LogDir, partition: Partition, offset: int) -> None:
+    """Have the cleaner's checkpoint say, durably, that a partition is compacted up to this offset."""
+    with log_dir.checkpointing:
+        known = log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
+        log_dir.write_offsets(OffsetCheckpoint.FIRST_DIRTY, {**known, partition: offset})
+
+
 def forget_checkpoints(log_dirs: Iterable[LogDir], partitions: Collection[Partition]) -> None:
     """Have no checkpoint say anything of these partitions, lest namesakes that are made later inherit it."""
     for log_dir in log_dirs:

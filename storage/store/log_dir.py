@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from storage.files import FileLock, Files
+    from storage.files import FileLock, Files, FileStatus
     from storage.store.checkpoints import Partition
 
 LOCK_NAME: Final = ".lock"
@@ -77,6 +77,8 @@ class LogDir:
         self._files = files
         self._lock: FileLock | None = None
         self._known: dict[str, DirectoryName | None] = {}
+        self._scanned: FileStatus | None = None
+        self._is_settled = False  # the last two scans found the directory unchanged in between
         self.checkpointing = Lock()
         self._checkpoints: dict[OffsetCheckpoint, Mapping[Partition, int]] = {}
 
@@ -84,6 +86,7 @@ class LogDir:
 
     def scan(self) -> Listing:
         """The directories that are there now. Costs one listing, and a look at each name that was not there before."""
+        status = self._files.status(self.path)
         known: dict[str, DirectoryName | None] = {}
         for name in self._files.names(self.path):
             if name in self._known:
@@ -91,7 +94,23 @@ class LogDir:
             elif self._is_directory(name):
                 known[name] = parse_directory_name(name)
         self._known = known
+        # Times are coarse: what was changed a moment ago may be changed once more without another time.
+        self._is_settled, self._scanned = status == self._scanned, status
         return Listing.of(known)
+
+    def may_have_changed(self) -> bool:
+        """Whether a scan may find something else than the last one did. Costs one look."""
+        return not self._is_settled or self._status() != self._scanned
+
+    def is_there(self) -> bool:
+        """Whether its path leads to the directory that was opened, and to no other that has come in its place."""
+        status = self._status()
+        return status is not None and status.identity == self.identity
+
+    def _status(self) -> FileStatus | None:
+        with suppress(OSError):
+            return self._files.status(self.path)
+        return None
 
     def _is_directory(self, name: str) -> bool:
         status = self._files.status(self.path / name)

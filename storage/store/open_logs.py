@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.config import StoreConfig, TopicConfig
     from storage.files import Files
+    from storage.partition.followed_log import Withheld
     from storage.partition.view import LogView
     from storage.store.checkpoints import Partition
 
@@ -57,7 +58,7 @@ class LogRequest:
     If it `is_clean`, everything in it is on disk in the form that a closed log has; otherwise everything below
     `recovery_point` is on disk. It begins at `start_offset` or later, and `may_lack_offsets` in between if a broker had
     it. Before it is truncated `lower_checkpoints` is to be called, so that none of them says more of the log than the
-    offset at which it then ends.
+    offset at which it then ends. Who only follows the log does not show what is `withheld`.
     """
 
     files: Files
@@ -73,6 +74,7 @@ class LogRequest:
     start_offset: int
     may_lack_offsets: bool
     lower_checkpoints: Callable[[int], None]
+    withheld: Callable[[], Withheld]
 
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ if TYPE_CHECKING:
 class OpenLogs:
     """Logs by their partitions. Any thread may ask; opening one holds up nobody who wants another.
 
-    `failed` are those whose last opening did not succeed, and may have left anything behind.
+    `failed` are those whose last opening or closing did not succeed, and may have left anything behind.
     """
 
     def __init__(self, open_log: OpenLog) -> None:
@@ -146,6 +148,7 @@ class OpenLogs:
             try:
                 self.close(partition)
             except (StorageError, OSError) as error:
+                self.failed.add(partition)
                 logger.warning("closing %s-%d, which is gone: %s", *partition, error)
 
 

@@ -45,7 +45,7 @@ class LogOpening:
 
     def __call__(self, request: LogRequest) -> PartitionLog:
         """Open the log: to write it, with what a crash left recovered first, or else to follow it."""
-        return self._recovered(request) if request.is_writable else _followed(request)
+        return self._recovered(request) if request.is_writable else followed_log(request)
 
     def _recovered(self, request: LogRequest) -> Log:
         partition = (request.topic, request.partition)
@@ -101,7 +101,8 @@ class FlushThread:
         self._executor.submit(task)
 
 
-def _followed(request: LogRequest) -> FollowedLog:
+def followed_log(request: LogRequest) -> FollowedLog:
+    """The log as somebody else's, of which not a byte is changed."""
     return FollowedLog(
         request.files,
         request.clock,
@@ -110,4 +111,5 @@ def _followed(request: LogRequest) -> FollowedLog:
         start_offset=request.start_offset,
         recovery_point=request.recovery_point,
         producer_expiration_ms=request.store_config.producer_id_expiration_ms,
+        withheld=request.withheld,
     )

@@ -1,45 +1,75 @@
-"""Directories that are to be removed, each when its time has come.
+"""Directories and files that are to be removed, each when its time has come.
 
-A partition that is deleted is renamed at once and removed later, so that those who read it can finish. Nothing happens
-here by itself: somebody asks what is due.
+A partition that is deleted, and a segment that is deleted or replaced, is renamed at once and removed later, so that
+those who read it can finish. Nothing happens here by itself: somebody asks what is due.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack, suppress
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from storage.files import Files
 
 
 class Removals:
-    """Directories and when they are due; what a crash forgets is found again by its name."""
+    """What is to be removed, and when it is due; what a crash forgets is found again by its name.
+
+    Any thread may call anything.
+    """
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._due_ms: dict[Path, int] = {}
+        self._lock = Lock()  # held while it is looked up what is due
+        self._directories: dict[Path, int] = {}
+        self._doomed_files: dict[Path, int] = {}
 
     def add(self, directory: Path, due_ms: int) -> None:
         """Have a directory removed at that time or later; what was said of it before stays."""
-        self._due_ms.setdefault(directory, due_ms)
+        with self._lock:
+            self._directories.setdefault(directory, due_ms)
+
+    def add_files(self, paths: Iterable[Path], due_ms: int) -> None:
+        """Have files removed at that time or later; what was said of earlier files of the same names is void."""
+        with self._lock:
+            self._doomed_files.update(dict.fromkeys(paths, due_ms))
 
     def due(self, now_ms: int) -> list[Path]:
         """Those whose time has come."""
-        return [directory for directory, due_ms in self._due_ms.items() if due_ms <= now_ms]
+        with self._lock:
+            doomed = {**self._directories, **self._doomed_files}
+        return [path for path, due_ms in doomed.items() if due_ms <= now_ms]
 
-    def remove(self, directory: Path) -> None:
-        """Remove a directory and all that is in it. After an `OSError` it is still to be removed, less what is gone."""
-        self._remove_tree(directory)
-        self._due_ms.pop(directory, None)
+    def remove_files(self) -> None:
+        """Remove all files now, as nobody reads them any more; raises the first error after all else is done."""
+        with self._lock:
+            paths = list(self._doomed_files)
+        with ExitStack() as stack:
+            for path in reversed(paths):
+                stack.callback(self.remove, path)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, or a directory and all that is in it, if it is there.
+
+        After an `OSError` it is still to be removed, less what is gone.
+        """
+        status = self._files.status(path)
+        if status is not None and status.is_directory:
+            self._remove_tree(path)
+        else:
+            with suppress(FileNotFoundError):
+                self._files.remove(path)
+        with self._lock:
+            self._directories.pop(path, None)
+            self._doomed_files.pop(path, None)
 
     def _remove_tree(self, directory: Path) -> None:
-        try:
-            names = self._files.names(directory)
-        except FileNotFoundError:
-            return
-        for name in names:
+        for name in self._files.names(directory):
             path = directory / name
             status = self._files.status(path)
             if status is not None and status.is_directory:

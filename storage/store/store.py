@@ -8,22 +8,26 @@ left to those who keep a store open.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from enum import Enum
 from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
+from storage.cleanup.retention import apply_retention, plan_retention
 from storage.config import StoreConfig
 from storage.errors import NotAStoreError, ReadOnlyStoreError, StorageError
 from storage.partition.followed_log import FollowedLog
+from storage.partition.log import Log
+from storage.partition.readable_log import ReadableLog
 from storage.store.checkpointing import lower_checkpoints, write_checkpoints
 from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.creation import check_vacant, make_directories, write_store
+from storage.store.directory_names import DirectoryName
 from storage.store.log_dir import LogDir
 from storage.store.open_logs import LogRequest, OpenLogs
-from storage.store.opening import FlushThread, LogOpening
+from storage.store.opening import FlushThread, LogOpening, followed_log
 from storage.store.properties import check_agreement
 from storage.store.topics import Topics
 
@@ -31,8 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
+    from storage.cleanup.retention_plan import RetentionPlan
     from storage.clock import Clock
+    from storage.config import TopicConfig
     from storage.files import Files
+    from storage.partition.view import LogView
     from storage.store.checkpoints import Partition
     from storage.store.open_logs import OpenLog, PartitionLog
 
@@ -166,15 +173,19 @@ class Store:
     # Living
 
     def refresh(self) -> None:
-        """See what is there by now; to be called now and then where a broker may be writing."""
+        """See what is there by now; to be called now and then, as a broker may be writing or somebody remove things."""
         if self.mode is Mode.READ_ONLY:
             for log_dir in self.log_dirs:
                 log_dir.forget_offsets()
-        self.topics.look()
+        self.topics.look_unless_changing()
         for (topic, partition), log in self._logs.open().items():
             place = self.topics.inventory.log_dir(topic, partition)
             if isinstance(log, FollowedLog) and place is not None:
                 log.checkpointed_start = place.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
+
+    def may_have_changed(self) -> bool:
+        """Whether partitions may have come or gone since that was last looked at; much cheaper than to look."""
+        return any(log_dir.may_have_changed() for log_dir in self.log_dirs)
 
     def log(self, topic: str, partition: int) -> PartitionLog:
         """The partition's log, which is opened when it is first asked for.
@@ -200,14 +211,23 @@ class Store:
             is_clean=self._is_clean(log_dir, (topic, partition)),
             recovery_point=log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT).get((topic, partition), 0),
             start_offset=log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0),
-            may_lack_offsets=not self.topics.is_made_here(topic),
+            may_lack_offsets=self._may_lack_offsets(log_dir, (topic, partition)),
             lower_checkpoints=lambda offset: lower_checkpoints(log_dir, (topic, partition), offset),
         )
+
+    def _may_lack_offsets(self, log_dir: LogDir, partition: Partition) -> bool:
+        """Whether the partition was compacted once, or may have been by a broker."""
+        was_compacted = partition in log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
+        return was_compacted or not self.topics.is_made_here(partition[0])
 
     def _is_clean(self, log_dir: LogDir, partition: Partition) -> bool:
         """Whether whoever had the partition last closed it properly, and nobody tried to open it in vain since."""
         was_closed = log_dir in self._clean or partition in self.topics.made
         return was_closed and partition not in self._logs.failed
+
+    def follow_partition(self, topic: str, partition: int) -> FollowedLog:
+        """The partition's log to be looked at alone, for where it cannot be opened to be written; nobody keeps it."""
+        return followed_log(self.request(topic, partition))
 
     def follow(self, directory: Path) -> FollowedLog:
         """The log in a directory that is no topic's partition, such as a stray one, to be looked at."""
@@ -218,6 +238,50 @@ class Store:
             self.config.topic({}),
             producer_expiration_ms=self.config.producer_id_expiration_ms,
         )
+
+    # Cleaning up
+
+    def cleanup_config(self, topic: str) -> TopicConfig | None:
+        """What holds for the topic where something goes away by it; None if nobody here knows all of that."""
+        return self.topics.config(topic) if self.topics.is_fully_known(topic) else None
+
+    def high_watermark(self, topic: str, partition: int, view: LogView) -> int:
+        """The offset before which all is replicated: the end of the log, unless it is the replica of a broker.
+
+        Of a replica that is known as of the last checkpoint.
+        """
+        if self.is_made_here or self.topics.is_made_here(topic):
+            return view.end_offset
+        _, log_dir = self.topics.place(topic, partition)
+        checkpointed = log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get((topic, partition), 0)
+        return min(max(checkpointed, view.start_offset), view.end_offset)
+
+    def retention_plan(self, topic: str, partition: int, view: LogView | None = None) -> RetentionPlan:
+        """What retention would delete now of the partition as the view shows it, or as it is; raises as `log` does."""
+        if view is None:
+            log = self.log(topic, partition)
+            assert isinstance(log, ReadableLog)
+            return log.on_view(lambda view: self.retention_plan(topic, partition, view))
+        return plan_retention(
+            str(DirectoryName(topic, partition)),
+            view,
+            self.cleanup_config(topic),
+            high_watermark=self.high_watermark(topic, partition, view),
+            now_ms=self._clock.now_ms(),
+        )
+
+    def apply_retention(self, topic: str, partition: int, plan: RetentionPlan) -> list[Path]:
+        """Delete what a plan of the partition says; gives the files, renamed, that are removed when they are due.
+
+        They are among the topics' `removals`. Raises as `cleanup.retention.apply_retention` does, and
+        `ReadOnlyStoreError`.
+        """
+        log = self.log(topic, partition)
+        if not isinstance(log, Log):
+            raise ReadOnlyStoreError("the store is open for reading only", path=self.log_dirs[0].path)
+        deleted = apply_retention(log, plan)
+        self.topics.removals.add_files(deleted, self._clock.now_ms() + log.config.file_delete_delay_ms)
+        return deleted
 
     def open_logs(self) -> Mapping[Partition, PartitionLog]:
         """The logs that are open now."""
@@ -231,8 +295,12 @@ class Store:
             self._write_checkpoints(self._logs.open())
 
     def _write_checkpoints(self, logs: Mapping[Partition, PartitionLog]) -> None:
-        for log_dir in self.log_dirs:
+        for log_dir in self._log_dirs_there():
             write_checkpoints(log_dir, self._partitions_in(log_dir), logs, leads=self.is_made_here)
+
+    def _log_dirs_there(self) -> list[LogDir]:
+        """The log directories that nobody has taken away: nothing is written where another lies in the place of one."""
+        return [log_dir for log_dir in self.log_dirs if log_dir.is_there()]
 
     def _partitions_in(self, log_dir: LogDir) -> Iterable[Partition]:
         inventory = self.topics.inventory
@@ -255,8 +323,10 @@ class Store:
             logs = self._logs.open()
             failures = self._logs.close_all()
             if self.mode is Mode.READ_WRITE:
+                with suppress(OSError):  # whoever opens the logs next removes what is left
+                    self.topics.removals.remove_files()
                 self._write_checkpoints(logs)
-                for log_dir in self.log_dirs:
+                for log_dir in self._log_dirs_there():
                     if self._was_closed_properly(log_dir, logs, failures):
                         log_dir.write_clean_marker()
             for error in failures.values():

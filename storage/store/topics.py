@@ -7,6 +7,8 @@ its settings a broker knows and we do not is left to those who ask.
 from __future__ import annotations
 
 import logging
+import os
+from errno import ENOENT
 from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -15,7 +17,7 @@ from storage.config import check_topic_setting
 from storage.errors import ConfigError, InvalidTopicError, ReadOnlyStoreError, UnknownPartitionError
 from storage.ids import random_id
 from storage.partition.metadata import read_topic_id
-from storage.store.checkpointing import forget_checkpoints
+from storage.store.checkpointing import forget_checkpoints, note_compaction
 from storage.store.directory_names import DirectoryName, DirectoryState
 from storage.store.inventory import Inventory
 from storage.store.log_dir import Listing
@@ -26,7 +28,7 @@ from storage.store.topic_names import CLUSTER_METADATA, check_new_topic
 from storage.store.topic_settings import SETTINGS_NAME, KnownTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
     from uuid import UUID
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 PARTITIONS_MAX: Final = 100_000
 """How many partitions a topic can be made with: more is a slip of the finger."""
 
+_CLEANUP_POLICY: Final = "cleanup.policy"
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 logger = logging.getLogger(__name__)
@@ -90,9 +93,26 @@ class Topics:
                 self.settings_file.reload()
                 self._resolved.clear()
             before, self.inventory = self.inventory, self._inventory(self.inventory)
-            self._logs.discard(before.partitions() - self.inventory.partitions())
+            gone = before.partitions() - self.inventory.partitions()
             if self._is_writable:
+                self._say_gone(gone, before)
                 self._schedule_removals()
+            self._logs.discard(gone)
+
+    def look_unless_changing(self) -> None:
+        """Do as `look`, without waiting for somebody who changes something just now: he looks himself."""
+        if self._changing.acquire(blocking=False):
+            try:
+                self.look()
+            finally:
+                self._changing.release()
+
+    def _say_gone(self, gone: Collection[Partition], before: Inventory) -> None:
+        """Name the partitions that somebody else took away: while the store is locked nobody should."""
+        for topic, partition in sorted(gone):
+            log_dir = before.log_dir(topic, partition)
+            if log_dir is not None and log_dir not in self._lost:
+                logger.error("%s-%d is gone: somebody removed its directory from %s", topic, partition, log_dir.path)
 
     def _inventory(self, earlier: Inventory | None) -> Inventory:
         listings = {log_dir: self._listing(log_dir, is_first=earlier is None) for log_dir in self._log_dirs}
@@ -101,6 +121,8 @@ class Topics:
     def _listing(self, log_dir: LogDir, *, is_first: bool) -> Listing:
         """What is in a log directory; nothing, as long as one that was there is gone, so that the others go on."""
         try:
+            if self._is_writable and not is_first and not log_dir.is_there():
+                raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(log_dir.path))
             listing = log_dir.scan()
         except OSError as error:
             if is_first:
@@ -192,9 +214,17 @@ class Topics:
             kept = {key: check_topic_setting(key, value) for key, value in settings.items() if value is not None}
             config = self._config.topic(kept)
             changed = KnownTopic(self.topic_id(topic), known.is_made_here, MappingProxyType(kept))
+            if not config.compact:
+                self._note_compaction(topic, known)
             self.settings_file.replace(self.settings_file.current.with_topic(topic, changed))
             self._logs.configure(topic, config)
             return config
+
+    def _note_compaction(self, topic: str, known: KnownTopic) -> None:
+        """Have it remembered of a topic that was compacted, and is not any more, that its logs may lack offsets."""
+        policy = known.settings.get(_CLEANUP_POLICY, self._defaults.value(_CLEANUP_POLICY))
+        if known.is_made_here and "compact" in policy:
+            note_compaction({(topic, number): log_dir for number, log_dir in self.partitions(topic).items()})
 
     # Making and deleting
 
@@ -237,7 +267,8 @@ class Topics:
             self.look()
 
     def _placed(self, partitions: Sequence[Partition]) -> dict[Partition, LogDir]:
-        load = self.inventory.load(self._log_dirs)
+        there = [log_dir for log_dir in self._log_dirs if log_dir not in self._lost]
+        load = self.inventory.load(there or self._log_dirs)
         places = {}
         for partition in partitions:
             log_dir = min(load, key=lambda each: load[each])

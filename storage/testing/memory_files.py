@@ -270,6 +270,11 @@ class MemoryWritableFile(WritableFile):
         if size_bytes > len(self._content.data):
             self._content.resize(size_bytes)
 
+    def set_modified(self, modified_ms: int) -> None:
+        """Set the file's time, as one step."""
+        self._files.step(self.path)
+        self._content.modified_ms = modified_ms
+
     def sync(self) -> None:
         """Bring the file to disk."""
         self._files.step(self.path)

@@ -52,7 +52,8 @@ class LogPromises:
 
     The log has at least what lies before `written_offset` after the death of its process, and what lies before
     `durable_offset` after a loss of power too. `recovery_points` and `starts` are what checkpoints may say then, and
-    if it `is_closed`, a marker may say so.
+    if it `is_closed`, a marker may say so. Segments before `removed_offset` may be gone, those before `gone_offset` are
+    unless power was lost.
     """
 
     is_synced: bool = False
@@ -63,6 +64,8 @@ class LogPromises:
     recovery_points: set[int] = field(default_factory=lambda: {0})
     starts: set[int] = field(default_factory=lambda: {0})
     is_closed: bool = False
+    removed_offset: int = 0
+    gone_offset: int = 0
 
     def copy(self) -> LogPromises:
         """The same promises, to be kept or broken by somebody else."""
@@ -109,6 +112,20 @@ class LogPromises:
         self.starts = {min(start, offset) for start in self.starts}
         self.batches = [batch for batch in self.batches if batch.last_offset < offset]
         self.truncated_offset = None
+
+    @contextmanager
+    def removing(self, base_offset: int) -> Iterator[None]:
+        """The deletion of the segments before an offset, which has taken the first of them until it has returned."""
+        self.removed_offset = max(self.removed_offset, base_offset)
+        yield
+        self.gone_offset = max(self.gone_offset, base_offset)
+
+    def check_start(self, view: LogView, checkpointed: int, *, has_lost_power: bool) -> None:
+        """Raise `AssertionError` unless the log starts where the checkpoint says, or where deleted segments end."""
+        first_offset = view.segments[0].base_offset
+        assert view.start_offset == max(checkpointed, first_offset)
+        assert first_offset <= max(self.removed_offset, *self.starts), "segments are gone that nobody deleted"
+        assert has_lost_power or first_offset >= self.gone_offset, "deleted segments are back"
 
     def flushed(self, recovery_point: int) -> None:
         """The log says that everything before this is on disk."""

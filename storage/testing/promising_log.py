@@ -170,6 +170,16 @@ class PromisingLog(LogOnMemory):
         assert self.log.view.start_offset == offset
         self.promises.starts.add(offset)
 
+    def remove_before(self, base_offset: int) -> None:
+        """Delete the segments before one, and remove their files."""
+        with self.promises.removing(base_offset):
+            deleted = self.log.remove_before(base_offset)
+        self._note()
+        assert self.log.view.segments[0].base_offset == base_offset
+        self.promises.starts.add(self.log.view.start_offset)
+        for path in deleted:
+            self.files.remove(path)
+
     def close(self) -> None:
         """Close the log, poisoned or not."""
         self.log.close()

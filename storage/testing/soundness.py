@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from storage.partition.log import Log
+    from storage.partition.producer_state import ProducerState
     from storage.partition.view import LogView
     from storage.segment.finding import Finding
 
@@ -79,12 +80,23 @@ def _check_times(view: LogView) -> None:
 
 
 def _check_producers(log: Log, anew: Log) -> None:
-    """A producer is known as by reading all; only of its batches before the last some may be forgotten."""
-    expected = {state.producer_id: state for state in anew.producers.states()}
-    found = {state.producer_id: state for state in log.producers.states()}
+    """A producer is known as by reading all; only of its batches before the last some may be forgotten.
+
+    What it did in segments that are gone may still be known, and what it did before the log's start may not.
+    """
+    remembered = {state.producer_id: state for state in log.producers.states()}
+    expected = {
+        state.producer_id: state
+        for state in anew.producers.states()
+        if state.producer_id in remembered or _reach(state) >= log.view.start_offset
+    }
+    first_offset = log.view.segments[0].base_offset
+    found = {
+        number: state for number, state in remembered.items() if number in expected or _reach(state) >= first_offset
+    }
     assert found.keys() == expected.keys()
     for producer_id, state in expected.items():
-        batches = found[producer_id].batches
+        batches = tuple(batch for batch in found[producer_id].batches if batch.last_offset >= first_offset)
         assert batches == state.batches[len(state.batches) - len(batches) :]
         assert batches or not state.batches
         assert replace(found[producer_id], batches=()) == replace(state, batches=())
@@ -93,6 +105,11 @@ def _check_producers(log: Log, anew: Log) -> None:
     assert view.aborted(view.start_offset, view.end_offset) == [
         transaction for transaction in known.aborted(0, view.end_offset) if transaction.last_offset >= view.start_offset
     ]
+
+
+def _reach(state: ProducerState) -> int:
+    """The offset of the last record that is known of a producer."""
+    return state.batches[-1].last_offset if state.batches else -1
 
 
 def _check_epochs(log: Log, batches: list[RecordBatch]) -> None:

@@ -123,7 +123,7 @@ def check_survivor(log: PromisingLog, files: MemoryFiles, later: Later, *, has_l
         )
         check_recovered(survivor, start_offset)
         survivor.open(start_offset)
-        assert survivor.log.view.start_offset == start_offset
+        promises.check_start(survivor.log.view, start_offset, has_lost_power=has_lost_power)
         promises.check(survivor.log.view, at_least)
         check_sound(survivor.log)
         go_on(survivor)

@@ -73,6 +73,24 @@ def starts(log: PromisingLog) -> None:
     log.append(b"y" * 300)
 
 
+def removals(log: PromisingLog) -> None:
+    """Segments go from the beginning, also right after a roll that nobody has flushed, and all that there are."""
+    for sequence in range(5):
+        log.produce(b"x" * 300, sequence)
+    log.remove_before(log.log.view.bases[1])
+    log.advance_start(log.log.view.bases[2] + 1)
+    log.remove_before(log.log.view.bases[2])
+    log.leader_epoch = 5
+    log.append(b"y" * 700)
+    log.roll()
+    log.remove_before(log.log.view.end_offset)
+    log.append(b"z" * 300)
+    log.flush()
+    log.reopen()
+    log.append(b"and on" * 100)
+    log.remove_before(log.log.view.bases[-1])
+
+
 def closings(log: PromisingLog) -> None:
     log.append(b"x" * 300)
     log.reopen()
@@ -89,6 +107,7 @@ SCENARIOS = {
     "producers": (SMALL, None, producers),
     "truncations": (SMALL, appends_that_roll, truncations),
     "starts": (SMALL, appends_that_roll, starts),
+    "removals": (SMALL, appends_that_roll, removals),
     "closings": (PREALLOCATED, appends_that_roll, closings),
 }
 

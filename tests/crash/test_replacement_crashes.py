@@ -8,7 +8,8 @@ import pytest
 
 from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State
 from storage.segment.replacement import replace_segments
-from storage.testing.logs import DIRECTORY
+from storage.segment.segment import Segment
+from storage.testing.logs import DIRECTORY, sent
 from storage.testing.promising_log import PromisingLog
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ def log_with_replacements(new: dict[int, tuple[int, ...]]) -> PromisingLog:
     return log
 
 
+def segments(log: PromisingLog, bases: tuple[int, ...]) -> list[Segment]:
+    return [Segment(log.files, DIRECTORY, base_offset) for base_offset in bases]
+
+
 def path(base_offset: int, kind: Kind) -> str:
     return f"{DIRECTORY}/{FileName(base_offset, kind, State.CLEANED)}"
 
@@ -60,7 +65,8 @@ def left(log: PromisingLog, files: MemoryFiles) -> list[int]:
     survivor.recover()
     assert survivor.recover().steps == []
     survivor.open()
-    return [batch.last_offset for batch in survivor.log.view.batches(0)]
+    view = survivor.log.view
+    return [batch.last_offset for batch in view.batches(view.start_offset)]
 
 
 @pytest.mark.parametrize("name", REPLACEMENTS)
@@ -72,7 +78,7 @@ def test_segments_are_replaced_all_at_once(crashes, name: str) -> None:
     after = sorted([*after, *(offset for offsets in new.values() for offset in offsets)])
 
     def replace(log: PromisingLog) -> None:
-        for doomed in replace_segments(log.files, DIRECTORY, list(new), old):
+        for doomed in replace_segments(log.files, DIRECTORY, list(new), segments(log, old)):
             log.files.remove(doomed)
 
     seen = set()
@@ -84,6 +90,61 @@ def test_segments_are_replaced_all_at_once(crashes, name: str) -> None:
     assert len(seen) == 2
 
     log = log_with_replacements(new)
-    replace_segments(log.files, DIRECTORY, list(new), old)
+    replace_segments(log.files, DIRECTORY, list(new), segments(log, old))
     for seed in range(20):
         assert left(log, log.files.after_power_loss(seed)) == after
+
+
+@pytest.mark.parametrize("name", ["two by one", "one by two", "three by two", "one by one"])
+def test_an_open_log_replaces_segments_all_at_once(crashes, name: str) -> None:
+    """The same while the log is open and goes on, with segments that nobody has flushed."""
+    new, old = REPLACEMENTS[name]
+
+    def prepare() -> PromisingLog:
+        log = log_with_replacements(new)
+        log.open()
+        log.log.append_as_leader(sent(b"16" * 80))
+        return log
+
+    def act(log: PromisingLog) -> None:
+        replaced = [segment for segment in log.log.view.segments if segment.base_offset in old]
+        deleted = log.log.replace(replaced, list(new))
+        log.promises.gone_offset = 1  # anything: it has returned
+        log.log.append_as_leader(sent(b"17" * 80))
+        for doomed in deleted:
+            log.files.remove(doomed)
+
+    end = old[-1] + 4
+    kept = sorted(offset for offsets in new.values() for offset in offsets)
+    seen = set()
+    for log, later in crashes.of(prepare, act):
+        has_returned = log.promises.gone_offset > 0
+        if not later.is_dead and log.log.is_poisoned:
+            log.abandon()
+        for files, _ in later:
+            found = left(log, files)
+            is_old = found[:end] == [*range(end)]
+            before = [*range(old[0]), *(range(old[0], end) if is_old else kept), *range(end, 16)]
+            assert found[: len(before)] == before
+            assert found[len(before) :] in ([], [16], [16, 17])
+            assert not (is_old and has_returned), "what has replaced others is gone"
+            seen.add(is_old)
+    assert seen == {True, False}
+
+
+def test_segments_that_go_without_others_in_their_place_go_from_the_first_on(crashes) -> None:
+    def prepare() -> PromisingLog:
+        log = log_with_replacements({})
+        log.open()
+        return log
+
+    def act(log: PromisingLog) -> None:
+        for doomed in log.log.replace(log.log.view.segments[:3], []):
+            log.files.remove(doomed)
+
+    seen = set()
+    for log, later in crashes.of(prepare, act):
+        if not later.is_dead and log.log.is_poisoned:
+            log.abandon()
+        seen |= {tuple(left(log, files)) for files, _ in later}
+    assert seen == {tuple(range(first, 16)) for first in (0, 4, 8, 12)}

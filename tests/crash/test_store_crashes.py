@@ -104,6 +104,20 @@ class PromisingStore:
         log.advance_start(offset)
         promises.starts.add(offset)
 
+    def retain(self, topic: str, number: int, count: int) -> None:
+        """Let retention take so many segments, or all, and their files right after."""
+        log, promises = self.log(topic, number)
+        view = log.view
+        left_bytes = sum(segment.size_bytes for segment in view.segments[count:])
+        self.store.topics.change_config(topic, {"retention.bytes": str(left_bytes)})
+        plan = self.store.retention_plan(topic, number)
+        assert len(plan.deleted) == count
+        with promises.removing(plan.new_start_offset):
+            self.store.apply_retention(topic, number, plan)
+        promises.starts.add(log.view.start_offset)  # a full disk keeps the last segment
+        for path in self.store.topics.removals.due(2**62):
+            self.store.topics.removals.remove(path)
+
     def write_checkpoints(self) -> None:
         self.store.write_checkpoints()
         for promises in self.logs.values():
@@ -160,8 +174,23 @@ def cut_back(store: PromisingStore) -> None:
     fill(store, "t", 0, 9)
 
 
+def expiry(store: PromisingStore) -> None:
+    """Retention takes the first segments, those below a start in the middle of one, and all that there are."""
+    store.open()
+    fill(store, "t", 0, 5)
+    store.retain("t", 0, 2)
+    store.advance_start("t", 0, store.log("t", 0)[0].view.bases[1] + 1)
+    store.write_checkpoints()
+    store.retain("t", 0, 1)
+    fill(store, "t", 0, 2)
+    store.write_checkpoints()
+    store.retain("t", 0, len(store.log("t", 0)[0].view.bases))
+    fill(store, "t", 0, 1)
+    store.close()
+
+
 @pytest.mark.parametrize("durability", list(Durability))
-@pytest.mark.parametrize("act", [first_life, second_life, cut_back])
+@pytest.mark.parametrize("act", [first_life, second_life, cut_back, expiry])
 def test_a_store_keeps_its_promises(crashes, act, durability: Durability) -> None:
     def prepare() -> PromisingStore:
         store = PromisingStore(durability)
@@ -194,7 +223,9 @@ def check_survivor(store: PromisingStore, files: MemoryFiles, later, *, has_lost
         check_topics(survivor)
         for (topic, number), promises in survivor.logs.items():
             log, _ = survivor.log(topic, number)
-            assert log.view.start_offset in promises.starts
+            first_offset = log.view.segments[0].base_offset
+            assert first_offset <= max(promises.removed_offset, *promises.starts)
+            assert log.view.start_offset in {*promises.starts, first_offset}
             promises.check(log.view, promises.durable_offset if has_lost_power else promises.written_offset)
             check_sound(log)
         for topic, count in survivor.topics.items():

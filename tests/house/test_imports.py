@@ -32,7 +32,7 @@ ROWS = (
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
     ("kafkafs.locator", "kafkafs.render", "kafkafs.sizes", "kafkafs.dump"),
-    ("kafkafs.tree", "kafkafs.spark"),
+    ("kafkafs.tree", "kafkafs.spark", "kafkafs.demo"),
     ("kafkafs.mount",),
     ("kafkafs.cli",),
     ("kafkafs.__main__",),

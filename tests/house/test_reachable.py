@@ -31,7 +31,6 @@ ENTRIES = {
     "kafkafs.render.kcat_format",
     "kafkafs.render.packing",
     "kafkafs.render.record_renderer",
-    "kafkafs.tree.warming",
 }
 FOR_TESTS = "storage.testing"
 WORD = re.compile(r"[A-Za-z_]\w*")

@@ -34,7 +34,7 @@ VALUES = "one\ntwo\nthree\n"
         ("wc -c < orders/0/values", "14\n"),
         ("dd if=orders/0/values bs=4 skip=1 count=1 status=none", "two\n"),
         ("sort orders/0/values", "one\nthree\ntwo\n"),
-        ("stat -c '%s %F %h' orders/0/values orders/0", "14 regular file 1\n0 directory 2\n"),
+        ("stat -c '%s %F %h' orders/0/values orders/0", "14 regular file 1\n0 directory 1\n"),
         ("stat -c %s orders/0/records.jsonl", "0\n"),
         ("stat -c %.Y orders/0/offset/1", "1700000000.123000000\n"),
         ("cp orders/0/values $OUT && cat $OUT", VALUES),

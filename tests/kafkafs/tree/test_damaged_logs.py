@@ -5,14 +5,19 @@ What is sound is said by the check of whole logs, which looks at every byte.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkafs.locator.paths import PartitionFile, PartitionFilePath
+from kafkafs.render.envelope import Envelope
+from kafkafs.sizes import SizeCache
 from kafkafs.tree.errors import DamagedError
 from kafkafs.tree.options import Damage, TreeOptions
+from kafkafs.tree.stream_file import StreamFile
 from storage.errors import FramingError
 from storage.record.batch import RecordBatch
 from storage.segment.finding_list import FindingList
@@ -31,6 +36,9 @@ if TYPE_CHECKING:
     from storage.files import Files
     from storage.partition.view import LogView
     from storage.record.kernel.decode import Record
+
+
+OFFSETS_MAX = 5000
 
 
 class Checked(NamedTuple):
@@ -75,7 +83,7 @@ def check(view: LogView, files: Files) -> Checked:
         first_lost = view.end_offset if first_lost is None else first_lost
     offsets = [record.offset for record in records]
     visible = [record for record in records if view.start_offset <= record.offset < view.end_offset]
-    return Checked(visible, first_lost, places, offsets == sorted(offsets))
+    return Checked(visible, first_lost, places, all(before < later for before, later in pairwise(offsets)))
 
 
 def is_damage_at_end(view: LogView) -> bool:
@@ -106,7 +114,11 @@ def check_reading(open_source: Callable[[TreeOptions], LogSource]) -> bool:
     by_offset = {record.offset: record for record in expected.records}
     check_stopping(visible, expected)
     check_skipping(open_source(TreeOptions(damage=Damage.SKIP)).visible(), expected)
-    for offset in range(visible.start_offset, visible.end_offset):
+    for form in (PartitionFile.VALUES, PartitionFile.RECORDS):
+        check_stream(source, form, expected)
+        check_stream(open_source(TreeOptions(damage=Damage.SKIP)), form, expected)
+    # Nothing checks a base offset, so damage to the last one may have the log end anywhere.
+    for offset in range(visible.start_offset, min(visible.end_offset, visible.start_offset + OFFSETS_MAX)):
         try:
             found = visible.find(offset)
         except DamagedError:
@@ -138,6 +150,34 @@ def check_skipping(visible: VisibleLog, expected: Checked) -> None:
     assert visible.from_end(max(count, 1)) == (expected.records[0].offset if count else None)
     if count > 1:
         assert visible.from_end(count // 2) == expected.records[-(count // 2)].offset
+
+
+def check_stream(source: LogSource, form: PartitionFile, expected: Checked) -> None:
+    """A stream has the records that a range of all has, and ends as that does."""
+    line = Envelope(source.topic, source.partition).line if form is PartitionFile.RECORDS else value_line
+    skips = source.options.damage is Damage.SKIP
+    lost = 2**62 if expected.first_lost is None or skips else expected.first_lost
+    whole = b"".join(line(record) for record in expected.records if record.offset < lost)
+    sizes = SizeCache(source.files, None)
+    node = StreamFile(PartitionFilePath(source.path, form), source, sizes)
+    assert node.attributes().size_bytes == (None if expected.places and not skips else len(whole))
+    reading, found = node.open(), b""
+    try:
+        while part := bytes(reading.read(len(found), 100_000)):
+            found += part
+    except DamagedError:
+        assert expected.places
+        assert not skips
+    else:
+        assert skips or not expected.places
+    sizes.close()
+    assert found == whole
+    if skips:
+        assert (int(node.xattrs()["user.kafkafs.skipped"]) > 0) == (expected.places > 0)
+
+
+def value_line(record: Record) -> bytes:
+    return (record.value or b"") + b"\n"
 
 
 batches = st.lists(st.integers(1, 200), min_size=1, max_size=5)

@@ -97,3 +97,20 @@ def test_what_is_held_stays_small() -> None:
         assert sum(len(chunk.data) for chunk in run._chunks) < 2 * AHEAD_BYTES
     run.close()
     assert run._chunks == ()
+
+
+def test_a_read_reaches_what_was_there_when_it_began() -> None:
+    """Whoever makes pieces may know of no more than there was when it began to, and that may be some reads ago."""
+    data = bytearray(DATA)
+
+    def pieces_from(position: int) -> Iterator[tuple[int, bytes]]:
+        end = len(data)
+        for at in range(position // 1000 * 1000, end, 1000):
+            yield at, bytes(data[at : min(at + 1000, end)])
+
+    run = RenderedRun(pieces_from)
+    assert bytes(run.read(100, 500)) == DATA[100:600]
+    data += b"x" * 700
+    assert bytes(run.read(600, 5100)) == bytes(data[600:])
+    data += b"y" * 5000
+    assert bytes(run.read(5700, 5000)) == bytes(data[5700:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,8 +20,9 @@ from kafkafs.tree.tree import Tree
 from storage.clock import Clock
 from storage.errors import OffsetOutOfRangeError, PoisonedLogError
 from storage.files import Files
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets
+from storage.store.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
 from storage.store.store import Mode, Store
+from storage.store.topic_settings import SETTINGS_NAME
 from storage.testing.faults import Cut, Effect
 from storage.testing.logs import SETTINGS, LogOnMemory, sent
 
@@ -43,7 +45,8 @@ def node(
     source = views.memory(lab, is_followed=is_followed)
     path = PartitionFilePath(source.path, PartitionFile.LOG_START_OFFSET)
     written = [] if checkpoints is None else checkpoints
-    return StartOffsetFile(path, source, lambda: written.append(lab.log.view.start_offset))
+    replicated = attrgetter("end_offset")
+    return StartOffsetFile(path, source, lambda: written.append(lab.log.view.start_offset), replicated)
 
 
 def tree_of(store: Store) -> Tree:
@@ -138,6 +141,24 @@ def test_a_topic_that_is_only_compacted_keeps_its_records(views: Views, policy: 
         with pytest.raises(NotPermittedError, match=r"^/topic/0/log-start-offset: .*cleanup\.policy=compact$"):
             writing.write(b"4\n")
     assert lab.log.view.start_offset == (4 if is_allowed else 0)
+
+
+def test_what_is_not_known_to_be_replicated_stays(tmp_path: Path) -> None:
+    """In a broker's replica, of which only the checkpoint says how far others have it."""
+    with Store.create([tmp_path], files=Files(), clock=Clock()) as store:
+        store.topics.create("orders", 1)
+        in_tree(tree_of(store), "orders/0/append").open_writing().write(b"a\nb\nc\nd\n")
+    (tmp_path / SETTINGS_NAME).unlink()
+    write_offsets(Files(), tmp_path, OffsetCheckpoint.HIGH_WATERMARK, {("orders", 0): 3})
+    with Store.open([tmp_path], mode=Mode.READ_WRITE, files=Files(), clock=Clock()) as store:
+        file = in_tree(tree_of(store), "orders/0/log-start-offset")
+        with pytest.raises(InvalidInputError, match="what lies at 3 and behind it is not known to be replicated"):
+            file.open_writing().write(b"4\n")
+        with pytest.raises(OffsetOutOfRangeError):
+            file.open_writing().write(b"5\n")
+        assert text(file) == b"0\n"
+        file.open_writing().write(b"-1\n")
+        assert text(file) == b"3\n"
 
 
 def test_a_log_that_may_not_be_written_refuses_at_the_open(views: Views) -> None:

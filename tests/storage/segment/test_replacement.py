@@ -6,6 +6,7 @@ import pytest
 
 from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State, parse_name
 from storage.segment.replacement import finish_replacements, replace_segments
+from storage.segment.segment import Segment
 from storage.testing.codec import OracleRecord, batch_of, encode_batch
 from storage.testing.faults import Cut, CutError, Effect
 from storage.testing.memory_files import MemoryFiles
@@ -46,7 +47,8 @@ class Bench:
         return {name: self.files.read(f"{DIRECTORY}/{name}") for name in self.names()}
 
     def replace(self, new: tuple[int, ...], old: tuple[int, ...]) -> None:
-        for path in replace_segments(self.files, DIRECTORY, new, old):
+        segments = [Segment(self.files, DIRECTORY, base_offset) for base_offset in old]
+        for path in replace_segments(self.files, DIRECTORY, new, segments):
             self.files.remove(path)
 
     def finish(self) -> list[tuple[str, str | None]]:

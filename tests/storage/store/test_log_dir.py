@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,7 +44,7 @@ def test_kinds_of_entries(tmp_path: Path) -> None:
     assert listing.foreign == ("lost+found",)
 
 
-def test_a_second_scan_looks_at_new_names_only(tmp_path: Path) -> None:
+def test_a_second_scan_looks_at_the_directory_and_at_new_names_only(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"t-{number}").mkdir()
     files = CountingFiles()
@@ -54,7 +55,41 @@ def test_a_second_scan_looks_at_new_names_only(tmp_path: Path) -> None:
     (tmp_path / "t-0").rename(tmp_path / f"t-0.{HEX}-delete")
     listing = log_dir.scan()
     assert sorted(listing.partitions) == [DirectoryName("t", number) for number in (1, 2, 3)]
-    assert sorted(files.looked_at) == sorted(map(str, (tmp_path, tmp_path / "t-3", tmp_path / f"t-0.{HEX}-delete")))
+    looked_at = (tmp_path, tmp_path, tmp_path / "t-3", tmp_path / f"t-0.{HEX}-delete")
+    assert sorted(files.looked_at) == sorted(map(str, looked_at))
+
+
+def test_what_may_have_changed_is_told_without_a_scan(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    log_dir = LogDir(Files(), tmp_path)
+    log_dir.scan()
+    assert log_dir.may_have_changed()  # a name may have come just behind the scan, with no other time to show for it
+    log_dir.scan()
+    assert not log_dir.may_have_changed()
+    (tmp_path / "t-0" / "file").touch()
+    assert not log_dir.may_have_changed()
+    os.utime(tmp_path, ns=(0, 0))  # as a name that comes or goes does, if not to the same time
+    assert log_dir.may_have_changed()
+    log_dir.scan()
+    log_dir.scan()
+    tmp_path.rename(tmp_path.with_name("away"))
+    assert log_dir.may_have_changed()
+    tmp_path.with_name("away").rename(tmp_path)
+    assert not log_dir.may_have_changed()
+
+
+def test_another_directory_in_its_place_is_not_it(tmp_path: Path) -> None:
+    place = tmp_path / "logs"
+    place.mkdir()
+    log_dir = LogDir(Files(), place)
+    assert log_dir.is_there()
+    place.rename(tmp_path / "away")
+    assert not log_dir.is_there()
+    place.mkdir()
+    assert not log_dir.is_there()
+    place.rmdir()
+    (tmp_path / "away").rename(place)
+    assert log_dir.is_there()
 
 
 def test_what_is_no_directory(tmp_path: Path) -> None:

@@ -28,6 +28,29 @@ def test_when_something_is_due() -> None:
     assert removals.due(100) == [Path("/t-0")]
 
 
+def test_files_are_due_when_the_last_of_their_name_is() -> None:
+    files = tree()
+    removals = Removals(files)
+    removals.add_files([Path("/t-0/a"), Path("/t-0/b")], 100)
+    removals.add_files([Path("/t-0/a")], 200)
+    assert removals.due(199) == [Path("/t-0/b")]
+    removals.remove(Path("/t-0/b"))
+    removals.remove_files()
+    assert sorted(files.names("/t-0")) == ["kept"]
+    assert removals.due(2**62) == []
+
+
+def test_one_file_that_cannot_be_removed_keeps_no_other() -> None:
+    files = tree()
+    removals = Removals(files)
+    removals.add_files([Path("/t-0/a"), Path("/t-0/gone"), Path("/t-0/b")], 100)
+    files.cut = Cut(files.steps, Effect.DISK_ERROR)
+    with pytest.raises(OSError, match="Input/output error"):
+        removals.remove_files()
+    assert sorted(files.names("/t-0")) == ["a", "kept"]
+    assert removals.due(100) == [Path("/t-0/a")]
+
+
 def test_what_is_gone_is_removed() -> None:
     removals = Removals(MemoryFiles())
     removals.add(Path("/t-0"), 0)

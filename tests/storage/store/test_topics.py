@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from storage.errors import ConfigError, InvalidTopicError, ReadOnlyStoreError, TopicExistsError, UnknownPartitionError
@@ -220,3 +222,37 @@ def test_a_log_directory_that_vanishes_takes_only_its_own_partitions(stores, sto
     stores.files.rename("/elsewhere", "/b")
     reader.refresh()
     assert list(reader.topics.partitions("t")) == [0, 1, 2]
+
+
+def test_a_writer_says_what_somebody_took_away_and_goes_on(stores, store, caplog) -> None:
+    store.topics.create("t", 4)
+    for number in range(4):
+        store.log("t", number)
+    stores.files.rename("/a/t-0", "/a/aside")
+    stores.files.rename("/b", "/elsewhere")
+    stores.files.make_directory("/b")  # as a disk that is unmounted leaves it
+    store.refresh()
+    store.refresh()
+    assert list(store.topics.partitions("t")) == [2]
+    assert [log.closed for log in stores.logs] == [1, 1, 0, 1]
+    assert [record.message for record in caplog.records] == [
+        "the log directory /b and all that is in it are gone: [Errno 2] No such file or directory: '/b'",
+        "t-0 is gone: somebody removed its directory from /a",
+    ]
+    store.topics.create("u", 2)
+    assert {log_dir.path for log_dir in store.topics.partitions("u").values()} == {Path("/a")}
+    store.close()
+    assert stores.files.names("/b") == []
+    assert ".kafka_cleanshutdown" in stores.files.names("/a")
+
+
+def test_a_log_that_could_not_be_closed_as_it_went_away_is_recovered_when_it_is_back(stores, store) -> None:
+    store.topics.create("t", 2)
+    store.log("t", 0)
+    stores.logs[0].fails_to_close = True
+    stores.files.rename("/a/t-0", "/a/aside")
+    store.refresh()
+    stores.files.rename("/a/aside", "/a/t-0")
+    store.refresh()
+    assert not store.request("t", 0).is_clean
+    assert store.request("t", 1).is_clean

@@ -1,0 +1,171 @@
+"""`kafkafs compact`: says what compaction would make of a store's logs, and does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import sleep
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.changing import change_any_option, check_may_change
+from kafkafs.cli.cleaning import chosen_partitions, row_of
+from kafkafs.cli.failures import EXIT_FAILED
+from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.progress import Progress
+from kafkafs.cli.store_argument import store_argument
+from storage.cleanup.compaction_plan import Verdict
+from storage.clock import Clock
+from storage.errors import StorageError, UnknownPartitionError
+from storage.files import Files
+from storage.store.compactions import Compactions
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from storage.cleanup.compaction_plan import CompactionPlan
+    from storage.cleanup.compaction_report import CompactionReport
+    from storage.store.checkpoints import Partition
+
+_COLUMNS = (
+    "topic",
+    "partition",
+    "verdict",
+    "cleanBytes",
+    "dirtyBytes",
+    "beforeBytes",
+    "afterBytes",
+    "recordsRead",
+    "recordsKept",
+    "isApplied",
+    "reason",
+)
+_DETAILS = ("checkpoint", "firstDirtyOffset", "uncleanableOffset", "warnings", "plan", "report")
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What is to become of a partition's log, or has; or the error that came in between."""
+
+    topic: str
+    partition: int
+    plan: CompactionPlan | None
+    report: CompactionReport | None
+    is_applied: bool
+    error: StorageError | OSError | None
+
+
+@click.command(epilog="\b\nExample:\n  kafkafs compact /var/lib/kafka customers --dry-run")
+@store_argument
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.option("--dry-run", is_flag=True, help="Find out what would be left, to the byte, and change nothing.")
+@click.option("--apply", "is_applying", is_flag=True, help="Compact what is due.")
+@click.option("--force", is_flag=True, help="Take in logs that are not dirty enough yet to be due.")
+@change_any_option
+@output_options
+@click.pass_context
+def compact(
+    ctx: click.Context,
+    *,
+    store: tuple[Path, ...],
+    topics: tuple[str, ...],
+    dry_run: bool,
+    is_applying: bool,
+    force: bool,
+    may_change_any: bool,
+) -> None:
+    """Compact a store's logs, or those of some of its topics: the latest record of each key stays.
+
+    Without an option, only the plan is shown. With --dry-run the logs are read to find out what would be left of them;
+    nothing is changed, and a broker may be running. With --apply the store must not be open elsewhere. Topics whose
+    settings are unknown are left alone.
+
+    Exit code 1 says that some partition could not be looked at, or not be compacted.
+    """
+    if dry_run and is_applying:
+        raise click.UsageError("--dry-run and --apply exclude each other.")
+    if is_applying:
+        check_may_change(store, may_change_any=may_change_any)
+    form = chosen_form(ctx)
+    mode = Mode.READ_WRITE if is_applying else Mode.READ_ONLY
+    failed = 0
+    with Store.open(store, mode=mode, files=Files(), clock=Clock()) as opened:
+        work = _Work(opened, is_reading=dry_run, is_applying=is_applying, is_forced=force)
+        outcomes = work.outcomes(chosen_partitions(opened, topics), is_named=bool(topics))
+        if form is None:
+            for outcome in outcomes:
+                click.echo("\n".join(_lines(outcome)))
+        else:
+            columns = _COLUMNS if form in (Form.CSV, Form.TABLE) else (*_COLUMNS, *_DETAILS)
+            write_rows(columns, map(_row, outcomes), form)
+        failed = work.failed
+    if not dry_run and not is_applying:
+        click.echo("kafkafs: nothing was changed; --dry-run says what would be left, --apply does it", err=True)
+    if failed:
+        raise SystemExit(EXIT_FAILED)
+
+
+class _Work:
+    """What is done with each partition. `failed` counts those for which it could not be done."""
+
+    def __init__(self, store: Store, *, is_reading: bool, is_applying: bool, is_forced: bool) -> None:
+        self.failed = 0
+        self._compactions = Compactions(store, Clock(), wait=sleep)
+        self._is_reading = is_reading
+        self._is_applying = is_applying
+        self._is_forced = is_forced
+
+    def outcomes(self, chosen: Sequence[Partition], *, is_named: bool) -> Iterator[_Outcome]:
+        """One for each partition; without names, none for those that nobody wants compacted."""
+        progress = Progress.on_terminal()
+        for number, (topic, partition) in enumerate(chosen, start=1):
+            progress.show_count("compacting" if self._is_applying else "planning", number, len(chosen))
+            try:
+                outcome = self._outcome(topic, partition)
+            except UnknownPartitionError:
+                continue  # it was deleted meanwhile
+            except (StorageError, OSError) as error:
+                self.failed += 1
+                outcome = _Outcome(topic, partition, None, None, is_applied=False, error=error)
+            progress.erase()
+            if outcome.error is not None:
+                click.echo(f"kafkafs: {topic}-{partition}: {outcome.error}", err=True)
+            if is_named or outcome.plan is None or outcome.plan.verdict is not Verdict.NOT_COMPACTED:
+                yield outcome
+
+    def _outcome(self, topic: str, partition: int) -> _Outcome:
+        plan = self._compactions.plan(topic, partition)
+        report = None
+        is_chosen = plan.is_applicable if self._is_forced else plan.is_due
+        if is_chosen and self._is_applying:
+            report = self._compactions.apply(topic, partition, plan)
+        elif is_chosen and self._is_reading:
+            report = self._compactions.estimate(topic, partition, plan)
+        return _Outcome(topic, partition, plan, report, self._is_applying and report is not None, None)
+
+
+def _lines(outcome: _Outcome) -> Iterator[str]:
+    if outcome.plan is None:
+        yield f"{outcome.topic}-{outcome.partition}: {outcome.error}"
+        return
+    yield from outcome.plan.lines()
+    if outcome.report is not None:
+        yield outcome.report.sentence
+
+
+def _row(outcome: _Outcome) -> Mapping[str, object]:
+    row: dict[str, object] = dict.fromkeys((*_COLUMNS, *_DETAILS))
+    row |= {"topic": outcome.topic, "partition": outcome.partition, "isApplied": outcome.is_applied}
+    for said in (outcome.report, outcome.plan):
+        if said is not None:
+            row |= {key: value for key, value in row_of(said.as_json()).items() if key in row}
+    if outcome.plan is not None:
+        row["plan"] = row_of(outcome.plan.as_json())["segments"]
+    if outcome.report is not None:
+        row |= {"recordsRead": outcome.report.records.read, "recordsKept": outcome.report.records.kept}
+        row["report"] = row_of(outcome.report.as_json())
+    if outcome.error is not None:
+        row["reason"] = str(outcome.error)
+    return row

@@ -1,0 +1,175 @@
+"""`kafkafs retention`: says what retention would delete of a store's logs, and deletes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.changing import change_any_option, check_may_change
+from kafkafs.cli.cleaning import chosen_partitions, row_of
+from kafkafs.cli.failures import EXIT_FAILED
+from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.progress import Progress
+from kafkafs.cli.store_argument import store_argument
+from storage.clock import Clock
+from storage.errors import StorageError, UnknownPartitionError
+from storage.files import Files
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from storage.cleanup.retention_plan import RetentionPlan
+    from storage.store.checkpoints import Partition
+
+_COLUMNS = (
+    "topic",
+    "partition",
+    "segments",
+    "bytes",
+    "deletedSegments",
+    "deletedBytes",
+    "startOffset",
+    "newStartOffset",
+    "endOffset",
+    "isApplied",
+    "reason",
+)
+_DETAILS = ("scope", "highWatermark", "cleanupPolicy", "retentionMs", "retentionBytes", "warnings", "plan")
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What is to become of a partition's log, or has; or the error that came in between."""
+
+    topic: str
+    partition: int
+    plan: RetentionPlan | None
+    is_applied: bool
+    error: StorageError | OSError | None
+
+
+@click.command(epilog="\b\nExample:\n  kafkafs retention /var/lib/kafka orders --dry-run")
+@store_argument
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted, and change nothing.")
+@click.option("--apply", "is_applying", is_flag=True, help="Delete it.")
+@change_any_option
+@output_options
+@click.pass_context
+def retention(
+    ctx: click.Context,
+    *,
+    store: tuple[Path, ...],
+    topics: tuple[str, ...],
+    dry_run: bool,
+    is_applying: bool,
+    may_change_any: bool,
+) -> None:
+    """Delete the oldest segments of a store's logs, or of some of its topics, as a broker's retention would.
+
+    What goes by the log's start, by retention.bytes and by retention.ms is said segment by segment, with the reason.
+    Without --apply nothing is changed, and a broker may be running. With it the store must not be open elsewhere, and
+    the files are gone when the command ends. Topics whose settings are unknown are left alone.
+
+    Exit code 1 says that some partition could not be looked at, or not be cleaned up.
+    """
+    if dry_run and is_applying:
+        raise click.UsageError("--dry-run and --apply exclude each other.")
+    if is_applying:
+        check_may_change(store, may_change_any=may_change_any)
+    form = chosen_form(ctx)
+    mode = Mode.READ_WRITE if is_applying else Mode.READ_ONLY
+    tally = _Tally()
+    with Store.open(store, mode=mode, files=Files(), clock=Clock()) as opened:
+        chosen = chosen_partitions(opened, topics)
+        outcomes = tally.counted(_outcomes(opened, chosen, is_applying=is_applying))
+        if form is None:
+            for outcome in outcomes:
+                click.echo("\n".join(_lines(outcome)))
+        else:
+            columns = _COLUMNS if form in (Form.CSV, Form.TABLE) else (*_COLUMNS, *_DETAILS)
+            write_rows(columns, map(_row, outcomes), form)
+    if form is None:
+        click.echo(tally.sentence(is_applying=is_applying))
+    if not dry_run and not is_applying:
+        click.echo("kafkafs: nothing was deleted; --apply does it", err=True)
+    if tally.failed:
+        raise SystemExit(EXIT_FAILED)
+
+
+def _outcomes(store: Store, chosen: Sequence[Partition], *, is_applying: bool) -> Iterator[_Outcome]:
+    progress = Progress.on_terminal()
+    for number, (topic, partition) in enumerate(chosen, start=1):
+        progress.show_count("planning retention", number, len(chosen))
+        plan, error, is_applied = None, None, False
+        try:
+            # Opening a log to write it recovers it: that is for those alone of which something goes.
+            followed = store.follow_partition(topic, partition)
+            plan = followed.on_view(partial(store.retention_plan, topic, partition))
+            if is_applying and plan.is_due:
+                plan = store.retention_plan(topic, partition)
+                store.apply_retention(topic, partition, plan)
+                is_applied = plan.is_due
+        except UnknownPartitionError:
+            continue  # it was deleted meanwhile
+        except (StorageError, OSError) as failure:
+            error = failure
+        progress.erase()
+        if error is not None:
+            click.echo(f"kafkafs: {topic}-{partition}: {error}", err=True)
+        yield _Outcome(topic, partition, plan, is_applied, error)
+
+
+class _Tally:
+    """What comes of all partitions together."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+        self._partitions = self._segments = self._bytes = 0
+
+    def counted(self, outcomes: Iterator[_Outcome]) -> Iterator[_Outcome]:
+        for outcome in outcomes:
+            self._partitions += 1
+            if outcome.error is not None:
+                self.failed += 1
+            elif outcome.plan is not None:
+                self._segments += len(outcome.plan.deleted)
+                self._bytes += outcome.plan.deleted_bytes
+            yield outcome
+
+    def sentence(self, *, is_applying: bool) -> str:
+        done = "deleted" if is_applying else "to be deleted"
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self._partitions} partitions: {self._segments} segments, {self._bytes} bytes {done}{failed}"
+
+
+def _lines(outcome: _Outcome) -> Iterator[str]:
+    if outcome.plan is None:
+        yield f"{outcome.topic}-{outcome.partition}: failed"
+    else:
+        yield from outcome.plan.lines()
+        if outcome.is_applied:
+            yield f"{outcome.plan.log}: done"
+
+
+def _row(outcome: _Outcome) -> Mapping[str, object]:
+    row: dict[str, object] = dict.fromkeys((*_COLUMNS, *_DETAILS))
+    row |= {"topic": outcome.topic, "partition": outcome.partition, "isApplied": outcome.is_applied}
+    plan = outcome.plan
+    if plan is not None:
+        said = row_of(plan.as_json())
+        row |= {key: value for key, value in said.items() if key in row}
+        row |= {
+            "segments": len(plan.segments),
+            "bytes": plan.size_bytes,
+            "deletedSegments": len(plan.deleted),
+            "plan": said["segments"],
+        }
+    if outcome.error is not None:
+        row["reason"] = str(outcome.error)
+    return row

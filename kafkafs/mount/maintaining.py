@@ -1,0 +1,81 @@
+"""Maintenance beside a mount: a thread of its own, of which the mount's metrics tell."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final
+
+from storage.store.maintenance import Maintenance
+from storage.store.store import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafkafs.mount.metrics import Metrics
+    from kafkafs.mount.options import MountOptions
+    from storage.clock import Clock
+    from storage.store.store import Store
+
+log: Final = logging.getLogger("kafkafs.mount")
+
+
+@contextmanager
+def maintained(store: Store, options: MountOptions, metrics: Metrics, clock: Clock) -> Iterator[None]:
+    """Have the store maintained meanwhile, if it is open for writing and is ours, or the options say so.
+
+    When this is left nothing is worked on any more. A compaction that was under way is given up.
+    """
+    wanted = store.is_made_here if options.has_maintenance is None else options.has_maintenance
+    if store.mode is not Mode.READ_WRITE or not wanted:
+        yield
+        return
+    stopped = Event()
+    maintenance = Maintenance(store, clock, stopped)
+    _show(maintenance, metrics)
+    thread = Thread(target=_run, args=(maintenance,), name="kafkafs-maintenance")
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def _run(maintenance: Maintenance) -> None:
+    try:
+        maintenance.run()
+    except Exception:
+        log.exception("maintenance ended, and nobody foresaw how: this is a bug in kafkafs")
+
+
+def _show(maintenance: Maintenance, metrics: Metrics) -> None:
+    jobs, totals = maintenance.jobs, maintenance.totals
+    metrics.by_label(
+        "kafkafs_maintenance_runs_total",
+        "How often a job was done.",
+        "job",
+        lambda: {job.name: job.runs for job in jobs},
+    )
+    metrics.by_label(
+        "kafkafs_maintenance_failures_total",
+        "How often a job failed, as a whole or for one log.",
+        "job",
+        lambda: {job.name: job.failures for job in jobs},
+    )
+    metrics.by_label(
+        "kafkafs_maintenance_seconds_total",
+        "How long a job has worked.",
+        "job",
+        lambda: {job.name: job.busy_s for job in jobs},
+    )
+    metrics.gauge("kafkafs_uncleanable_logs", "Logs that could not be compacted.", lambda: len(maintenance.uncleanable))
+    for name, help_text, value in (
+        ("retention_deleted_segments", "Segments that retention deleted.", lambda: totals.deleted_segments),
+        ("retention_deleted_bytes", "Bytes of the segments that retention deleted.", lambda: totals.deleted_bytes),
+        ("compactions", "Logs that were compacted.", lambda: totals.compactions),
+        ("compaction_read_bytes", "Bytes of the segments that were compacted.", lambda: totals.compacted_bytes),
+        ("compaction_freed_bytes", "Bytes that compaction made free.", lambda: totals.freed_bytes),
+    ):
+        metrics.counter(f"kafkafs_{name}_total", help_text, value)

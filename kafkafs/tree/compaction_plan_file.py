@@ -1,0 +1,72 @@
+"""`compaction.plan`: what compaction would make of a log now, and why."""
+
+from __future__ import annotations
+
+from time import sleep
+from typing import TYPE_CHECKING
+
+from kafkafs.locator.paths import PartitionPath
+from kafkafs.tree.log_fact import LogFact
+from kafkafs.tree.node import Attributes
+from storage.cleanup.compaction_planning import plan_compaction
+from storage.errors import LogChangedError
+from storage.store.compactions import Compactions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kafkafs.locator.paths import PartitionFilePath
+    from kafkafs.tree.log_source import LogSource
+    from storage.cleanup.compaction_plan import CompactionPlan
+    from storage.clock import Clock
+    from storage.partition.view import LogView
+    from storage.store.store import Store
+
+
+class CompactionPlanFile(LogFact):
+    """The file `compaction.plan` of a log: its plan, in lines. What is no topic's partition is not compacted.
+
+    What would be left is said to the byte, which takes reading all of it; of more than may be read for a `stat` it is
+    said how to find that out.
+    """
+
+    def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock, store: Store) -> None:
+        super().__init__(path, source, clock)
+        self._store = store
+
+    def attributes(self) -> Attributes:
+        """With the size, unless telling it takes reading the log."""
+        source = self._source
+        config = self._store.cleanup_config(source.topic) if isinstance(source.path, PartitionPath) else None
+        if config is None or not config.compact:
+            return super().attributes()
+        return Attributes(size_bytes=None, modified_ms=source.modified_ms(source.log.view), place=self._place)
+
+    def text(self, view: LogView) -> bytes:
+        """The lines."""
+        source = self._source
+        if not isinstance(source.path, PartitionPath):
+            plan = plan_compaction(
+                source.directory.name, view, None, checkpoint=None, high_watermark=0, now_ms=self._clock.now_ms()
+            )
+            return _text(plan.lines())
+        compactions = Compactions(self._store, self._clock, wait=sleep)
+        plan = compactions.plan(source.topic, source.partition, view)
+        return _text([*plan.lines(), *self._gain(compactions, plan)])
+
+    def _gain(self, compactions: Compactions, plan: CompactionPlan) -> Iterator[str]:
+        if not plan.is_applicable:
+            return
+        source = self._source
+        size_bytes = sum(segment.size_bytes for segment in plan.segments)
+        if size_bytes > source.options.counted_bytes_max:
+            yield f"what would be left takes reading {size_bytes} bytes: kafkafs compact STORE {source.topic} --dry-run"
+            return
+        try:
+            yield compactions.estimate(source.topic, source.partition, plan).sentence
+        except LogChangedError:
+            yield "the log has changed meanwhile: read this again"
+
+
+def _text(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()

@@ -1,0 +1,82 @@
+"""A store's logs, open as the store is; one that may be written and cannot be opened for that is read nevertheless.
+
+A full disk is such a case: to open a log for writing takes space, and who has none wants to read more than ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.partition.followed_log import FollowedLog
+from storage.partition.log import Log
+
+if TYPE_CHECKING:
+    from storage.clock import Clock
+    from storage.store.store import Store
+
+RETRY_S: Final = 0.5
+RETRY_SHARE: Final = 0.1  # of the time may go into trying: what is recovered in vain is recovered from the beginning
+
+logger: Final = logging.getLogger(__name__)
+
+
+class _Refused(NamedTuple):
+    """A log that could not be opened as it should, and when that is to be tried again."""
+
+    log: FollowedLog
+    error: OSError
+    due_s: float
+
+
+class OpenedLogs:
+    """The logs of partitions. Any thread may ask."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = Lock()  # held while `_refused` is looked at
+        self._refused: dict[tuple[str, int], _Refused] = {}
+
+    def get(self, topic: str, partition: int) -> tuple[Log | FollowedLog, OSError | None]:
+        """A partition's log, and what keeps it from being written, if it otherwise could be; that is tried again.
+
+        Raises `UnknownPartitionError`, and as a `StorageError` what makes a log unfit to be opened at all.
+        """
+        place = (topic, partition)
+        begun_s = self._clock.elapsed_s()
+        with self._lock:
+            refused = self._refused.get(place)
+            if refused is not None:
+                if begun_s < refused.due_s:
+                    return refused.log, refused.error
+                self._refused[place] = refused._replace(due_s=math.inf)  # whoever asks meanwhile does not wait
+        try:
+            log = self._store.log(topic, partition)
+        except Exception as error:
+            if isinstance(error, OSError) and not isinstance(error, FileNotFoundError | NotADirectoryError):
+                return self._followed(place, error, begun_s), error
+            self._forget(place)
+            raise
+        if refused is not None:
+            self._forget(place)
+            logger.warning("%s-%d can be written again", topic, partition)
+        assert isinstance(log, Log | FollowedLog)
+        return log, None
+
+    def _forget(self, place: tuple[str, int]) -> None:
+        with self._lock:
+            self._refused.pop(place, None)
+
+    def _followed(self, place: tuple[str, int], error: OSError, begun_s: float) -> FollowedLog:
+        now_s = self._clock.elapsed_s()
+        due_s = now_s + max(RETRY_S, (now_s - begun_s) / RETRY_SHARE)
+        with self._lock:
+            known = self._refused.get(place)
+            if known is None:
+                logger.warning("%s-%d can only be read for now: %s", *place, error)
+            log = self._store.follow_partition(*place) if known is None else known.log
+            self._refused[place] = _Refused(log, error, due_s)
+        return log

@@ -1,0 +1,33 @@
+"""`retention.plan`: what retention would delete of a log now, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkafs.locator.paths import PartitionPath
+from kafkafs.tree.log_fact import LogFact
+from storage.cleanup.retention import plan_retention
+
+if TYPE_CHECKING:
+    from kafkafs.locator.paths import PartitionFilePath
+    from kafkafs.tree.log_source import LogSource
+    from storage.clock import Clock
+    from storage.partition.view import LogView
+    from storage.store.store import Store
+
+
+class RetentionPlanFile(LogFact):
+    """The file `retention.plan` of a log: its plan, in lines. Of what is no topic's partition nothing is deleted."""
+
+    def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock, store: Store) -> None:
+        super().__init__(path, source, clock)
+        self._store = store
+
+    def text(self, view: LogView) -> bytes:
+        """The lines."""
+        source = self._source
+        if isinstance(source.path, PartitionPath):
+            plan = self._store.retention_plan(source.topic, source.partition, view)
+        else:
+            plan = plan_retention(source.directory.name, view, None, high_watermark=0, now_ms=self._clock.now_ms())
+        return "".join(f"{line}\n" for line in plan.lines()).encode()

@@ -1,0 +1,134 @@
+"""What a cleaner keeps of each batch, by the rules that a broker has for it.
+
+Of a key the last record stays that the map of offsets knows of, and all that lie behind the map's end. Of what has to
+go, tombstones and the markers of transactions go in two passes: the first that finds them writes into their batch when
+they may, and a later one takes them away. Aborted data goes at once. Some batches stay with no record left, because a
+producer or the log's end is known by them. Writing what is kept is left to others.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from storage.cleanup.kept_batch import KeptBatch
+from storage.cleanup.legacy_filter import filtered_entries
+from storage.record.batch import RecordBatch
+from storage.record.kernel.survivors import survivors
+from storage.record.rewriting import retaining
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from storage.cleanup.compaction_report import Tally
+    from storage.cleanup.transactions import CleanedTransactions
+    from storage.config import TopicConfig
+    from storage.partition.producer_state import ProducerState
+    from storage.record.kernel.offset_map import OffsetMap
+    from storage.record.legacy import LegacyBatch
+    from storage.record.reading import Batch
+
+logger = logging.getLogger(__name__)
+
+_LARGEST_TIME: Final = 2**63 - 1
+
+
+class BatchFilter:
+    """The rules for one run over a log, which is shown from its beginning, each batch in its turn.
+
+    `producers` are those that the log knows now. `end_offset` is where the run ends: the batch that ends there stays.
+    """
+
+    def __init__(
+        self,
+        offsets: OffsetMap,
+        transactions: CleanedTransactions,
+        producers: Iterable[ProducerState],
+        config: TopicConfig,
+        *,
+        now_ms: int,
+        end_offset: int,
+        tally: Tally,
+    ) -> None:
+        self._offsets = offsets
+        self._transactions = transactions
+        self._producers = {state.producer_id: state for state in producers}
+        self._config = config
+        self._now_ms = now_ms
+        self._new_horizon_ms = min(now_ms + config.delete_retention_ms, _LARGEST_TIME)
+        self._end_offset = end_offset
+        self._tally = tally
+
+    def kept(self, batch: Batch, *, keeps_legacy_tombstones: bool) -> KeptBatch | None:
+        """What is kept of the next batch, which is sound; None if it goes.
+
+        Raises `CorruptBatchError` if what is in it cannot be read.
+        """
+        tally = self._tally
+        tally.batches_read += 1
+        if isinstance(batch, RecordBatch):
+            kept = self._kept_batch(batch)
+        else:
+            kept = self._kept_entries(batch, keeps_tombstones=keeps_legacy_tombstones)
+        if kept is not None:
+            tally.batches_kept += 1
+            tally.batches_unchanged += kept.is_unchanged
+        return kept
+
+    def _kept_batch(self, batch: RecordBatch) -> KeptBatch | None:
+        is_needed, aborted = self._transactions.fate(batch)
+        is_control = batch.is_control
+        horizon_ms = batch.delete_horizon_ms
+        is_over = horizon_ms is not None and horizon_ms <= self._now_ms
+        if not is_needed and (is_over or not is_control):
+            if is_control:
+                self._tally.markers += batch.count
+            else:
+                self._tally.aborted += batch.count
+            self._tally.read += batch.count
+            return self._emptied(batch)
+        section = batch.section() if batch.codec and batch.count else None
+        found = survivors(batch, section, None if is_control else self._offsets, keep_tombstones=not is_over)
+        self._tally.add(found)
+        if not found.kept:
+            return self._emptied(batch)
+        needs_horizon = horizon_ms is None and (found.tombstones > 0 or not is_needed)
+        if found.kept == found.read and not needs_horizon:
+            return KeptBatch(batch.view(0, batch.size_bytes), is_unchanged=True, aborted=aborted)
+        data = retaining(
+            batch,
+            found,
+            level=self._config.compression_level(batch.codec),
+            delete_horizon_ms=self._new_horizon_ms if needs_horizon else None,
+        )
+        if len(data) > batch.size_bytes and len(data) > self._config.max_message_bytes:
+            logger.warning("the batch at offset %d has %d bytes once it is compacted", batch.base_offset, len(data))
+        return KeptBatch(data, is_unchanged=False, aborted=aborted)
+
+    def _emptied(self, batch: RecordBatch) -> KeptBatch | None:
+        """The batch without its records if it has to stay."""
+        if batch.last_offset + 1 == self._end_offset or self._is_last_of_producer(batch):
+            return KeptBatch(retaining(batch, ()), is_unchanged=batch.count == 0)
+        return None
+
+    def _is_last_of_producer(self, batch: RecordBatch) -> bool:
+        """Whether the batch is what a producer's state is made of again: its last data, or without any its last marker.
+
+        It is told by its offset, because sequences may begin again at 0.
+        """
+        state = self._producers.get(batch.producer_id)
+        if state is None:
+            return False
+        if state.batches:
+            return state.batches[-1].last_offset == batch.last_offset
+        return batch.is_control and state.epoch == batch.producer_epoch
+
+    def _kept_entries(self, batch: LegacyBatch, *, keeps_tombstones: bool) -> KeptBatch | None:
+        return filtered_entries(
+            batch,
+            self._offsets,
+            keeps_tombstones=keeps_tombstones,
+            must_stay=batch.last_offset + 1 == self._end_offset,
+            level=self._config.compression_level(batch.codec),
+            tally=self._tally,
+        )

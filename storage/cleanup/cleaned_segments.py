@@ -1,0 +1,158 @@
+"""The segments that are to replace a group of others, while they are written.
+
+They stand as `.cleaned` beside the others, with their indexes, until the log puts them in place. Usually it is one;
+what would become larger than the topic's segments may be, or span more offsets than an index can tell, is cut into
+several.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.record.batch import RecordBatch
+from storage.record.layout import LARGEST_OFFSET_DELTA
+from storage.record.reading import read_batches
+from storage.segment.index_building import IndexBuilding
+from storage.segment.names import FileName, Kind, State, parse_name
+from storage.segment.segment import Segment
+
+if TYPE_CHECKING:
+    import os
+
+    from typing_extensions import Buffer
+
+    from storage.cleanup.kept_batch import KeptBatch
+    from storage.config import TopicConfig
+    from storage.files import Files, WritableFile
+    from storage.record.reading import Batch
+    from storage.segment.accounting import Accounting
+
+_LARGEST_LOG_BYTES: Final = 2**31 - 1
+
+
+class CountedSegments:
+    """What would replace a group of segments, counted and forgotten.
+
+    `limit_bytes` is how large each segment may become, unless a single batch is larger. `bases` are where they begin.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.size_bytes = 0
+        self.bases: list[int] = []
+        self._limit_bytes = min(limit_bytes, _LARGEST_LOG_BYTES)
+        self._used_bytes = 0  # of the last segment
+
+    def begin(self, base_offset: int) -> None:
+        """Begin a segment at the offset, in which everything goes from now on."""
+        self.bases.append(base_offset)
+        self._used_bytes = 0
+
+    def add(self, batch: Batch, kept: KeptBatch) -> None:
+        """Take what is kept of the next batch."""
+        if not kept.is_unchanged:
+            (batch,) = read_batches(kept.data)
+        is_too_large = self._used_bytes > 0 and self._used_bytes + batch.size_bytes > self._limit_bytes
+        if is_too_large or batch.last_offset - self.bases[-1] > LARGEST_OFFSET_DELTA:
+            self.begin(_first_offset(batch))
+        self._used_bytes += batch.size_bytes
+        self.size_bytes += batch.size_bytes
+        self._take(batch, kept)
+
+    def flush(self) -> int:
+        """Nothing is written."""
+        return 0
+
+    def finish(self, modified_ms: int) -> None:
+        """Nothing is written."""
+
+    def _take(self, batch: Batch, kept: KeptBatch) -> None:
+        """Keep nothing."""
+
+
+class CleanedSegments(CountedSegments):
+    """What replaces a group of segments, written; what is added is in memory until it is flushed."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str | os.PathLike[str],
+        config: TopicConfig,
+        accounting: Accounting,
+        *,
+        limit_bytes: int,
+    ) -> None:
+        super().__init__(limit_bytes)
+        self._files = files
+        self._directory = Path(directory)
+        self._config = config
+        self._accounting = accounting
+        self._begun: list[tuple[WritableFile, IndexBuilding]] = []
+        self._written_bytes = 0  # of the last segment
+        self._pending: list[tuple[Batch, Buffer]] = []
+        self._flushed_bytes = 0  # since that was last told
+
+    def begin(self, base_offset: int) -> None:
+        """Begin a segment at the offset, in which everything goes from now on."""
+        self._write()
+        super().begin(base_offset)
+        path = self._directory / str(FileName(base_offset, Kind.LOG, State.CLEANED))
+        file = self._files.open_writing(path, create=True)
+        self._begun.append((file, IndexBuilding(base_offset, self._config)))
+        self._written_bytes = 0
+
+    def flush(self) -> int:
+        """Write what was taken, and say how many bytes were written since that was last asked."""
+        self._write()
+        flushed_bytes, self._flushed_bytes = self._flushed_bytes, 0
+        return flushed_bytes
+
+    def finish(self, modified_ms: int) -> None:
+        """Bring the segments to disk, complete, as if they had been written last at this time."""
+        self._write()
+        for base_offset, (file, indexes) in zip(self.bases, self._begun, strict=True):
+            file.set_modified(modified_ms)
+            file.sync()
+            file.close()
+            indexes.write_cleaned(self._files, Segment(self._files, self._directory, base_offset))
+        self._files.sync_directory(self._directory)
+
+    def close(self) -> None:
+        """Let go of the files, which stay as they are."""
+        for file, _ in self._begun:
+            file.close()
+
+    def _take(self, batch: Batch, kept: KeptBatch) -> None:
+        self._pending.append((batch, kept.data))
+        if kept.aborted is not None:
+            self._begun[-1][1].add_aborted(kept.aborted)
+
+    def _write(self) -> None:
+        if not self._pending:
+            return
+        file, indexes = self._begun[-1]
+        file.write_at(self._written_bytes, [data for _, data in self._pending])
+        begun_bytes = self._written_bytes
+        for run in self._accounting([batch for batch, _ in self._pending]):
+            indexes.add_run(self._written_bytes, run)
+            self._written_bytes += run.size_bytes
+        self._flushed_bytes += self._written_bytes - begun_bytes
+        self._pending.clear()
+
+
+def remove_cleaned(files: Files, directory: str | os.PathLike[str]) -> None:
+    """Remove what a run that did not come to its end has left in a directory; that is durable when it returns.
+
+    As long as anything of it was there, a replacement that a crash interrupts would be taken for an incomplete one.
+    """
+    names = [name for text in files.names(directory) if (name := parse_name(text)) and name.state is State.CLEANED]
+    for name in names:
+        files.remove(Path(directory, str(name)))
+    if names:
+        files.sync_directory(directory)
+
+
+def _first_offset(batch: Batch) -> int:
+    if isinstance(batch, RecordBatch):
+        return batch.base_offset
+    return next(batch.records()).offset

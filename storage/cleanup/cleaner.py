@@ -1,0 +1,143 @@
+"""Compacting one log as a plan says, or finding out what that would come to.
+
+Each group of segments is written beside the log and put in place before the next one begins. So whatever ends a run,
+what it has done is sound, and the next one begins at the same checkpoint. Which log is next, keeping the checkpoint,
+and removing the old files when it is time, are left to the store.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from storage.cleanup.cleaned_segments import CleanedSegments, CountedSegments, remove_cleaned
+from storage.cleanup.compaction_run import CompactionRun
+from storage.cleanup.pace import Pace
+from storage.errors import CompactionError, LogChangedError
+from storage.segment.accounting import per_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from storage.cleanup.compaction_plan import CompactionPlan
+    from storage.cleanup.compaction_report import CompactionReport
+    from storage.cleanup.limits import CleanerLimits
+    from storage.cleanup.pace import Throttle
+    from storage.clock import Clock
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.partition.log import Log
+    from storage.partition.producer_state import ProducerState
+    from storage.partition.view import LogView
+    from storage.segment.accounting import Accounting
+    from storage.segment.segment import Segment
+
+
+class Cleaner:
+    """What all runs have in common.
+
+    `is_stopped` is asked often, and ends a run by a `CompactionStoppedError`. Any number of threads may use a cleaner,
+    each for another log.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        limits: CleanerLimits,
+        throttle: Throttle,
+        *,
+        is_stopped: Callable[[], bool] = lambda: False,
+        accounting: Accounting = per_batch,
+    ) -> None:
+        self._files = files
+        self._clock = clock
+        self._limits = limits
+        self._throttle = throttle
+        self._is_stopped = is_stopped
+        self._accounting = accounting
+
+    def compact(self, log: Log, plan: CompactionPlan, removing: Callable[[list[Path]], None]) -> CompactionReport:
+        """Replace the segments of a plan by what stays of them; nobody else cleans the log meanwhile.
+
+        `removing` is given the files of segments as soon as they are replaced, to be removed when it is time. Raises
+        `LogChangedError`, having done nothing, if the log is no longer what the plan speaks of, and `CompactionError`
+        or another `StorageError` if the log cannot be compacted. What was replaced before that stays so, what was under
+        way is gone, and nothing of the log's checkpoint is to be changed.
+        """
+        try:
+            run = self._run(plan, log.view, log.config, log.producers.states())
+            remove_cleaned(self._files, log.directory)
+            return run.over_groups(_Replacing(self._files, log, self._accounting, removing))
+        except OSError as error:
+            raise _failure(plan, error) from error
+
+    def estimate(
+        self, view: LogView, plan: CompactionPlan, config: TopicConfig, producers: Iterable[ProducerState]
+    ) -> CompactionReport:
+        """What `compact` would report, exactly: all of it is read and made anew, and nothing written."""
+        try:
+            return self._run(plan, view, config, producers).over_groups(_Counting())
+        except OSError as error:
+            raise _failure(plan, error) from error
+
+    def _run(
+        self, plan: CompactionPlan, view: LogView, config: TopicConfig, producers: Iterable[ProducerState]
+    ) -> CompactionRun:
+        pace = Pace(self._clock, self._throttle, self._is_stopped, self._limits.buffer_bytes)
+        return CompactionRun(plan, view, config, producers, self._limits, pace, now_ms=self._clock.now_ms())
+
+
+class _Replacing:
+    """Writes what is kept, and gives it to the log."""
+
+    def __init__(self, files: Files, log: Log, accounting: Accounting, removing: Callable[[list[Path]], None]) -> None:
+        self._files = files
+        self._log = log
+        self._accounting = accounting
+        self._removing = removing
+
+    def begin(self, base_offset: int, limit_bytes: int) -> CleanedSegments:
+        kept = CleanedSegments(
+            self._files, self._log.directory, self._log.config, self._accounting, limit_bytes=limit_bytes
+        )
+        try:
+            kept.begin(base_offset)
+        except BaseException:
+            self.give_up(kept)
+            raise
+        return kept
+
+    def put_in_place(self, kept: CleanedSegments, old: Sequence[Segment]) -> None:
+        try:
+            deleted = self._log.replace(old, kept.bases)
+        except LogChangedError:
+            self.give_up(kept)
+            raise
+        self._removing(deleted)
+
+    def give_up(self, kept: CleanedSegments) -> None:
+        """Remove what was written, if the disk lets us; otherwise the next run does."""
+        with suppress(OSError):
+            kept.close()
+            remove_cleaned(self._files, self._log.directory)
+
+
+class _Counting:
+    """Counts what is kept."""
+
+    def begin(self, base_offset: int, limit_bytes: int) -> CountedSegments:
+        kept = CountedSegments(limit_bytes)
+        kept.begin(base_offset)
+        return kept
+
+    def put_in_place(self, kept: CountedSegments, old: Sequence[Segment]) -> None:
+        pass
+
+    def give_up(self, kept: CountedSegments) -> None:
+        pass
+
+
+def _failure(plan: CompactionPlan, error: OSError) -> CompactionError:
+    return CompactionError(f"compacting {plan.log} failed: {error.strerror or error}", path=error.filename)

@@ -1,0 +1,178 @@
+"""What compaction would do to a log now, and why, or why not: decided from sizes, times and offsets alone.
+
+A plan is a frozen value. It can be printed, stored as JSON and compared, and applied as long as the segments that it
+speaks of are what they were. How much would be left of them takes reading them: that is `cleaner.estimate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self
+
+from storage.cleanup.duration_text import duration_text
+from storage.cleanup.grouping import SegmentExtent, grouped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from storage.config import TopicConfig
+
+
+class Verdict(StrEnum):
+    """Whether a log is to be compacted now."""
+
+    SETTINGS_UNKNOWN = "settings_unknown"
+    NOT_COMPACTED = "not_compacted"
+    NOTHING_DIRTY = "nothing_dirty"
+    TOO_CLEAN = "too_clean"
+    DIRTY = "dirty"
+    OVERDUE = "overdue"
+
+
+class Boundary(StrEnum):
+    """What keeps compaction from going on."""
+
+    ACTIVE_SEGMENT = "active_segment"
+    OPEN_TRANSACTION = "open_transaction"
+    HIGH_WATERMARK = "high_watermark"
+    COMPACTION_LAG = "compaction_lag"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSegment:
+    """A segment that would be read and replaced. `device` and `inode` tell whether its log is the same file still."""
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    offset_index_bytes: int
+    time_index_bytes: int
+    modified_ms: int
+    device: int
+    inode: int
+
+    @property
+    def extent(self) -> SegmentExtent:
+        """What decides which others it is put together with."""
+        return SegmentExtent(
+            self.base_offset, self.end_offset, self.size_bytes, self.offset_index_bytes, self.time_index_bytes
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPlan:
+    """What would become of a log at `now_ms`.
+
+    The log is clean up to `first_dirty_offset`, and cannot be compacted from `uncleanable_offset` on, because of the
+    `boundary`. `segments` are all before that, `dirty_bytes` what is dirty of them, counted in whole segments. A
+    `checkpoint` that cannot be right does not count. `overdue_ms` is for how long the oldest dirty record has waited
+    longer than it may. `groups` has the bases of those that one segment would be made of, if the map of keys has room
+    for the whole dirty part.
+    """
+
+    log: str
+    now_ms: int
+    verdict: Verdict
+    checkpoint: int | None = None
+    first_dirty_offset: int = 0
+    uncleanable_offset: int = 0
+    boundary: Boundary | None = None
+    clean_bytes: int = 0
+    dirty_bytes: int = 0
+    min_dirty_ratio: float = 0.0
+    overdue_ms: int = 0
+    segments: tuple[PlannedSegment, ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a broker would compact the log now, if it were the dirtiest."""
+        return self.verdict in (Verdict.DIRTY, Verdict.OVERDUE)
+
+    @property
+    def is_applicable(self) -> bool:
+        """Whether there is anything to compact, due or not."""
+        return self.is_due or self.verdict is Verdict.TOO_CLEAN
+
+    @property
+    def dirty_ratio(self) -> float:
+        """How much of what could be compacted is dirty, from 0 to 1; 0 if there is nothing."""
+        total_bytes = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total_bytes if total_bytes else 0.0
+
+    @property
+    def reason(self) -> str:
+        """The verdict in a sentence."""
+        ratio = f"{self.dirty_ratio:.1%} of its bytes are dirty"
+        limit = f"min.cleanable.dirty.ratio is {self.min_dirty_ratio:.1%}"
+        match self.verdict:
+            case Verdict.SETTINGS_UNKNOWN:
+                return "nothing is compacted, because the topic's settings are unknown"
+            case Verdict.NOT_COMPACTED:
+                return "nothing is compacted, because the topic's cleanup.policy does not say so"
+            case Verdict.NOTHING_DIRTY:
+                return f"there is nothing to compact{self._stop}"
+            case Verdict.TOO_CLEAN:
+                return f"the log is not compacted yet: {ratio}, and {limit}"
+            case Verdict.DIRTY:
+                return f"the log is due: {ratio}, and {limit}"
+            case Verdict.OVERDUE:
+                overdue = duration_text(self.overdue_ms)
+                return f"the log is due: it is dirty for {overdue} longer than max.compaction.lag.ms allows"
+
+    def lines(self) -> Iterator[str]:
+        """The plan as text, which is the same for plans that are."""
+        yield f"{self.log}: {self.reason}"
+        for warning in self.warnings:
+            yield f"warning: {warning}"
+        if not self.is_applicable:
+            return
+        yield f"dirty from offset {self.first_dirty_offset} to {self.uncleanable_offset}{self._stop}"
+        yield f"{self.clean_bytes} bytes clean, {self.dirty_bytes} bytes dirty"
+        sizes = {segment.base_offset: segment.size_bytes for segment in self.segments}
+        for group in self.groups:
+            yield f"segments {', '.join(map(str, group))}: {sum(map(sizes.__getitem__, group))} bytes into one segment"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as what JSON can hold, with what follows from it."""
+        return {**asdict(self), "is_due": self.is_due, "dirty_ratio": self.dirty_ratio, "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """The plan that `as_json` gave."""
+        fields = {key: value for key, value in stored.items() if key in cls.__dataclass_fields__}
+        boundary = fields["boundary"]
+        fields |= {
+            "verdict": Verdict(fields["verdict"]),
+            "boundary": None if boundary is None else Boundary(boundary),
+            "segments": tuple(PlannedSegment(**segment) for segment in fields["segments"]),
+            "groups": tuple(map(tuple, fields["groups"])),
+            "warnings": tuple(fields["warnings"]),
+        }
+        return cls(**fields)
+
+    @property
+    def _stop(self) -> str:
+        match self.boundary:
+            case Boundary.OPEN_TRANSACTION:
+                return ", where a transaction is open"
+            case Boundary.HIGH_WATERMARK:
+                return ", from where on records are not replicated yet"
+            case Boundary.COMPACTION_LAG:
+                return ", where records are younger than min.compaction.lag.ms"
+            case _:
+                return ", where the active segment begins" if self.boundary else ""
+
+
+def groups_of(segments: Sequence[PlannedSegment], config: TopicConfig) -> tuple[tuple[int, ...], ...]:
+    """The bases of the segments that one would be made of each."""
+    groups = grouped([segment.extent for segment in segments], config)
+    return tuple(tuple(extent.base_offset for extent in group) for group in groups)
+
+
+def dirtiest(plans: Iterable[CompactionPlan]) -> CompactionPlan | None:
+    """The plan to be applied first: of those that are due the one with the highest ratio, then the first by name."""
+    due = [plan for plan in plans if plan.is_due]
+    return min(due, key=lambda plan: (-plan.dirty_ratio, plan.log), default=None)

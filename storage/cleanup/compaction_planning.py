@@ -1,0 +1,173 @@
+"""Making a `CompactionPlan`: what of a log is clean, what dirty, and what may not be touched yet.
+
+Only the sizes and times of segments are looked at, and no record. The rules, and how they count, are a broker's.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from errno import ENOENT
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.cleanup.compaction_plan import Boundary, CompactionPlan, PlannedSegment, Verdict, groups_of
+from storage.cleanup.duration_text import duration_text
+from storage.segment.names import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.config import TopicConfig
+    from storage.partition.view import LogView
+    from storage.segment.segment import Segment
+
+
+class _Limit(NamedTuple):
+    offset: int
+    boundary: Boundary
+
+
+def plan_compaction(
+    log: str, view: LogView, config: TopicConfig | None, *, checkpoint: int | None, high_watermark: int, now_ms: int
+) -> CompactionPlan:
+    """What compaction would do now to the log of that name, which is replicated up to the high watermark.
+
+    `config` is None if nobody knows the topic's settings; `checkpoint` is the cleaner's, None if there is none. Raises
+    `FileNotFoundError` if segments of the view are gone: then a newer view is to be asked.
+    """
+    if config is None:
+        return CompactionPlan(log=log, now_ms=now_ms, verdict=Verdict.SETTINGS_UNKNOWN, checkpoint=checkpoint)
+    if not config.compact:
+        return CompactionPlan(log=log, now_ms=now_ms, verdict=Verdict.NOT_COMPACTED, checkpoint=checkpoint)
+    if not view.segments:
+        return CompactionPlan(log=log, now_ms=now_ms, verdict=Verdict.NOTHING_DIRTY, checkpoint=checkpoint)
+    warnings: list[str] = []
+    first_dirty_offset = _first_dirty_offset(view, checkpoint, config, warnings)
+    limit = _limit(view, first_dirty_offset, config, high_watermark, now_ms, warnings)
+    segments = _planned(view, limit.offset)
+    clean_bytes = sum(each.size_bytes for each in segments if each.base_offset < first_dirty_offset)
+    dirty = [each for each in segments if each.end_offset > min(first_dirty_offset, limit.offset)]
+    dirty_bytes = sum(each.size_bytes for each in dirty)
+    overdue_ms = _overdue_ms(view, first_dirty_offset, config, now_ms)
+    plan = CompactionPlan(
+        log=log,
+        now_ms=now_ms,
+        verdict=Verdict.DIRTY,
+        checkpoint=checkpoint,
+        first_dirty_offset=first_dirty_offset,
+        uncleanable_offset=limit.offset,
+        boundary=limit.boundary,
+        clean_bytes=clean_bytes,
+        dirty_bytes=dirty_bytes,
+        min_dirty_ratio=config.min_cleanable_dirty_ratio,
+        overdue_ms=overdue_ms,
+        segments=segments if dirty_bytes else (),
+        groups=groups_of(segments, config) if dirty_bytes else (),
+        warnings=tuple(warnings),
+    )
+    return _judged(plan)
+
+
+def _judged(plan: CompactionPlan) -> CompactionPlan:
+    if not plan.dirty_bytes:
+        verdict = Verdict.NOTHING_DIRTY
+    elif plan.dirty_ratio > plan.min_dirty_ratio:
+        verdict = Verdict.DIRTY
+    else:
+        verdict = Verdict.OVERDUE if plan.overdue_ms > 0 else Verdict.TOO_CLEAN
+    return replace(plan, verdict=verdict)
+
+
+def _first_dirty_offset(view: LogView, checkpoint: int | None, config: TopicConfig, warnings: list[str]) -> int:
+    """Where the clean part ends; all is dirty again if the checkpoint cannot be right."""
+    if checkpoint is None:
+        return view.start_offset
+    if checkpoint < view.start_offset:
+        if not config.delete:  # which moves the start past the checkpoint as a matter of course
+            warnings.append(
+                f"the cleaner's checkpoint {checkpoint} does not count: the log starts at {view.start_offset}"
+            )
+        return view.start_offset
+    if checkpoint > view.end_offset:
+        warnings.append(f"the cleaner's checkpoint {checkpoint} does not count: the log ends at {view.end_offset}")
+        return view.start_offset
+    return checkpoint
+
+
+def _limit(
+    view: LogView,
+    first_dirty_offset: int,
+    config: TopicConfig,
+    high_watermark: int,
+    now_ms: int,
+    warnings: list[str],
+) -> _Limit:
+    """Where compaction has to stop: where a segment begins of which something is open in one way or another."""
+    active = view.segments[-1]
+    limits = [
+        _Limit(active.base_offset, Boundary.ACTIVE_SEGMENT),
+        _Limit(high_watermark, Boundary.HIGH_WATERMARK),
+        _Limit(view.last_stable_offset, Boundary.OPEN_TRANSACTION),
+    ]
+    lag_ms = config.min_compaction_lag_ms
+    for segment in _from(view.segments[:-1], first_dirty_offset) if lag_ms > 0 else ():
+        age_timestamp = segment.age_timestamp
+        if age_timestamp > now_ms - lag_ms:
+            if age_timestamp > now_ms:
+                warnings.append(
+                    f"of the segment at {segment.base_offset} the largest timestamp, {age_timestamp}, lies in the "
+                    f"future, by {duration_text(age_timestamp - now_ms)}, from where min.compaction.lag.ms counts"
+                )
+            limits.append(_Limit(segment.base_offset, Boundary.COMPACTION_LAG))
+            break
+    limit = min(limits, key=lambda each: each.offset)
+    # What is clean already is not made dirty by what lies behind it.
+    offset = max(limit.offset, min(first_dirty_offset, active.base_offset))
+    begun = [segment for segment in view.segments if segment.base_offset <= offset]
+    return _Limit(begun[-1].base_offset if begun else view.segments[0].base_offset, limit.boundary)
+
+
+def _planned(view: LogView, limit: int) -> tuple[PlannedSegment, ...]:
+    """The segments before the limit, at which one begins."""
+    planned = []
+    for segment, following in zip(view.segments, view.segments[1:], strict=False):
+        if segment.base_offset >= limit:
+            break
+        planned.append(planned_segment(segment, following.base_offset))
+    return tuple(planned)
+
+
+def planned_segment(segment: Segment, end_offset: int) -> PlannedSegment:
+    """A segment as it is now; raises `FileNotFoundError` if it is gone."""
+    size_bytes = segment.size_bytes
+    status = segment.log_status()
+    if status is None:
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(segment.path(Kind.LOG)))
+    offset_index, time_index = (segment.own_files.status(kind) for kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX))
+    device, inode = status.identity
+    return PlannedSegment(
+        base_offset=segment.base_offset,
+        end_offset=end_offset,
+        size_bytes=size_bytes,
+        offset_index_bytes=offset_index.size_bytes if offset_index else 0,
+        time_index_bytes=time_index.size_bytes if time_index else 0,
+        modified_ms=status.modified_ms,
+        device=device,
+        inode=inode,
+    )
+
+
+def _overdue_ms(view: LogView, first_dirty_offset: int, config: TopicConfig, now_ms: int) -> int:
+    """For how long the oldest dirty segment should have been compacted already; 0 if that is not so."""
+    latest_ms = now_ms - config.max_compaction_lag_ms
+    if latest_ms <= 0:
+        return 0
+    first_timestamps = (segment.first_timestamp for segment in _from(view.segments[:-1], first_dirty_offset))
+    oldest_ms = min((timestamp for timestamp in first_timestamps if timestamp > 0), default=now_ms)
+    return max(latest_ms - oldest_ms, 0)
+
+
+def _from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
+    """The segments from the one on that the offset is in."""
+    before = sum(segment.base_offset <= offset for segment in segments)
+    return segments[max(before - 1, 0) :]

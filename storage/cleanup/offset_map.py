@@ -1,0 +1,77 @@
+"""The map of a log's dirty part: the last offset of each of its keys, as far as memory goes.
+
+Control records, aborted records and records without a key are not in it. Which part of a log is dirty, and what becomes
+of its records, is left to others.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from storage.cleanup.sound_batches import sound_batches
+from storage.cleanup.transactions import CleanedTransactions
+from storage.errors import CompactionError, CorruptBatchError, MalformedRecordsError
+from storage.record.batch import RecordBatch
+from storage.record.kernel.offset_map import OffsetMap
+from storage.segment.names import Kind
+
+if TYPE_CHECKING:
+    from storage.cleanup.pace import Pace
+    from storage.partition.view import LogView
+    from storage.record.reading import Batch
+
+_SEED_BYTES = 16
+
+
+def empty_map(memory_bytes: int, load_factor: float) -> OffsetMap:
+    """A map with so much memory, whose fingerprints nobody can foresee; it has room for one key at least."""
+    try:
+        offsets = OffsetMap(memory_bytes, load_factor, secrets.token_bytes(_SEED_BYTES))
+    except MemoryError:
+        raise CompactionError(f"there is no memory for a map of {memory_bytes} bytes") from None
+    if offsets.keys_max < 1:
+        raise CompactionError(f"a map of {memory_bytes} bytes that may be filled to {load_factor} has room for no key")
+    return offsets
+
+
+def fill_map(offsets: OffsetMap, view: LogView, start_offset: int, end_offset: int, pace: Pace) -> None:
+    """Take in the log from an offset up to another, at which a segment begins, or as much of it as there is room for.
+
+    Behind the map's latest offset nothing of the log is known.
+    """
+    transactions = CleanedTransactions(view.aborted(start_offset, end_offset))
+    for reach in view.reaches(start_offset):
+        segment = reach.segment
+        if segment.base_offset >= end_offset:
+            break
+        read = pace.passing(segment.batches_near(start_offset, None, window_bytes=pace.buffer_bytes))
+        try:
+            for batch in sound_batches(read, segment.base_offset, reach.end_offset):
+                if not _take(offsets, batch, start_offset, transactions):
+                    return
+        except CorruptBatchError as error:
+            raise error.located(path=segment.path(Kind.LOG)) from None
+        # Where offsets are missing at the segment's end, they are known to be.
+        offsets.advance(min(reach.end_offset, end_offset) - 1)
+
+
+def _take(offsets: OffsetMap, batch: Batch, start_offset: int, transactions: CleanedTransactions) -> bool:
+    """Whether there was room for all of the batch."""
+    if isinstance(batch, RecordBatch):
+        if not transactions.fate(batch).is_needed or batch.is_control:
+            if batch.last_offset >= start_offset:
+                offsets.advance(batch.last_offset)
+            return True
+        section = batch.section() if batch.codec and batch.count else None
+        return offsets.fill(batch, section, start_offset)
+    for record in batch.records():
+        if record.offset > batch.last_offset:
+            raise MalformedRecordsError(
+                "a record within the wrapper lies behind it", position=batch.position, offset=record.offset
+            )
+        if record.offset >= start_offset and record.key is not None and not offsets.add(record.key, record.offset):
+            return False
+    if batch.last_offset >= start_offset:
+        offsets.advance(batch.last_offset)
+    return True

@@ -1,0 +1,93 @@
+"""How fast a cleaner may go on: it stops when it is told to, and waits where it reads or writes more than it may.
+
+One `Throttle` is for all cleaners together, a `Pace` for each run.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import CompactionStoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from storage.clock import Clock
+    from storage.record.reading import Batch
+
+_LONGEST_WAIT_S: Final = 1.0
+
+
+class Throttle:
+    """No more than so many bytes a second, read and written together; any number of threads may share it.
+
+    `wait` returns after so many seconds, or before. Time in which nothing is done is not made up for later.
+    """
+
+    def __init__(self, clock: Clock, bytes_per_second_max: float, wait: Callable[[float], object]) -> None:
+        self._clock = clock
+        self._bytes_per_second_max = bytes_per_second_max
+        self._wait = wait
+        self._free_s = clock.elapsed_s()  # when all that was done will have taken the time that it may
+        self._lock = Lock()
+
+    def took(self, size_bytes: int, is_stopped: Callable[[], bool]) -> None:
+        """Return once the bytes, which were read or written, have taken long enough, or when that is stopped."""
+        with self._lock:
+            now_s = self._clock.elapsed_s()
+            self._free_s = free_s = max(self._free_s, now_s) + size_bytes / self._bytes_per_second_max
+        while (left_s := free_s - self._clock.elapsed_s()) > 0 and not is_stopped():
+            self._wait(min(left_s, _LONGEST_WAIT_S))
+
+
+class Pace:
+    """The speed of one run, which reads `buffer_bytes` at a time; stopped, it raises `CompactionStoppedError`."""
+
+    def __init__(self, clock: Clock, throttle: Throttle, is_stopped: Callable[[], bool], buffer_bytes: int) -> None:
+        self.buffer_bytes = buffer_bytes
+        self.read_bytes = 0
+        self.written_bytes = 0
+        self._clock = clock
+        self._begun_s = clock.elapsed_s()
+        self._throttle = throttle
+        self._is_stopped = is_stopped
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long the run has taken."""
+        return self._clock.elapsed_s() - self._begun_s
+
+    def check(self) -> None:
+        """Raise if the run is stopped."""
+        if self._is_stopped():
+            raise CompactionStoppedError("compacting the log was stopped")
+
+    def passing(self, batches: Iterable[Batch], at_end_of_buffer: Callable[[], None] = lambda: None) -> Iterator[Batch]:
+        """The same batches, as fast as they may be read; between two buffers that they lie in, something is called."""
+        region = None
+        size_bytes = 0
+        for batch in batches:
+            if batch.region is not region:
+                at_end_of_buffer()
+                self.read(size_bytes)
+                region, size_bytes = batch.region, 0
+            size_bytes += batch.size_bytes
+            yield batch
+        at_end_of_buffer()
+        self.read(size_bytes)
+
+    def read(self, size_bytes: int) -> None:
+        """So many bytes were read."""
+        self.read_bytes += size_bytes
+        self._took(size_bytes)
+
+    def wrote(self, size_bytes: int) -> None:
+        """So many bytes were written."""
+        self.written_bytes += size_bytes
+        self._took(size_bytes)
+
+    def _took(self, size_bytes: int) -> None:
+        self.check()
+        self._throttle.took(size_bytes, self._is_stopped)
+        self.check()

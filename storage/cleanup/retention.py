@@ -1,0 +1,159 @@
+"""Retention: which of a log's oldest segments may go, by a broker's rules in a broker's order, and letting them go.
+
+`plan_retention` looks at the sizes and times of segments and at no record, and changes nothing. `apply_retention`
+deletes what a plan says, of a log that still is what the plan speaks of. Removing the files when it is time is left to
+the store.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import replace
+from errno import ENOENT
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from storage.cleanup.retention_plan import Fate, RetainedSegment, RetentionPlan, Scope
+from storage.cleanup.retention_rules import RetentionRules
+from storage.cleanup.timestamp_doubts import timestamp_warnings
+from storage.errors import DiskFullError, LogChangedError
+from storage.segment.names import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from storage.config import TopicConfig
+    from storage.partition.log import Log
+    from storage.partition.view import LogView
+    from storage.segment.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+
+def plan_retention(
+    log: str, view: LogView, config: TopicConfig | None, *, high_watermark: int, now_ms: int
+) -> RetentionPlan:
+    """What retention would delete now of the log of that name, which is replicated up to the high watermark.
+
+    `config` is None if nobody knows the topic's settings. Raises `FileNotFoundError` if segments of the view are gone:
+    then a newer view is to be asked.
+    """
+    plan = RetentionPlan(
+        log=log,
+        now_ms=now_ms,
+        scope=_scope(config),
+        start_offset=view.start_offset,
+        end_offset=view.end_offset,
+        new_start_offset=view.start_offset,
+        high_watermark=min(max(high_watermark, view.start_offset), view.end_offset),
+    )
+    if config is None or plan.scope is Scope.TIERED:
+        return plan
+    plan = replace(
+        plan,
+        cleanup_policy=config.value("cleanup.policy"),
+        retention_ms=config.retention_ms,
+        retention_bytes=config.retention_bytes,
+        segments=tuple(_segments(view)),
+    )
+    segments = RetentionRules(plan).judged()
+    kept = [segment for segment in segments if segment.fate is Fate.KEEP]
+    first_kept = kept[0].base_offset if kept else plan.end_offset
+    heeds_time = plan.scope is Scope.DELETE and plan.retention_ms >= 0
+    return replace(
+        plan,
+        segments=segments,
+        new_start_offset=max(plan.start_offset, first_kept) if segments else plan.start_offset,
+        warnings=timestamp_warnings(segments, now_ms) if heeds_time else (),
+    )
+
+
+def apply_retention(log: Log, plan: RetentionPlan) -> list[Path]:
+    """Delete what the plan says; gives the files, renamed, which are the caller's to remove.
+
+    Raises `LogChangedError`, having deleted nothing, if the log no longer looks as it did; that it was appended to does
+    not matter, unless all that it had is to be deleted. Where a full disk has no room for a new segment, the active one
+    stays. Other errors are the log's.
+    """
+    if not plan.is_due:
+        return []
+    _check_unchanged(log.view, plan)
+    if not plan.rolls:
+        return log.remove_before(_following(plan))
+    try:
+        log.roll()
+    except DiskFullError as error:
+        logger.warning("%s: the active segment stays, although its records have expired: %s", plan.log, error)
+        return log.remove_before(plan.segments[-1].base_offset)
+    if plan.end_offset not in log.view.bases:
+        raise LogChangedError("the log was appended to since the plan was made", path=log.directory)
+    return log.remove_before(plan.end_offset)
+
+
+def _scope(config: TopicConfig | None) -> Scope:
+    if config is None:
+        return Scope.SETTINGS_UNKNOWN
+    if config.remote_storage_enable:
+        return Scope.TIERED
+    return Scope.DELETE if config.delete else Scope.LOG_START
+
+
+def _segments(view: LogView) -> Iterator[RetainedSegment]:
+    """The segments as they are, before anything is decided."""
+    for segment, following in zip_longest(view.segments, view.segments[1:]):
+        size_bytes = view.end_position if following is None else segment.size_bytes
+        end_offset = view.end_offset if following is None else following.base_offset
+        device, inode = _identity(segment)
+        yield RetainedSegment(
+            base_offset=segment.base_offset,
+            end_offset=end_offset,
+            size_bytes=size_bytes,
+            largest_timestamp=segment.largest_timestamp[0],
+            age_timestamp=segment.age_timestamp,
+            device=device,
+            inode=inode,
+            fate=Fate.KEEP,
+            rule=None,
+            reason="",
+        )
+
+
+def _identity(segment: Segment) -> tuple[int, int]:
+    status = segment.log_status()
+    if status is None:
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(segment.path(Kind.LOG)))
+    return status.identity
+
+
+def _following(plan: RetentionPlan) -> int:
+    return plan.segments[len(plan.deleted)].base_offset
+
+
+def _check_unchanged(view: LogView, plan: RetentionPlan) -> None:
+    """Raise `LogChangedError` unless the segments that go, and the one behind them, are what they were."""
+    planned = plan.segments[: len(plan.deleted) + 1]
+    if view.start_offset != plan.start_offset or (plan.rolls and view.end_offset != plan.end_offset):
+        raise LogChangedError(f"{plan.log} has another start or end than when the plan was made")
+    if not _are_same(list(_segments_up_to(view, len(planned))), planned, deleted=len(plan.deleted)):
+        raise LogChangedError(f"{plan.log} has other segments than when the plan was made")
+
+
+def _segments_up_to(view: LogView, count: int) -> Iterator[tuple[int, int, tuple[int, int]]]:
+    for segment in view.segments[:count]:
+        is_last = segment is view.segments[-1]
+        yield segment.base_offset, view.end_position if is_last else segment.size_bytes, _identity(segment)
+
+
+def _are_same(
+    found: Sequence[tuple[int, int, tuple[int, int]]], planned: Sequence[RetainedSegment], *, deleted: int
+) -> bool:
+    """Whether they are the same files; those that are deleted have the same size, too."""
+    if len(found) != len(planned):
+        return False
+    return all(
+        (base_offset, identity) == (segment.base_offset, (segment.device, segment.inode))
+        and (index >= deleted or size_bytes == segment.size_bytes)
+        for index, ((base_offset, size_bytes, identity), segment) in enumerate(zip(found, planned, strict=True))
+    )

@@ -1,0 +1,170 @@
+"""What retention would delete of a log now, and why, or why not: decided from sizes, times and offsets.
+
+A plan is a frozen value. It can be printed, stored as JSON and compared, and applied as long as the log is what it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self
+
+from storage.cleanup.duration_text import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+class Scope(StrEnum):
+    """Which rules hold for a log."""
+
+    SETTINGS_UNKNOWN = "settings_unknown"  # none: nobody knows what may be deleted of it
+    TIERED = "tiered"  # none: what is elsewhere is only the broker's to know
+    LOG_START = "log_start"  # the log's start alone, as its topic is not cleaned up by deleting
+    DELETE = "delete"  # the log's start, the log's size, and the age of its records
+
+
+class Rule(StrEnum):
+    """The rule by which a segment goes, in the order in which they are tried."""
+
+    LOG_START = "log_start"
+    SIZE = "size"
+    TIME = "time"
+
+
+class Fate(StrEnum):
+    """What becomes of a segment."""
+
+    DELETE = "delete"
+    ROLL_AND_DELETE = "roll_and_delete"  # it is the active one: another has to take its place
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetainedSegment:
+    """A segment as it was, and what becomes of it by which rule. `device` and `inode` tell its log's file.
+
+    Its age counts from `age_timestamp`: the largest timestamp or, if that is -1, the file's last modification.
+    """
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    largest_timestamp: int
+    age_timestamp: int
+    device: int
+    inode: int
+    fate: Fate
+    rule: Rule | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPlan:
+    """What would become of a log at `now_ms`; nothing above its `high_watermark` goes.
+
+    Segments go from the oldest on, up to the first that no rule lets go. `new_start_offset` is where the log starts
+    then. Limits that are negative do not hold.
+    """
+
+    log: str
+    now_ms: int
+    scope: Scope
+    start_offset: int
+    end_offset: int
+    new_start_offset: int
+    high_watermark: int
+    cleanup_policy: str = ""
+    retention_ms: int = -1
+    retention_bytes: int = -1
+    segments: tuple[RetainedSegment, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def deleted(self) -> tuple[RetainedSegment, ...]:
+        """The segments that would go."""
+        return tuple(segment for segment in self.segments if segment.fate is not Fate.KEEP)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is anything to delete."""
+        return bool(self.deleted)
+
+    @property
+    def rolls(self) -> bool:
+        """Whether the log would go on in a new segment, as all that it has is to be deleted."""
+        return any(segment.fate is Fate.ROLL_AND_DELETE for segment in self.segments)
+
+    @property
+    def deleted_bytes(self) -> int:
+        """How many bytes of batches would go."""
+        return sum(segment.size_bytes for segment in self.deleted)
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes of batches there are."""
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def reason(self) -> str:
+        """What the plan comes to, in a sentence."""
+        match self.scope:
+            case Scope.SETTINGS_UNKNOWN:
+                return "nothing is deleted, because the topic's settings are unknown"
+            case Scope.TIERED:
+                return "nothing is deleted, because the topic has remote storage, of which only its broker knows"
+        if not self.is_due:
+            return f"nothing is to be deleted of {_count(len(self.segments))}, {self.size_bytes} bytes"
+        return (
+            f"{len(self.deleted)} of {_count(len(self.segments))} to be deleted, {self.deleted_bytes} of "
+            f"{self.size_bytes} bytes; the log then starts at {self.new_start_offset}, and now at {self.start_offset}"
+        )
+
+    def lines(self) -> Iterator[str]:
+        """The plan as text, which is the same for plans that are."""
+        yield f"{self.log}: {self.reason}"
+        if self.scope in (Scope.LOG_START, Scope.DELETE):
+            yield (
+                f"cleanup.policy={self.cleanup_policy} retention.ms={_limit(self.retention_ms)} "
+                f"retention.bytes={self.retention_bytes} high watermark {self.high_watermark}"
+            )
+        for warning in self.warnings:
+            yield f"warning: {warning}"
+        for segment in self.segments:
+            fate = segment.fate.replace("_", " ")
+            offsets = f"{segment.base_offset}..{segment.end_offset}"
+            yield f"{fate} {offsets}, {segment.size_bytes} bytes: {segment.reason}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as what JSON can hold, with what follows from it."""
+        return {
+            **asdict(self),
+            "is_due": self.is_due,
+            "rolls": self.rolls,
+            "deleted_bytes": self.deleted_bytes,
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """The plan that `as_json` gave."""
+        fields = {key: value for key, value in stored.items() if key in cls.__dataclass_fields__}
+        fields |= {
+            "scope": Scope(fields["scope"]),
+            "segments": tuple(map(_segment, fields["segments"])),
+            "warnings": tuple(fields["warnings"]),
+        }
+        return cls(**fields)
+
+
+def _segment(stored: Mapping[str, Any]) -> RetainedSegment:
+    rule = stored["rule"]
+    return RetainedSegment(**{**stored, "fate": Fate(stored["fate"]), "rule": None if rule is None else Rule(rule)})
+
+
+def _count(segments: int) -> str:
+    return "1 segment" if segments == 1 else f"{segments} segments"
+
+
+def _limit(retention_ms: int) -> str:
+    return str(retention_ms) if retention_ms < 0 else f"{retention_ms} ({duration_text(retention_ms)})"

@@ -1,0 +1,66 @@
+"""What is odd about the timestamps of segments, as far as it bears on how long they are kept."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from storage.cleanup.duration_text import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.cleanup.retention_plan import RetainedSegment
+
+_YEARS_MS: Final = 30 * 365 * 86_400_000  # as far from now as a record's time is likely to be
+
+
+class Doubt(Enum):
+    """What a segment's largest timestamp seems to be, in place of a moment of the past in milliseconds."""
+
+    NONE = "no record has a timestamp, so that the file's last modification counts"
+    SECONDS = (
+        "the largest timestamp looks like seconds; as milliseconds it is of 1970, so that the segment goes at once"
+    )
+    MICROSECONDS = "the largest timestamp looks like microseconds"
+    NANOSECONDS = "the largest timestamp looks like nanoseconds"
+    FUTURE = "the largest timestamp lies in the future"
+
+
+_HOLDING: Final = frozenset({Doubt.MICROSECONDS, Doubt.NANOSECONDS, Doubt.FUTURE})
+"""Those that keep a segment, and every one behind it, from being deleted for its age."""
+
+
+def doubt_of(timestamp: int, now_ms: int) -> Doubt | None:
+    """What is odd about a largest timestamp; None if nothing is."""
+    if timestamp < 0:
+        return Doubt.NONE
+    if timestamp <= now_ms:
+        return Doubt.SECONDS if timestamp > 0 and _is_likely(timestamp * 1000, now_ms) else None
+    if _is_likely(timestamp // 1_000_000, now_ms):
+        return Doubt.NANOSECONDS
+    return Doubt.MICROSECONDS if _is_likely(timestamp // 1000, now_ms) else Doubt.FUTURE
+
+
+def timestamp_warnings(segments: Sequence[RetainedSegment], now_ms: int) -> tuple[str, ...]:
+    """A sentence for each doubt about segments that have records, with the first of these and their number."""
+    found: dict[Doubt, list[RetainedSegment]] = {}
+    for segment in segments:
+        doubt = doubt_of(segment.largest_timestamp, now_ms) if segment.size_bytes else None
+        if doubt is not None:
+            found.setdefault(doubt, []).append(segment)
+    return tuple(_sentence(doubt, found[doubt], now_ms) for doubt in Doubt if doubt in found)
+
+
+def _sentence(doubt: Doubt, segments: Sequence[RetainedSegment], now_ms: int) -> str:
+    first = segments[0]
+    others = f", and of {len(segments) - 1} more" if len(segments) > 1 else ""
+    sentence = f"of the segment at {first.base_offset}{others} {doubt.value}"
+    if doubt not in _HOLDING:
+        return sentence
+    lead = duration_text(first.largest_timestamp - now_ms)
+    return f"{sentence}, {first.largest_timestamp}, by {lead}; until that is past, no record behind it goes for its age"
+
+
+def _is_likely(timestamp_ms: int, now_ms: int) -> bool:
+    return abs(timestamp_ms - now_ms) < _YEARS_MS

@@ -1,0 +1,150 @@
+"""The files of one segment, which keep what they hold while they are given other names.
+
+Whoever takes a segment out of a log renames its files to `.deleted`, and another segment may have their names right
+after. Those who read go on with the files that they meant: it is told here, before and after, what becomes of the
+names, and whoever opens a file looks once more whether that was changed meanwhile. There is no lock, and nothing to
+wait for.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from errno import ENOENT
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State
+
+if TYPE_CHECKING:
+    from storage.files import Files, FileStatus, ReadableFile
+    from storage.segment.index_source import IndexSource
+    from storage.segment.segment_names import SegmentNames
+
+# Where a file may be, in the order in which it is looked for.
+_IN_PLACE: Final = (State.LIVE,)
+_ON_ITS_WAY: Final = (State.LIVE, State.DELETED)
+_DELETED: Final = (State.DELETED,)
+_GONE: Final = ()
+
+
+class SegmentFiles:
+    """The files of a segment that bear these names, to begin with.
+
+    One thread at a time renames them, by `delete`; any number look at them. A file that was deleted and then removed is
+    a `FileNotFoundError` to those who want the log, and to those who ask for an index as well, of which there may have
+    been none otherwise.
+    """
+
+    __slots__ = ("__weakref__", "_directory", "_files", "_log_path", "_names", "_states")
+
+    def __init__(self, files: Files, directory: str | os.PathLike[str], names: SegmentNames) -> None:
+        self._files = files
+        self._directory = directory
+        self._names = names
+        self._states: tuple[State, ...] = _IN_PLACE
+        self._log_path: str | None = None
+
+    def path(self, kind: Kind) -> Path:
+        """Where the file of this kind is, or is about to be."""
+        return Path(self._path(kind, State.DELETED if self._states is not _IN_PLACE else State.LIVE))
+
+    def status(self, kind: Kind) -> FileStatus | None:
+        """What the file system knows of the file of this kind; None if there is none."""
+        while True:
+            states = self._states
+            looks = (self._files.status(self._path(kind, state)) for state in states)
+            found = next((status for status in looks if status is not None), None)
+            if states is self._states:
+                return found
+
+    def open_log(self) -> ReadableFile:
+        """The log, to be closed by who opens it."""
+        file = self._open(Kind.LOG)
+        if file is None:
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(self.path(Kind.LOG)))
+        return file
+
+    def index(self, kind: Kind) -> IndexSource:
+        """An index as it is read."""
+        return _IndexOfSegment(self, kind)
+
+    def open_index(self, kind: Kind) -> ReadableFile | None:
+        """The index, to be closed by who opens it; None if the segment has none."""
+        file = self._open(kind)
+        if file is None:
+            self.check_is_there()
+        return file
+
+    def check_is_there(self) -> None:
+        """Raise `FileNotFoundError` if the segment was deleted and removed."""
+        if self._states is not _IN_PLACE and self.status(Kind.LOG) is None:
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(self.path(Kind.LOG)))
+
+    def delete(self) -> list[Path]:
+        """Give the files the suffix `.deleted`, with which they are the caller's to remove; gives their paths.
+
+        Other files may have their names afterwards. What an earlier segment with the same names has left under the new
+        ones is removed first; its readers have been told by `lose`.
+        """
+        for kind in SEGMENT_KINDS:
+            with suppress(FileNotFoundError):
+                self._files.remove(self._path(kind, State.DELETED))
+        self._states = _ON_ITS_WAY
+        renamed = []
+        for kind in SEGMENT_KINDS:
+            path = self._path(kind, State.LIVE)
+            if self._files.status(path) is not None:
+                renamed.append(Path(self._path(kind, State.DELETED)))
+                self._files.rename(path, renamed[-1])
+        self._states = _DELETED
+        return renamed
+
+    def lose(self) -> None:
+        """The files are gone for good, or are about to be, and others may have any of their names."""
+        self._states = _GONE
+
+    def _open(self, kind: Kind) -> ReadableFile | None:
+        while True:
+            states = self._states
+            file = None
+            for state in states:
+                try:
+                    file = self._files.open_reading(self._path(kind, state))
+                except FileNotFoundError:
+                    continue
+                break
+            if states is self._states:
+                return file
+            if file is not None:
+                file.close()
+
+    def _path(self, kind: Kind, state: State) -> str:
+        if state is not State.LIVE:
+            return str(Path(self._directory, str(FileName(self._names.base_offset, kind, state))))
+        if kind is not Kind.LOG:
+            return str(Path(self._directory, self._names.name(kind)))
+        if self._log_path is None:
+            self._log_path = str(Path(self._directory, self._names.name(kind)))  # takes longer than opening the file
+        return self._log_path
+
+
+class _IndexOfSegment:
+    """An index of a segment, under whatever name."""
+
+    def __init__(self, files: SegmentFiles, kind: Kind) -> None:
+        self._files = files
+        self._kind = kind
+
+    @property
+    def path(self) -> str:
+        return str(self._files.path(self._kind))
+
+    def status(self) -> FileStatus | None:
+        status = self._files.status(self._kind)
+        if status is None:
+            self._files.check_is_there()
+        return status
+
+    def open(self) -> ReadableFile | None:
+        return self._files.open_index(self._kind)

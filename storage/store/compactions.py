@@ -1,0 +1,106 @@
+"""The compactions of a store: which log is due, compacting it, and what is to be remembered of that.
+
+The cleaner's checkpoint moves once the segments are in their places, so a crash in between only has some of the log
+compacted again. A log that fails is left alone until the store is opened anew; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from storage.cleanup.cleaner import Cleaner
+from storage.cleanup.compaction_planning import plan_compaction
+from storage.cleanup.limits import CleanerLimits
+from storage.cleanup.pace import Throttle
+from storage.errors import CompactionStoppedError, LogChangedError, ReadOnlyStoreError, StorageError
+from storage.partition.followed_log import FollowedLog
+from storage.partition.log import Log
+from storage.store.checkpointing import note_compaction, write_first_dirty
+from storage.store.checkpoints import OffsetCheckpoint
+from storage.store.directory_names import DirectoryName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from storage.cleanup.compaction_plan import CompactionPlan
+    from storage.cleanup.compaction_report import CompactionReport
+    from storage.clock import Clock
+    from storage.partition.view import LogView
+    from storage.store.checkpoints import Partition
+    from storage.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+
+class Compactions:
+    """What is compacted in a store, one log at a time, within the limits of the store's settings.
+
+    `wait` returns after so many seconds, or before; `is_stopped` ends a run. `failed` are the logs that could not be
+    compacted, and why.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        wait: Callable[[float], object],
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.failed: dict[Partition, Exception] = {}
+        self._store = store
+        self._clock = clock
+        throttle = Throttle(clock, store.config.log_cleaner_io_bytes_per_second_max, wait)
+        self._cleaner = Cleaner(store.files, clock, CleanerLimits.of(store.config), throttle, is_stopped=is_stopped)
+
+    def plan(self, topic: str, partition: int, view: LogView | None = None) -> CompactionPlan:
+        """What compaction would do now to the partition as the view shows it, or as it is; raises as `log` does."""
+        store = self._store
+        if view is None:
+            log = store.log(topic, partition)
+            assert isinstance(log, Log | FollowedLog)
+            return log.on_view(lambda view: self.plan(topic, partition, view))
+        _, log_dir = store.topics.place(topic, partition)
+        return plan_compaction(
+            str(DirectoryName(topic, partition)),
+            view,
+            store.cleanup_config(topic),
+            checkpoint=log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).get((topic, partition)),
+            high_watermark=store.high_watermark(topic, partition, view),
+            now_ms=self._clock.now_ms(),
+        )
+
+    def estimate(self, topic: str, partition: int, plan: CompactionPlan) -> CompactionReport:
+        """What `apply` would report, exactly; the log is read for it, and nothing changed."""
+        log = self._store.log(topic, partition)
+        assert isinstance(log, Log | FollowedLog)
+        return self._cleaner.estimate(log.view, plan, log.config, log.producers.states())
+
+    def apply(self, topic: str, partition: int, plan: CompactionPlan) -> CompactionReport:
+        """Compact the partition as the plan says.
+
+        Raises `LogChangedError`, having changed nothing, if the log is no longer what the plan speaks of; otherwise as
+        `Cleaner.compact` does, and then the log counts as failed unless it was only stopped.
+        """
+        store, place = self._store, (topic, partition)
+        log = store.log(topic, partition)
+        if not isinstance(log, Log):
+            raise ReadOnlyStoreError("the store is open for reading only", path=store.log_dirs[0].path)
+        _, log_dir = store.topics.place(topic, partition)
+        delay_ms = log.config.file_delete_delay_ms
+
+        def removing(paths: list[Path]) -> None:
+            store.topics.removals.add_files(paths, self._clock.now_ms() + delay_ms)
+
+        note_compaction({place: log_dir})  # before offsets may lack, so that recovery does not take that for damage
+        try:
+            report = self._cleaner.compact(log, plan, removing)
+        except (CompactionStoppedError, LogChangedError):
+            raise
+        except (StorageError, OSError) as error:
+            self.failed[place] = error
+            raise
+        write_first_dirty(log_dir, place, report.first_dirty_offset)
+        return report

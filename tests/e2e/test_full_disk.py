@@ -1,0 +1,158 @@
+"""A disk that fills up under a mount: writers hear of it, nothing acknowledged is lost, and all else goes on."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from shell_writers import check_lines, shell_writers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mounts import Mounted
+    from small_disks import SmallDisk
+
+    Disks = Callable[..., SmallDisk]
+    Mounts = Callable[..., Mounted]
+
+pytestmark = pytest.mark.e2e
+
+NO_SPACE = "No space left on device"
+SETTINGS = r"segment.bytes=262144\nsegment.index.bytes=65536\n"
+
+
+def make_topics(mounted: Mounted, *topics: str) -> None:
+    for topic in topics:
+        done = mounted.run(f"mkdir {topic} && printf '{SETTINGS}' >> {topic}/config")
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def values(mounted: Mounted, topic: str) -> bytes:
+    done = mounted.run_bytes(f"cat {topic}/0/values", timeout_s=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout
+
+
+def test_writers_hear_of_it_and_nothing_acknowledged_is_lost(
+    store_mounts: Mounts, small_disks: Disks, tmp_path: Path
+) -> None:
+    disk = small_disks(megabytes=16)
+    mounted = store_mounts(disk.path / "store")
+    make_topics(mounted, "orders", "other")
+    assert mounted.run("echo before >> other/0/append").returncode == 0
+    ballast = disk.fill()
+
+    # In pages that a file has already there is room for some more.
+    refused = [
+        mounted.run("while echo 0123456789012345678901234567890123456789 >> other/0/append; do :; done; exit 7"),
+        mounted.run("yes | head -c 3000000 | cat >> orders/0/append"),
+        mounted.run("yes | head -c 3000000 | tee -a orders/0/append > /dev/null"),
+        mounted.run("yes | head -c 3000000 | dd of=orders/0/append conv=notrunc status=none bs=64k"),
+        mounted.run('python3 -c \'open("orders/0/append", "a").write("y\\n" * 3000000)\''),
+    ]
+    assert [done.returncode != 0 for done in refused] == [True] * len(refused)
+    assert [NO_SPACE in done.stderr for done in refused] == [True] * len(refused)
+    assert "nothing was changed: No space left on device" in mounted.said()
+    before = values(mounted, "other")
+    assert before.startswith(b"before\n")
+    assert mounted.run("cat other/0/offset/0 other/0/offset/latest.jsonl; ls -l . other/0/offset").returncode == 0
+
+    ballast.unlink()
+    assert mounted.run("echo after >> other/0/append").returncode == 0
+    # Nobody had opened this one before the disk was full, and that is not tried each time that somebody asks.
+    mounted.until(lambda: mounted.run("echo after >> orders/0/append").returncode == 0)
+    assert values(mounted, "other") == before + b"after\n"
+    orders = values(mounted, "orders")
+    assert orders.endswith(b"after\n")
+    assert mounted.end() == 0
+    again = store_mounts(disk.path / "store")
+    assert (values(again, "other"), values(again, "orders")) == (before + b"after\n", orders)
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_parallel_writers_fill_it(
+    store_mounts: Mounts, small_disks: Disks, tmp_path: Path, end: signal.Signals
+) -> None:
+    disk = small_disks(megabytes=10)
+    ballast = disk.path / "ballast"
+    ballast.write_bytes(bytes(2 << 20))
+    mounted = store_mounts(disk.path / "store")
+    make_topics(mounted, "orders", "other")
+    assert mounted.run("echo before >> other/0/append").returncode == 0
+    finished = threading.Event()
+    longest = Looks(mounted, finished)
+    writers = shell_writers(tmp_path, mounted.path, "orders/0/append", lines=20_000)
+    acknowledged = [writer.finish() for writer in writers]
+    finished.set()
+    longest.join()
+    assert longest.failures == []
+    assert any(each.taken < each.lines for each in acknowledged), "there was room for all"
+    written = values(mounted, "orders")
+    # What a writer hears no answer to may be there: a pipe's last commands are acknowledged as one.
+    assert check_lines(written, acknowledged) > 5_000
+    assert values(mounted, "other").startswith(b"before\n")
+
+    if end is signal.SIGTERM:
+        # Where no checkpoint can be written that is said, and the next to open the store looks at more of it.
+        assert mounted.end(end) in {0, 1}
+        assert "Traceback" not in mounted.said()
+    else:
+        mounted.end(end)
+    ballast.unlink()
+    again = store_mounts(disk.path / "store")
+    assert values(again, "orders") == written
+    assert again.run("echo 100:0:0:more >> other/0/append").returncode == 0
+
+
+class Looks(threading.Thread):
+    """Another partition is read all the while."""
+
+    def __init__(self, mounted: Mounted, finished: threading.Event) -> None:
+        super().__init__()
+        self._mounted = mounted
+        self._finished = finished
+        self.failures: list[str] = []
+        self.start()
+
+    def run(self) -> None:
+        while not self._finished.wait(0.05):
+            done = self._mounted.run("stat other/0 > /dev/null && cat other/0/offset/0 other/0/values other/0/info")
+            if done.returncode or not done.stdout.startswith("before"):
+                self.failures.append(done.stdout + done.stderr)
+
+
+def test_a_partition_that_nobody_has_opened_is_read_from_a_full_disk(
+    store_mounts: Mounts, small_disks: Disks
+) -> None:
+    disk = small_disks(megabytes=16)
+    mounted = store_mounts(disk.path / "store")
+    make_topics(mounted, "orders", "other")
+    assert mounted.run("seq 100 >> orders/0/append; echo other >> other/0/append").returncode == 0
+    assert mounted.end() == 0
+    ballast = disk.fill()
+
+    mounted = store_mounts(disk.path / "store")
+    everything = "".join(f"{i}\n" for i in range(1, 101))
+    assert values(mounted, "orders") == everything.encode()
+    assert mounted.run("cat orders/0/offset/41").stdout == "42"
+    for command in ("echo x >> orders/0/append", "echo x > orders/0/append", "echo x | tee -a orders/0/append"):
+        done = mounted.run(command)
+        assert done.returncode != 0
+        assert NO_SPACE in done.stderr
+    done = mounted.run("mkdir more")
+    assert done.returncode == 1
+    assert NO_SPACE in done.stderr
+    assert "orders-0 can only be read for now: [Errno 28] No space left on device" in mounted.said()
+    assert values(mounted, "other") == b"other\n"
+
+    ballast.unlink()
+    mounted.until(lambda: mounted.run("echo 101 >> orders/0/append").returncode == 0)
+    assert values(mounted, "orders") == everything.encode() + b"101\n"
+    assert "orders-0 can be written again" in mounted.said()
+    assert mounted.end() == 0
+    assert values(store_mounts(disk.path / "store"), "orders") == everything.encode() + b"101\n"
+

@@ -1,0 +1,157 @@
+"""`kafkafs retention` as a command: what it says, what it deletes, and what it leaves be."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from kafkafs.cli import main
+from storage.clock import Clock
+from storage.files import Files
+from storage.store.store import Mode, Store
+from storage.testing.logs import sent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+SMALL = {"segment.bytes": "300", "segment.index.bytes": "120", "retention.ms": "-1"}
+
+
+def retention(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, ["retention", *map(str, arguments)])
+    assert "Traceback" not in result.output
+    assert "bug" not in result.output
+    return result
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(path)): each.read_bytes() for each in path.rglob("*") if each.is_file()}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store of ours: of the topic `old` the first two segments go, of `young` nothing."""
+    path = tmp_path / "store"
+    with Store.create([path], files=Files(), clock=Clock()) as made:
+        for topic, limit in (("old", "1"), ("young", "-1")):
+            made.topics.create(topic, 1, {**SMALL, "retention.bytes": limit})
+            for number in range(6):
+                made.log(topic, 0).append_as_leader(sent(b"%03d" % number * 20))
+            assert made.log(topic, 0).view.bases == (0, 2, 4)
+    return path
+
+
+def test_a_dry_run_says_what_would_go_and_why(store: Path) -> None:
+    before = contents(store)
+    result = retention(store, "--dry-run")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("old-0: 2 of 3 segments to be deleted")
+    assert [line.partition(",")[0] for line in lines if line.startswith(("delete", "keep"))][:3] == [
+        "delete 0..2",
+        "delete 2..4",
+        "keep 4..6",
+    ]
+    assert lines[-1].startswith("2 partitions: 2 segments, ")
+    assert lines[-1].endswith("bytes to be deleted")
+    assert contents(store) == before
+
+
+def test_without_being_told_it_plans_and_says_that_nothing_was_done(store: Path) -> None:
+    before = contents(store)
+    result = retention(store, "young")
+    assert (result.exit_code, result.stderr) == (0, "kafkafs: nothing was deleted; --apply does it\n")
+    assert result.stdout.startswith("young-0: nothing is to be deleted of 3 segments")
+    assert contents(store) == before
+
+
+def test_what_is_applied_is_gone_for_good(store: Path) -> None:
+    result = retention(store, "--apply")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "old-0: done\n" in result.stdout
+    assert "young-0: done" not in result.stdout
+    assert result.stdout.splitlines()[-1].endswith("bytes deleted")
+    names = {path.name for path in (store / "old-0").iterdir()}
+    assert {name for name in names if name.endswith(".log")} == {f"{4:020}.log"}
+    assert not any(name.endswith(".deleted") for name in names)
+    assert (store / ".kafka_cleanshutdown").exists()
+    with Store.open([store], mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as opened:
+        assert opened.log("old", 0).view.start_offset == 4
+        assert opened.log("young", 0).view.start_offset == 0
+    assert "nothing is to be deleted" in retention(store, "old", "--apply").stdout
+
+
+def test_every_form_says_the_same(store: Path) -> None:
+    array = json.loads(retention(store, "--dry-run", "--json").stdout)
+    assert array == [json.loads(line) for line in retention(store, "--dry-run", "--jsonl").stdout.splitlines()]
+    old, young = array
+    assert (old["topic"], old["partition"], old["segments"], old["deletedSegments"]) == ("old", 0, 3, 2)
+    assert (old["startOffset"], old["newStartOffset"], old["endOffset"], old["isApplied"]) == (0, 4, 6, False)
+    assert [segment["fate"] for segment in old["plan"]] == ["delete", "delete", "keep"]
+    assert old["deletedBytes"] == sum(segment["bytes"] for segment in old["plan"][:2])
+    assert young["deletedSegments"] == 0
+    rows = list(csv.DictReader(io.StringIO(retention(store, "--dry-run", "--csv").stdout)))
+    assert [(row["topic"], row["deletedBytes"]) for row in rows] == [("old", str(old["deletedBytes"])), ("young", "0")]
+    assert retention(store, "--dry-run", "--table").stdout.startswith("topic  partition  segments")
+    applied = json.loads(retention(store, "old", "--apply", "--json").stdout)
+    assert applied == [{**old, "isApplied": True}]
+
+
+def test_a_store_in_use_can_be_looked_at_only(store: Path) -> None:
+    with Store.open([store], mode=Mode.READ_WRITE, files=Files(), clock=Clock()):
+        for flag, code, words in (("--dry-run", 0, ""), ("--apply", 1, "has the store open for writing")):
+            command = [sys.executable, "-m", "kafkafs", "retention", str(store), flag]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == code
+            assert words in done.stderr
+
+
+def test_a_store_of_a_broker_is_changed_on_request_only_and_unknown_topics_never(datasets, tmp_path: Path) -> None:
+    source = datasets("kafka-3.9") / "kafka-3.9"
+    shutil.copytree(source / "d2", tmp_path / "d2")
+    before = contents(tmp_path / "d2" / "t-retain-0")
+    result = retention(tmp_path / "d2", "--apply")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "give --rw" in result.stderr
+    result = retention(tmp_path / "d2", "t-retain", "--apply", "--rw")
+    assert result.exit_code == 0
+    assert "nothing is deleted, because the topic's settings are unknown" in result.stdout
+    assert contents(tmp_path / "d2" / "t-retain-0") == before
+
+
+def test_what_cannot_be_looked_at_is_said_and_keeps_nobody_from_the_others(store: Path) -> None:
+    (store / "old-0" / f"{0:020}.timeindex").unlink()
+    (store / "old-0" / f"{0:020}.timeindex").mkdir()
+    result = retention(store, "--dry-run")
+    assert result.exit_code == 1
+    assert "old-0: failed" in result.stdout
+    assert "young-0: nothing is to be deleted" in result.stdout
+    assert result.stdout.splitlines()[-1].endswith("1 failed")
+    assert result.stderr.startswith("kafkafs: old-0: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--dry-run", "--apply"], 2, "exclude each other"),
+        (["nosuch", "--dry-run"], 1, "there is no topic 'nosuch'"),
+        (["nosuch", "--apply"], 1, "there is no topic 'nosuch'"),
+        (["--json", "--csv"], 2, "exclude each other"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(store: Path, arguments: list[str], code: int, words: str) -> None:
+    before = contents(store)
+    result = retention(store, *arguments)
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert contents(store) == before

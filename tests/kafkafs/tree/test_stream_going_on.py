@@ -1,0 +1,140 @@
+"""Who has read a stream to its end goes on there, whatever the log loses at its beginning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafkafs.locator.paths import PartitionFile, PartitionFilePath
+from kafkafs.sizes import SizeCache
+from kafkafs.tree.errors import DamagedError, GoneError
+from kafkafs.tree.options import TreeOptions
+from kafkafs.tree.stream_file import StreamFile
+from storage.testing.logs import DIRECTORY, LogOnMemory, sent
+
+if TYPE_CHECKING:
+    from conftest import Views
+
+    from kafkafs.tree.log_source import LogSource
+
+
+def append(lab: LogOnMemory, *values: bytes) -> None:
+    for value in values:
+        lab.log.append_as_leader(sent([(0, value)]), leader_epoch=1)
+
+
+def stream(source: LogSource, sizes: SizeCache) -> StreamFile:
+    return StreamFile(PartitionFilePath(source.path, PartitionFile.VALUES), source, sizes)
+
+
+@pytest.fixture(params=[False, True], ids=["written", "followed"])
+def log(request: pytest.FixtureRequest, views: Views) -> tuple[LogOnMemory, LogSource, SizeCache]:
+    lab = LogOnMemory()
+    append(lab, *[b"%d" % number for number in range(10)])
+    source = views.memory(lab, is_followed=request.param)
+    return lab, source, SizeCache(source.files, None)
+
+
+def test_a_start_that_moves_is_another_identity_of_the_same_lineage(
+    log: tuple[LogOnMemory, LogSource, SizeCache],
+) -> None:
+    lab, source, sizes = log
+    opened = stream(source, sizes)
+    reading = opened.open()
+    assert reading.size_bytes() == 20
+    lab.log.advance_start(4)
+    source.log.checkpointed_start = 4  # type: ignore[union-attr]
+    append(lab, b"ten")
+    now = stream(source, sizes)
+    assert (now.identity != opened.identity, now.lineage) == (True, opened.lineage)
+    assert (reading.size_bytes(), now.open().size_bytes()) == (24, 16)
+    assert bytes(reading.read(20, 100)) == b"ten\n"
+
+
+def test_segments_that_go_as_soon_as_they_are_read_leave_no_gap(log: tuple[LogOnMemory, LogSource, SizeCache]) -> None:
+    lab, source, sizes = log
+    opened = stream(source, sizes)
+    reading, position = opened.open(), 20
+    assert reading.size_bytes() == position
+    for number in range(3):
+        base_offset = lab.log.view.end_offset
+        lab.log.roll()
+        append(lab, b"more %d" % number)
+        lab.log.remove_before(base_offset)  # before anybody has seen both segments
+        lab.run_tasks()
+        assert reading.size_bytes() == position + 7
+        assert bytes(reading.read(position, 100)) == b"more %d\n" % number
+        position += 7
+        assert stream(source, sizes).lineage == opened.lineage
+    with pytest.raises(GoneError):
+        reading.read(19, 1)
+
+
+def test_what_went_unread_is_not_passed_over(log: tuple[LogOnMemory, LogSource, SizeCache]) -> None:
+    lab, source, sizes = log
+    opened = stream(source, sizes)
+    reading = opened.open()
+    assert reading.size_bytes() == 20
+    append(lab, b"nobody has seen this")
+    base_offset = lab.log.view.end_offset
+    lab.log.roll()
+    append(lab, b"rest")
+    lab.log.remove_before(base_offset)
+    lab.run_tasks()
+    with pytest.raises(GoneError):
+        reading.size_bytes()
+    with pytest.raises(GoneError):
+        reading.read(20, 100)
+    assert stream(source, sizes).lineage != opened.lineage
+
+
+def test_what_was_cut_off_is_another_lineage(log: tuple[LogOnMemory, LogSource, SizeCache]) -> None:
+    lab, source, sizes = log
+    opened = stream(source, sizes)
+    reading = opened.open()
+    assert reading.size_bytes() == 20
+    lab.log.truncate_to(5)
+    append(lab, *[b"x"] * 5)
+    now = stream(source, sizes)
+    assert now.lineage != opened.lineage
+    assert now.open().size_bytes() == 20
+    with pytest.raises(GoneError):
+        reading.size_bytes()
+
+
+def test_a_size_that_was_known_never_becomes_less(views: Views) -> None:
+    lab = LogOnMemory()
+    append(lab, b"first")
+    source = views.memory(lab, TreeOptions(counted_bytes_max=1000))
+    sizes = SizeCache(source.files, None)
+    reading = stream(source, sizes).open()
+    assert reading.size_bytes() == 6
+    append(lab, *[b"v" * 99] * 50)  # more than is counted at once
+    found = reading.size_bytes()
+    assert found is not None
+    assert found >= 6
+    while found != 6 + 50 * 100:
+        later = reading.size_bytes()
+        assert later is not None
+        assert later >= found
+        found = later
+    sizes.close()
+
+
+def test_damage_that_comes_to_what_is_open_is_told(views: Views) -> None:
+    lab = LogOnMemory()
+    append(lab, b"first")
+    source = views.memory(lab, is_followed=True)
+    reading = stream(source, SizeCache(source.files, None)).open()
+    assert reading.size_bytes() == 6
+    path = f"{DIRECTORY}/{0:020d}.log"
+    end = len(lab.files.read(path))
+    append(lab, b"second", b"third")
+    with lab.files.open_writing(path) as file:
+        file.write_at(end + 70, [b"\xff"])
+    with pytest.raises(DamagedError):
+        reading.size_bytes()
+    assert bytes(reading.read(0, 100)) == b"first\n"
+    with pytest.raises(DamagedError):
+        reading.read(6, 100)
