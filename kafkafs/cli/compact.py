@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.changing import change_any_option, check_may_change
-from kafkafs.cli.cleaning import chosen_partitions, row_of
+from kafkafs.cli.cleaning import chosen_partitions, counted, opened_store, row_of, server_properties_option
 from kafkafs.cli.failures import EXIT_FAILED
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.progress import Progress
@@ -17,9 +17,7 @@ from kafkafs.cli.store_argument import store_argument
 from storage.cleanup.compaction_plan import Verdict
 from storage.clock import Clock
 from storage.errors import StorageError, UnknownPartitionError
-from storage.files import Files
 from storage.store.compactions import Compactions
-from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
     from storage.store.checkpoints import Partition
+    from storage.store.store import Store
 
 _COLUMNS = (
     "topic",
@@ -64,6 +63,7 @@ class _Outcome:
 @click.option("--apply", "is_applying", is_flag=True, help="Compact what is due.")
 @click.option("--force", is_flag=True, help="Take in logs that are not dirty enough yet to be due.")
 @change_any_option
+@server_properties_option
 @output_options
 @click.pass_context
 def compact(
@@ -75,6 +75,7 @@ def compact(
     is_applying: bool,
     force: bool,
     may_change_any: bool,
+    server_properties: Path | None,
 ) -> None:
     """Compact a store's logs, or those of some of its topics: the latest record of each key stays.
 
@@ -89,9 +90,7 @@ def compact(
     if is_applying:
         check_may_change(store, may_change_any=may_change_any)
     form = chosen_form(ctx)
-    mode = Mode.READ_WRITE if is_applying else Mode.READ_ONLY
-    failed = 0
-    with Store.open(store, mode=mode, files=Files(), clock=Clock()) as opened:
+    with opened_store(store, server_properties, is_changed=is_applying) as opened:
         work = _Work(opened, is_reading=dry_run, is_applying=is_applying, is_forced=force)
         outcomes = work.outcomes(chosen_partitions(opened, topics), is_named=bool(topics))
         if form is None:
@@ -100,10 +99,11 @@ def compact(
         else:
             columns = _COLUMNS if form in (Form.CSV, Form.TABLE) else (*_COLUMNS, *_DETAILS)
             write_rows(columns, map(_row, outcomes), form)
-        failed = work.failed
+    if form is None:
+        click.echo(work.sentence)
     if not dry_run and not is_applying:
         click.echo("kafkafs: nothing was changed; --dry-run says what would be left, --apply does it", err=True)
-    if failed:
+    if work.failed:
         raise SystemExit(EXIT_FAILED)
 
 
@@ -112,6 +112,7 @@ class _Work:
 
     def __init__(self, store: Store, *, is_reading: bool, is_applying: bool, is_forced: bool) -> None:
         self.failed = 0
+        self._partitions = self._due = self._dirty_bytes = self._before_bytes = self._after_bytes = 0
         self._compactions = Compactions(store, Clock(), wait=sleep)
         self._is_reading = is_reading
         self._is_applying = is_applying
@@ -133,12 +134,36 @@ class _Work:
             if outcome.error is not None:
                 click.echo(f"kafkafs: {topic}-{partition}: {outcome.error}", err=True)
             if is_named or outcome.plan is None or outcome.plan.verdict is not Verdict.NOT_COMPACTED:
+                self._count(outcome)
                 yield outcome
+
+    def _count(self, outcome: _Outcome) -> None:
+        self._partitions += 1
+        if outcome.plan is not None and self._is_chosen(outcome.plan):
+            self._due += 1
+            self._dirty_bytes += outcome.plan.dirty_bytes
+        if outcome.report is not None:
+            self._before_bytes += outcome.report.before_bytes
+            self._after_bytes += outcome.report.after_bytes
+
+    @property
+    def sentence(self) -> str:
+        """What comes of all partitions together."""
+        if self._is_applying or self._is_reading:
+            done = "compacted" if self._is_applying else "to be compacted"
+            due = f"{self._due} {done}, {self._before_bytes} bytes become {self._after_bytes}"
+        else:
+            due = f"{self._due} to be compacted, {self._dirty_bytes} bytes dirty"
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{counted(self._partitions, 'partition')}: {due}{failed}"
+
+    def _is_chosen(self, plan: CompactionPlan) -> bool:
+        return plan.is_applicable if self._is_forced else plan.is_due
 
     def _outcome(self, topic: str, partition: int) -> _Outcome:
         plan = self._compactions.plan(topic, partition)
         report = None
-        is_chosen = plan.is_applicable if self._is_forced else plan.is_due
+        is_chosen = self._is_chosen(plan)
         if is_chosen and self._is_applying:
             report = self._compactions.apply(topic, partition, plan)
         elif is_chosen and self._is_reading:
@@ -153,6 +178,8 @@ def _lines(outcome: _Outcome) -> Iterator[str]:
     yield from outcome.plan.lines()
     if outcome.report is not None:
         yield outcome.report.sentence
+    if outcome.is_applied:
+        yield f"{outcome.plan.log}: done"
 
 
 def _row(outcome: _Outcome) -> Mapping[str, object]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="OPTION[,OPTION]...",
     help="As of mount(8): ro, rw, allow_other, auto_unmount, uid=, gid=, umask=, list_limit=, isolation=, damage=, "
-    "durability=, default_partitions=, allow_delete, kv_separator=, null_marker=, maintenance=.",
+    "durability=, default_partitions=, allow_delete, kv_separator=, null_marker=, maintenance=, server_properties=.",
 )
 @click.option("--foreground", is_flag=True, help="Stay until it is unmounted, with the log on standard error.")
 def mount(*, store: tuple[Path, ...], mount_point: Path, texts: tuple[str, ...], foreground: bool) -> None:
@@ -71,8 +71,10 @@ def _say(doing: str) -> None:
 
 
 def _serve(store: Sequence[Path], mount_point: Path, options: MountOptions) -> None:
+    from kafkafs.mount.allocation import share_one_arena
     from kafkafs.mount.log import start_logging
 
+    share_one_arena()
     report = Report()
     log = os.environ.pop(LOG_VARIABLE, None)
     recent = start_logging(None if log is None else Path(log))

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.changing import change_any_option, check_may_change
-from kafkafs.cli.cleaning import chosen_partitions, row_of
+from kafkafs.cli.cleaning import chosen_partitions, counted, opened_store, row_of, server_properties_option
 from kafkafs.cli.failures import EXIT_FAILED
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
-from storage.clock import Clock
 from storage.errors import StorageError, UnknownPartitionError
-from storage.files import Files
-from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
 
     from storage.cleanup.retention_plan import RetentionPlan
     from storage.store.checkpoints import Partition
+    from storage.store.store import Store
 
 _COLUMNS = (
     "topic",
@@ -59,6 +57,7 @@ class _Outcome:
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and change nothing.")
 @click.option("--apply", "is_applying", is_flag=True, help="Delete it.")
 @change_any_option
+@server_properties_option
 @output_options
 @click.pass_context
 def retention(
@@ -69,6 +68,7 @@ def retention(
     dry_run: bool,
     is_applying: bool,
     may_change_any: bool,
+    server_properties: Path | None,
 ) -> None:
     """Delete the oldest segments of a store's logs, or of some of its topics, as a broker's retention would.
 
@@ -83,9 +83,8 @@ def retention(
     if is_applying:
         check_may_change(store, may_change_any=may_change_any)
     form = chosen_form(ctx)
-    mode = Mode.READ_WRITE if is_applying else Mode.READ_ONLY
     tally = _Tally()
-    with Store.open(store, mode=mode, files=Files(), clock=Clock()) as opened:
+    with opened_store(store, server_properties, is_changed=is_applying) as opened:
         chosen = chosen_partitions(opened, topics)
         outcomes = tally.counted(_outcomes(opened, chosen, is_applying=is_applying))
         if form is None:
@@ -145,7 +144,8 @@ class _Tally:
     def sentence(self, *, is_applying: bool) -> str:
         done = "deleted" if is_applying else "to be deleted"
         failed = f", {self.failed} failed" if self.failed else ""
-        return f"{self._partitions} partitions: {self._segments} segments, {self._bytes} bytes {done}{failed}"
+        segments = counted(self._segments, "segment")
+        return f"{counted(self._partitions, 'partition')}: {segments}, {self._bytes} bytes {done}{failed}"
 
 
 def _lines(outcome: _Outcome) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkafs.mount.errors import MountError
@@ -32,6 +33,7 @@ class MountOptions:
 
     is_writable: bool | None = None
     has_maintenance: bool | None = None
+    server_properties: Path | None = None
     allows_others: bool = False
     unmounts_itself: bool = False
     ownership: Ownership = field(default_factory=Ownership)
@@ -90,6 +92,7 @@ _VALUED: Final = (
     "kv_separator",
     "null_marker",
     "maintenance",
+    "server_properties",
 )
 
 
@@ -106,6 +109,7 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
     return MountOptions(
         is_writable=True if "rw" in given else False if "ro" in given else None,
         has_maintenance=_of(given, "maintenance", _switch, None),
+        server_properties=_of(given, "server_properties", _absolute, None),
         allows_others="allow_other" in given,
         unmounts_itself="auto_unmount" in given,
         ownership=Ownership(
@@ -186,6 +190,13 @@ def _switch(text: str) -> bool:
     if text not in {"on", "off"}:
         raise ValueError("it is on or off")
     return text == "on"
+
+
+def _absolute(text: str) -> Path:
+    path = Path(text)
+    if not path.is_absolute():  # who serves the mount is in another directory
+        raise ValueError("it is the absolute path of a file")
+    return path
 
 
 def _bytes(text: str) -> bytes:

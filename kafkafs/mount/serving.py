@@ -22,6 +22,7 @@ from kafkafs.tree.tree import Tree
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.creation import are_vacant
+from storage.store.server_properties import read_server_properties
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -104,16 +105,18 @@ def _opened(paths: Sequence[Path], options: MountOptions) -> Iterator[Store]:
 
 def _made_or_opened(paths: Sequence[Path], options: MountOptions) -> Store:
     files, clock = Files(), Clock()
+    given = options.server_properties
+    settings = {} if given is None else read_server_properties(files, given)
     if are_vacant(files, paths) and options.is_writable is not False:
-        store = Store.create(paths, files=files, clock=clock)
+        store = Store.create(paths, files=files, clock=clock, broker_settings=settings)
         log.info("made a store in %s", _names(paths))
         return store
-    store = Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock)
+    store = Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings)
     is_writable = store.is_made_here if options.is_writable is None else options.is_writable
     if not is_writable:
         return store
     store.close()
-    return Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock)
+    return Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock, broker_settings=settings)
 
 
 def _footing(store: Store, path: LogPath) -> Footing | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
@@ -27,6 +28,8 @@ GRACE_S: Final = 0.5
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SWITCH_INTERVAL_S: Final = 0.001
 """How long a thread that decodes may hold up the event loop; Python's own is five times that."""
+_GARBAGE_OBJECTS: Final = 20_000
+"""How many new objects are looked through for cycles at a time: requests make many and hardly ever a cycle."""
 
 
 def kernel_options(options: MountOptions, source: str, *, is_read_only: bool) -> set[str]:
@@ -58,6 +61,8 @@ class Session:
         to finish; what is being written is finished however long it takes.
         """
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        gc.freeze()
+        gc.set_threshold(_GARBAGE_OBJECTS)
         with mounted(self._operations, self._path, self._options), self._operations.requests.installed():
             trio.run(self._serve, ready, ending)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkafs.sizes.counted_log import CountedLog
 from kafkafs.sizes.counted_text import CountedText
+from kafkafs.sizes.kept_pieces import KeptPieces
 from kafkafs.sizes.saved import SavedSizes
 from storage.errors import StorageError
 
@@ -46,6 +47,7 @@ class SizeCache:
         self._logs: OrderedDict[str, CountedLog] = OrderedDict()
         self._texts: OrderedDict[str, CountedText] = OrderedDict()
         self._saved_bytes: dict[str, int] = {}
+        self._kept = KeptPieces()
         self._worker = _Worker()
 
     def log(self, directory: Path, log: ReadableLog, isolation: Isolation, form: str, lines: BatchLines) -> CountedLog:
@@ -57,7 +59,7 @@ class SizeCache:
                 self._logs.move_to_end(key)
                 return known
             self._saved_bytes.pop(key, None)
-            return self._keep(self._logs, CountedLog(log, lines, isolation, self._load(key), key=key))
+            return self._keep(self._logs, CountedLog(log, lines, isolation, self._load(key), key=key, kept=self._kept))
 
     def text(self, files: Files, path: Path, base_offset: int) -> CountedText:
         """What is counted of the dump of a log's file."""

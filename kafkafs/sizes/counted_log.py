@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.render.batch_lines import Visible
 from kafkafs.sizes.counted_file import CountedFile
-from kafkafs.sizes.pieces import UNSETTLED, LinePieces
+from kafkafs.sizes.kept_pieces import KeptPieces
+from kafkafs.sizes.pieces import UNSETTLED, LinePieces, gathered
 from kafkafs.sizes.positions import Positions, Seen, SeenFile
 from storage.partition.view import Isolation
 from storage.segment.names import Kind
 from storage.segment.zero_tail import is_zero
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from kafkafs.render.batch_lines import BatchLines
-    from kafkafs.sizes.pieces import Pieces
+    from kafkafs.sizes.pieces import Piece, Pieces
     from storage.files import ReadableFile
     from storage.partition.readable_log import ReadableLog
     from storage.partition.view import LogView
@@ -42,7 +43,8 @@ class _Known(NamedTuple):
 class CountedLog:
     """The log through one isolation level, in one form of lines. Any thread may ask.
 
-    `restored` is what another process has counted, and is believed as far as the files bear it out.
+    `restored` is what another process has counted, and is believed as far as the files bear it out. `kept` is where it
+    leaves for readers what it rendered.
     """
 
     def __init__(
@@ -53,8 +55,10 @@ class CountedLog:
         restored: Iterable[CountedFile] = (),
         *,
         key: str = "",
+        kept: KeptPieces | None = None,
     ) -> None:
         self.key = key
+        self._kept = KeptPieces(0) if kept is None else kept
         self.log = log
         self._lines = lines
         self._isolation = isolation
@@ -189,12 +193,29 @@ class CountedLog:
             if not file.counted.is_counted(file.end, seen.end_offset)
         )
 
-    def count(self, seen: Seen, is_cancelled: Callable[[], bool] = lambda: False, *, wait_s: float = -1) -> bool:
-        """Count what is left of the view.
+    def count(
+        self,
+        seen: Seen,
+        is_cancelled: Callable[[], bool] = lambda: False,
+        *,
+        wait_s: float = -1,
+        is_keeping: bool = False,
+    ) -> bool:
+        """Count what is left of the view; with `is_keeping`, for somebody who is likely to read it next.
 
         False if that was cancelled, if others kept counting for so long, or if a file is there no more.
         """
-        return all(self.count_file(seen, file, is_cancelled, wait_s=wait_s) for file in seen.files)
+        return all(
+            self.count_file(seen, file, is_cancelled, wait_s=wait_s, is_keeping=is_keeping) for file in seen.files
+        )
+
+    def rendered(self, seen: Seen, file: SeenFile, opened: ReadableFile, at: int) -> Iterator[Piece]:
+        """The pieces of a file of the view, which is open, from a position on at which one begins."""
+        counted = file.counted
+        while (kept := self._kept.take(counted, at)) is not None:
+            yield kept
+            at = kept.position
+        yield from gathered(self.pieces(seen, file.segment).of(opened, at, file.end, only_sizes=False))
 
     def count_all(self, is_cancelled: Callable[[], bool]) -> None:
         """Count the log as it is now."""
@@ -206,7 +227,13 @@ class CountedLog:
                 return
 
     def count_file(
-        self, seen: Seen, file: SeenFile, is_cancelled: Callable[[], bool] = lambda: False, *, wait_s: float = -1
+        self,
+        seen: Seen,
+        file: SeenFile,
+        is_cancelled: Callable[[], bool] = lambda: False,
+        *,
+        wait_s: float = -1,
+        is_keeping: bool = False,
     ) -> bool:
         """Count what is left of one file of the view."""
         segment, counted, end, _ = file
@@ -216,11 +243,29 @@ class CountedLog:
             return False
         try:
             with segment.open_log() as opened:
+                if is_keeping and not counted.is_counted(end, seen.end_offset):
+                    self._render(seen, file, opened)
                 return _count(counted, opened, self.pieces(seen, segment), seen.end_offset, end, is_cancelled)
         except FileNotFoundError:
             return False
         finally:
             self._counting.release()
+
+    def _render(self, seen: Seen, file: SeenFile, opened: ReadableFile) -> None:
+        """Count what is left of a file by rendering it, and keep that, as far as there is room and it is sound."""
+        counted = file.counted
+        at, last_batch = counted.end.position, UNSETTLED
+        for piece in gathered(self.pieces(seen, file.segment).of(opened, at, file.end, only_sizes=False)):
+            if piece.damage is not None or piece.position == UNSETTLED:
+                break
+            counted.add(at, piece)
+            has_room = self._kept.keep(self, counted, at, piece)
+            at, last_batch = piece.position, max(last_batch, piece.last_batch)
+            if counted.end.position != at or not has_room:
+                break
+        else:
+            counted.end_offset = max(counted.end_offset, seen.end_offset)
+        counted.note(opened, last_batch)
 
     @property
     def counted_bytes(self) -> int:

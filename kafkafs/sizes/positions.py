@@ -7,16 +7,22 @@ positions of the rest as they were.
 from __future__ import annotations
 
 from bisect import bisect_right
+from mmap import PAGESIZE
 from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import CorruptBatchError
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from kafkafs.sizes.counted_file import CountedFile
     from storage.partition.view import LogView
     from storage.segment.segment import Segment
+
+
+EDGE_BYTES: Final = 16 * 1024
 
 
 class SeenFile(NamedTuple):
@@ -57,6 +63,24 @@ class Part(NamedTuple):
     counted: CountedFile
 
 
+class Kept(NamedTuple):
+    """Some bytes of a rendered log, and the position of the first of them."""
+
+    start: int
+    data: bytes
+
+    @property
+    def end(self) -> int:
+        """The position behind them."""
+        return self.start + len(self.data)
+
+    def between(self, start: int, end: int) -> Kept | None:
+        """The bytes between two positions, if all of those are kept."""
+        if not self.start <= start <= end <= self.end:
+            return None
+        return Kept(start, self.data[start - self.start : end - self.start])
+
+
 class Positions:
     """The positions that begin with the log's start in one view; `number` tells them from others of the same log.
 
@@ -68,6 +92,9 @@ class Positions:
         self.lineage = lineage
         self.start_offset = seen.view.start_offset
         self.start_position = seen.start_position
+        self.edge = Kept(0, b"")  # the last bytes that were made; replaced, never changed
+        self.threshold = Kept(0, b"")  # what is in front of all that can still be read, and in one page with it
+        self.told_bytes: int | None = None  # the size that readers believe in
         self._parts = [Part(-seen.hidden, seen.files[0].counted)] if seen.files else []
         self._extending = Lock()
 
@@ -95,6 +122,32 @@ class Positions:
                 if file.counted.end.position < file.end:
                     return
                 parts.append(Part(parts[-1].start + file.counted.end.rendered, following.counted))
+
+    def remember(self, position: int, data: Buffer) -> None:
+        """Keep the last of the bytes that were made, which begin at the position, if they are the furthest so far."""
+        view, edge = memoryview(data), self.edge
+        if position + len(view) <= edge.end:
+            return
+        last = bytes(view[-EDGE_BYTES:])
+        start = position + len(view) - len(last)
+        if edge.start < start <= edge.end:
+            last = (edge.data[: start - edge.start] + last)[-EDGE_BYTES:]
+            start = position + len(view) - len(last)
+        self.edge = Kept(start, last)
+
+    def begin_at(self, position: int) -> None:
+        """Take notice that everything before the position has been removed.
+
+        The kernel reads whole pages though who reads wants nothing of that, so a page's worth of it is kept.
+        """
+        if self.threshold.end < position:
+            self.threshold = self.edge.between(position // PAGESIZE * PAGESIZE, position) or Kept(position, b"")
+
+    def tell(self, size_bytes: int) -> int:
+        """Have it known that readers are told this size, or a larger one that they were told before; gives that."""
+        with self._extending:
+            self.told_bytes = max(size_bytes, self.told_bytes or 0)
+            return self.told_bytes
 
     def go_on_in(self, seen: Seen) -> bool:
         """Whether the last of the files whose positions are known is there still, or what follows on it is."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from storage.record.reading import Batch
     from storage.segment.segment import Segment
 
+_BATCH_BYTES: Final = 800  # what one takes besides its bytes and its records, with its place in a cache
 _RECORD_BYTES: Final = 112  # what one takes besides its data
 
 _offset = attrgetter("offset")
@@ -52,7 +53,7 @@ class HeldBatch:
         elif records:
             self.first_offset = records[0].offset
         self.records: Sequence[Record] = records if is_visible else ()
-        self.size_bytes = copy.size_bytes + size_bytes
+        self.size_bytes = _BATCH_BYTES + copy.size_bytes + size_bytes
 
     def find(self, offset: int) -> Record | None:
         """The visible record at the offset."""

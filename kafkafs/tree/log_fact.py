@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.node import Attributes
+from kafkafs.tree.stream_file import unknown_xattr
 from storage.partition.followed_log import FollowedLog
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
     from storage.clock import Clock
@@ -26,6 +29,10 @@ class LogFact(GeneratedFile):
     @abstractmethod
     def text(self, view: LogView) -> bytes:
         """What there is to tell of the log as the view shows it."""
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        """That the size is unknown, if it is."""
+        return unknown_xattr(self.attributes().size_bytes)
 
     def generate(self) -> Generated:
         """Tell it of the log as it is now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of
@@ -94,10 +95,16 @@ class RawReading:
 
     def __init__(self, file: ReadableFile) -> None:
         self._file = file
+        self._sizing = Lock()  # who asks for the size need not have it open, and may do so while it is closed
+        self._is_open = True
+        self._size_bytes = file.size_bytes()
 
     def size_bytes(self) -> int:
-        """The size of the file."""
-        return self._file.size_bytes()
+        """The size of the file; once it is closed, the last one that was known."""
+        with self._sizing:
+            if self._is_open:
+                self._size_bytes = self._file.size_bytes()
+            return self._size_bytes
 
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes of the file."""
@@ -109,7 +116,9 @@ class RawReading:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with self._sizing:
+            self._is_open = False
+            self._file.close()
 
 
 class SegmentTextFile(File):

@@ -107,8 +107,18 @@ class LogTextReading:
         return self._text.size_bytes(self._counted, self._file, status)
 
     def read(self, position: int, size_bytes: int) -> Buffer:
-        """The bytes from the position; raises `GoneError` if the file was truncated."""
-        return self._run.read(position, size_bytes)
+        """The bytes from the position; raises `GoneError` if the file was truncated.
+
+        None is missing before what was counted: the kernel would take it for zeros.
+        """
+        data = self._run.read(position, size_bytes)
+        end = min(position + size_bytes, self._counted.end.rendered)
+        while (missing_at := position + memoryview(data).nbytes) < end:  # what it was made from may have ended earlier
+            more = self._run.read(missing_at, position + size_bytes - missing_at)
+            if not memoryview(more):
+                raise self._gone()
+            data = b"".join((data, more))
+        return data
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
         """The same if it was made already."""
@@ -122,7 +132,7 @@ class LogTextReading:
     def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:
         counted = self._counted
         if not counted.is_still_in(self._file):
-            raise GoneError(f"{self._file.path}: what is read here was truncated since it was opened")
+            raise self._gone()
         mark = counted.before_rendered(position)
         at, rendered = mark
         for piece in gathered(self._text.pieces(self._file, mark)):
@@ -131,6 +141,9 @@ class LogTextReading:
                 counted.note(self._file, piece.last_batch)
             yield rendered, piece.data
             at, rendered = piece.position, rendered + piece.size_bytes
+
+    def _gone(self) -> GoneError:
+        return GoneError(f"{self._file.path}: what is read here was truncated since it was opened")
 
     def _status_now(self) -> FileStatus:
         """The status of the open file, by its name as long as it has it."""

@@ -103,6 +103,7 @@ def _examples(store: Store) -> Iterator[_Example]:
         yield _Example(f"head -3 {partition}/values", "values, a line each")
         yield _Example(f"tail -f {partition}/records.jsonl", "every record, and those to come")
         yield _Example(f"cat {partition}/transactions", "which ones hang, which were aborted")
+        yield _Example(f"cat {partition}/retention.plan", "what would be deleted now, and why")
         by_time = f"{CONTROL_NAME}/{BY_TIME_NAME}" if BY_TIME_NAME in store.topics.inventory.topics else BY_TIME_NAME
         yield _Example(f"cat {by_time}/-1h", "where the last hour begins, everywhere")
         if is_writable:

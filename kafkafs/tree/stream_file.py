@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from mmap import PAGESIZE
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.paths import PartitionFile
 from kafkafs.render.batch_lines import EnvelopeLines, ValueLines
-from kafkafs.sizes.pieces import gathered
-from kafkafs.sizes.positions import tail_damage
-from kafkafs.tree.errors import DamagedError, GoneError
+from kafkafs.sizes.positions import EDGE_BYTES, tail_damage
+from kafkafs.tree.errors import DamagedError, GoneError, TreeError
 from kafkafs.tree.log_source import NUMBERS_BITS
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.options import Damage
 from kafkafs.tree.rendered_run import RenderedRun
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -94,11 +96,11 @@ def exact_size(counted: CountedLog, positions: Positions, seen: Seen, options: T
     There is none where something cannot be read, so that nobody takes that for the end.
     """
     if 0 < counted.uncounted_bytes(seen) <= options.counted_bytes_max:
-        counted.count(seen, wait_s=_WAIT_S)
+        counted.count(seen, wait_s=_WAIT_S, is_keeping=True)
     size_bytes = positions.size_bytes(seen)
     if options.damage is Damage.STOP and positions.damage(seen) is not None:
         return None
-    return size_bytes
+    return None if size_bytes is None else positions.tell(size_bytes)
 
 
 def unknown_xattr(size_bytes: int | None, *, is_damaged: bool = False) -> dict[str, bytes]:
@@ -113,7 +115,6 @@ class StreamReading:
         self._counted = counted
         self._positions = positions
         self._sizes = sizes
-        self._known_bytes: int | None = None
         self._options = source.options
         self._path = source.path
         self._report = source.batches.report
@@ -125,22 +126,59 @@ class StreamReading:
         Raises `GoneError` where nobody can go on at the end, and `DamagedError` where damage has come there since.
         """
         positions = self._positions
-        seen, _ = self._counted.look()
+        told_bytes = positions.told_bytes
+        seen, newest = self._counted.look()
         size_bytes = exact_size(self._counted, positions, seen, self._options)
         if not positions.go_on_in(seen):
             raise self._gone()
-        if size_bytes is None and self._known_bytes is not None:
+        first = self._first_position(newest)
+        if told_bytes is None:
+            return size_bytes
+        if size_bytes is None:
             damage = positions.damage(seen) if self._options.damage is Damage.STOP else None
             if damage is not None:
                 self._meet(damage[1])
             self._sizes.begin(self._counted)
-            size_bytes = positions.counted_bytes()
-        self._known_bytes = size_bytes
+            size_bytes = positions.tell(positions.counted_bytes())
+        if positions.edge.end < told_bytes:
+            self._make_edge(max(told_bytes - EDGE_BYTES, first))
         return size_bytes
 
+    def _make_edge(self, position: int) -> None:
+        """Have the last bytes of the stream at hand, for who waits at its end while they are removed."""
+        with suppress(StorageError, TreeError, OSError):  # whoever reads there is told
+            for _ in self._pieces_from(position):
+                pass
+
     def read(self, position: int, size_bytes: int) -> Buffer:
-        """The bytes from the position; raises `GoneError` for what was removed, `DamagedError` where damage begins."""
-        return self._run.read(position, size_bytes)
+        """The bytes from the position; raises `GoneError` for what was removed, `DamagedError` where damage begins.
+
+        None is missing before a size that was told: the kernel would take it for zeros.
+        """
+        try:
+            return self._read(position, size_bytes)
+        except GoneError:
+            head = self._in_front_of_rest(position)
+            if not head:
+                raise
+            return b"".join((head[:size_bytes], self._read(position + len(head), max(size_bytes - len(head), 0))))
+
+    def _read(self, position: int, size_bytes: int) -> Buffer:
+        data = self._run.read(position, size_bytes)
+        end = min(position + size_bytes, self._positions.told_bytes or 0)
+        while (missing_at := position + memoryview(data).nbytes) < end:  # what it was made from may have ended earlier
+            more = self._run.read(missing_at, position + size_bytes - missing_at)
+            if not memoryview(more):
+                raise self._gone()
+            data = b"".join((data, more))
+        return data
+
+    def _in_front_of_rest(self, position: int) -> bytes:
+        """What was removed between the position, if a page begins there, and what can be read in the same page."""
+        _, newest = self._counted.look()
+        first = self._first_position(newest)
+        kept = self._positions.threshold.between(position, first)
+        return b"" if position % PAGESIZE or kept is None else kept.data
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
         """The same if it was decoded already."""
@@ -154,7 +192,12 @@ class StreamReading:
         positions = self._positions
         seen, newest = self._counted.look()
         positions.extend(seen)
-        self._check(position, seen, newest)
+        if position < self._first_position(newest):
+            raise self._gone()
+        if self._options.damage is Damage.STOP:
+            found = positions.damage(seen)
+            if found is not None and position >= found[0]:
+                self._meet(found[1])
         number = positions.part_at(position)
         while number < len(positions.parts):
             part = positions.parts[number]
@@ -162,19 +205,19 @@ class StreamReading:
             positions.extend(seen)  # which takes that this file was counted to its end
             number += 1
 
-    def _check(self, position: int, seen: Seen, newest: Positions) -> None:
-        """Raise an error if the position lies before what can be read now, or behind what stops a reader."""
+    def _first_position(self, newest: Positions) -> int:
+        """Where what can still be read begins; raises `GoneError` where nothing can."""
         positions = self._positions
-        if newest is not positions and newest.parts:
-            first = newest.parts[0]
-            part = next((part for part in positions.parts if part.counted is first.counted), None)
-            is_void = all(part.counted.is_void for part in positions.parts)
-            if is_void or (part is not None and position < part.start - first.start):
-                raise self._gone()
-        if self._options.damage is Damage.STOP:
-            found = positions.damage(seen)
-            if found is not None and position >= found[0]:
-                self._meet(found[1])
+        if newest is positions or not newest.parts:
+            return 0
+        if all(part.counted.is_void for part in positions.parts):
+            raise self._gone()
+        first = newest.parts[0]
+        part = next((part for part in positions.parts if part.counted is first.counted), None)
+        if part is None:
+            return 0
+        positions.begin_at(part.start - first.start)
+        return part.start - first.start
 
     def _pieces_of(self, part: Part, position: int, seen: Seen) -> Iterator[tuple[int, Buffer]]:
         """The pieces of one file, from one on that begins at or before the position."""
@@ -192,12 +235,13 @@ class StreamReading:
         with opened:
             if not counted.is_still_in(opened):
                 raise self._gone()
-            for piece in gathered(self._counted.pieces(seen, file.segment).of(opened, at, file.end, only_sizes=False)):
+            for piece in self._counted.rendered(seen, file, opened, at):
                 counted.add(at, piece)
                 if piece.damage is not None:
                     self._meet(piece.damage)
                 if counted.end.position == piece.position:
                     counted.note(opened, piece.last_batch)
+                self._positions.remember(part.start + rendered, piece.data)
                 yield part.start + rendered, piece.data
                 at, rendered = piece.position, rendered + piece.size_bytes
         if not self._counted.count_file(seen, file):

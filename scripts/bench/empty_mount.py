@@ -13,6 +13,7 @@ import os
 import signal
 import stat
 import sys
+from pathlib import Path
 
 import pyfuse3
 import trio
@@ -51,7 +52,7 @@ class PlainFiles(EmptyOperations):
 
     def __init__(self, paths: list[str]) -> None:
         super().__init__()
-        self.inodes = {os.path.basename(path).encode(): 2 + number for number, path in enumerate(paths)}
+        self.inodes = {Path(path).name.encode(): 2 + number for number, path in enumerate(paths)}
         self.descriptors = {2 + number: os.open(path, os.O_RDONLY) for number, path in enumerate(paths)}
 
     async def lookup(self, parent_inode, name, ctx):

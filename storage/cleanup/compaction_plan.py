@@ -113,7 +113,8 @@ class CompactionPlan:
             case Verdict.NOT_COMPACTED:
                 return "nothing is compacted, because the topic's cleanup.policy does not say so"
             case Verdict.NOTHING_DIRTY:
-                return f"there is nothing to compact{self._stop}"
+                where = f" up to offset {self.uncleanable_offset}" if self.boundary else ""
+                return f"there is nothing to compact{where}{self._stop}"
             case Verdict.TOO_CLEAN:
                 return f"the log is not compacted yet: {ratio}, and {limit}"
             case Verdict.DIRTY:
@@ -133,7 +134,11 @@ class CompactionPlan:
         yield f"{self.clean_bytes} bytes clean, {self.dirty_bytes} bytes dirty"
         sizes = {segment.base_offset: segment.size_bytes for segment in self.segments}
         for group in self.groups:
-            yield f"segments {', '.join(map(str, group))}: {sum(map(sizes.__getitem__, group))} bytes into one segment"
+            size_bytes = sum(map(sizes.__getitem__, group))
+            if len(group) == 1:
+                yield f"segment {group[0]}: {size_bytes} bytes, made anew"
+            else:
+                yield f"segments {', '.join(map(str, group))}: {size_bytes} bytes into one segment"
 
     def as_json(self) -> dict[str, Any]:
         """The same as what JSON can hold, with what follows from it."""

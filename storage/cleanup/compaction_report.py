@@ -92,7 +92,7 @@ class CompactionReport:
         share = self.after_bytes / self.before_bytes if self.before_bytes else 1.0
         return (
             f"{self.before_bytes} bytes become {self.after_bytes} ({share:.1%}), {records.read} records become "
-            f"{records.kept}; clean up to offset {self.first_dirty_offset}"
+            f"{records.kept}; the log is clean before offset {self.first_dirty_offset}"
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -114,9 +114,9 @@ class RetentionPlan:
             case Scope.TIERED:
                 return "nothing is deleted, because the topic has remote storage, of which only its broker knows"
         if not self.is_due:
-            return f"nothing is to be deleted of {_count(len(self.segments))}, {self.size_bytes} bytes"
+            return f"nothing is to be deleted of {segments_text(len(self.segments))}, {self.size_bytes} bytes"
         return (
-            f"{len(self.deleted)} of {_count(len(self.segments))} to be deleted, {self.deleted_bytes} of "
+            f"{len(self.deleted)} of {segments_text(len(self.segments))} to be deleted, {self.deleted_bytes} of "
             f"{self.size_bytes} bytes; the log then starts at {self.new_start_offset}, and now at {self.start_offset}"
         )
 
@@ -162,7 +162,8 @@ def _segment(stored: Mapping[str, Any]) -> RetainedSegment:
     return RetainedSegment(**{**stored, "fate": Fate(stored["fate"]), "rule": None if rule is None else Rule(rule)})
 
 
-def _count(segments: int) -> str:
+def segments_text(segments: int) -> str:
+    """A number of segments, for people."""
     return "1 segment" if segments == 1 else f"{segments} segments"
 
 

@@ -26,7 +26,7 @@ from storage.segment.segment import Segment
 from storage.segment.segment_names import SegmentNames, segments_named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from storage.clock import Clock
     from storage.config import TopicConfig
@@ -34,6 +34,18 @@ if TYPE_CHECKING:
     from storage.partition.producers import ProducerStates
 
     Listing = tuple[int, list[str]]
+
+
+class Withheld(NamedTuple):
+    """What is not shown of a log, because more is to come that belongs to it: from `offset` up to `end_offset`.
+
+    Where the log ends behind that, somebody went on who knows nothing of it, and all is shown. `sequence` is another
+    whenever anything else was withheld in between.
+    """
+
+    sequence: int = 0
+    offset: int | None = None
+    end_offset: int = 0
 
 
 class _Found(NamedTuple):
@@ -53,7 +65,7 @@ class FollowedLog(ReadableLog):
     an `UnknownPartitionError`.
 
     `config` and `checkpointed_start`, before which the log does not begin, may be replaced at any time. Segments below
-    the recovery point are believed to be closed properly.
+    the recovery point are believed to be closed properly. What `withheld` says is in no view.
     """
 
     def __init__(
@@ -66,6 +78,7 @@ class FollowedLog(ReadableLog):
         start_offset: int = 0,
         recovery_point: int = 0,
         producer_expiration_ms: int,
+        withheld: Callable[[], Withheld] = Withheld,
     ) -> None:
         self.directory = Path(directory)
         self.config = config
@@ -74,6 +87,8 @@ class FollowedLog(ReadableLog):
         self._files = files
         self._clock = clock
         self._expiration_ms = producer_expiration_ms
+        self._ask_withheld = withheld
+        self._withheld: Withheld | None = None  # when that was last asked for
         self._recent = RecentSegments()
         self._looking = Lock()  # held while the directory is looked at
         self._listing: Listing | None = None
@@ -130,13 +145,19 @@ class FollowedLog(ReadableLog):
     # Looking
 
     def _newest(self) -> LogView:
+        if self._withheld is None:
+            self._withheld = self._ask_withheld()
         while True:
             listing = self._list()
             try:
                 if listing != self._listing or self._is_last_another():
                     self._take_in(listing[1])
                     self._listing = listing
-                return self._shown()
+                # What is not withheld any more is all there, but perhaps was not yet when it was looked at.
+                before, self._withheld = self._withheld, self._ask_withheld()
+                if before.sequence != self._withheld.sequence:
+                    continue
+                return self._shown(self._withheld)
             except FileNotFoundError:
                 self._listing = None
                 if self._list() == listing:
@@ -198,14 +219,19 @@ class FollowedLog(ReadableLog):
         assert isinstance(segment, FollowedSegment)
         return self._identity(found.names) != found.identity or segment.look() is Change.REPLACED
 
-    def _shown(self) -> LogView:
-        """The view of the segments that were found."""
+    def _shown(self, withheld: Withheld) -> LogView:
+        """The view of the segments that were found, as far as they are to be seen."""
         if not self._found:
             return self._view_of((), self.checkpointed_start, 0)
         last = next(reversed(self._found))
         assert isinstance(last, FollowedSegment)
         end = last.end
-        return self._view_of(tuple(self._found), end.next_offset, end.position)
+        segments = tuple(self._found)
+        if withheld.offset is not None and withheld.offset < end.next_offset <= withheld.end_offset:
+            segments = tuple(segment for segment in segments if segment.base_offset <= withheld.offset) or segments[:1]
+            position = segments[-1].locate(withheld.offset)
+            return self._view_of(segments, withheld.offset, segments[-1].size_bytes if position is None else position)
+        return self._view_of(segments, end.next_offset, end.position)
 
     def _view_of(self, segments: tuple[Segment, ...], next_offset: int, end_position: int) -> LogView:
         start_offset = max(self.checkpointed_start, segments[0].base_offset if segments else 0)

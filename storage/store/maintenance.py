@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from storage.cleanup.compaction_plan import dirtiest
+from storage.cleanup.retention_plan import segments_text
 from storage.errors import CompactionStoppedError, LogChangedError, StorageError, UnknownPartitionError
 from storage.partition.log import Log
 from storage.store.compactions import Compactions
@@ -158,9 +159,9 @@ class Maintenance:
         self.totals.deleted_segments += len(plan.deleted)
         self.totals.deleted_bytes += plan.deleted_bytes
         logger.info(
-            "%s: retention deleted %d segments, %d bytes; the log begins at %d",
+            "%s: retention deleted %s, %d bytes; the log begins at offset %d",
             plan.log,
-            len(plan.deleted),
+            segments_text(len(plan.deleted)),
             plan.deleted_bytes,
             plan.new_start_offset,
         )
@@ -210,7 +211,7 @@ class Maintenance:
         self.totals.compacted_bytes += report.before_bytes
         self.totals.freed_bytes += report.freed_bytes
         logger.info(
-            "%s: compaction made %d bytes out of %d; clean up to %d",
+            "%s: compaction made %d bytes out of %d; the log is clean before offset %d",
             plan.log,
             report.after_bytes,
             report.before_bytes,

@@ -6,6 +6,7 @@ A log that cannot be recovered keeps nobody from the others; then its log direct
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import StorageError
@@ -15,13 +16,13 @@ from storage.partition.view import Decided, LogView
 from storage.segment.names import Kind, State, parse_name
 from storage.segment.segment import Segment
 from storage.store.checkpoints import OffsetCheckpoint
+from storage.store.ledger import Ledger
 from storage.store.opening import recover_requested
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
     from typing import TypeAlias
 
     from storage.clock import Clock
@@ -82,6 +83,8 @@ def recover_store(
                 yield Recovered(topic, partition, *place, None, error)
             else:
                 yield Recovered(topic, partition, *place, reports.pop(place.directory), None)
+    if Ledger(files, [Path(path) for path in paths]).current.pending is not None:
+        Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock).close()  # which completes the commit
 
 
 def plan_recovery(

@@ -8,15 +8,16 @@ damage. Which columns there are is said by `storage.record.columns`.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from storage.config import TopicConfig
 from storage.errors import CorruptBatchError, FramingError, LogChangedError, RecordsGoneError, UnknownPartitionError
 from storage.partition.aborted_batches import AbortedBatches
 from storage.partition.followed_log import FollowedLog
+from storage.partition.view import first_offset_of
 from storage.record.batch import RecordBatch
 from storage.record.columns import DEFAULT_COLUMNS, read_columns
-from storage.record.reading import read_batches
 from storage.segment.log_file import LogScan
 from storage.segment.sound_batch_search import position_behind
 from storage.segment.zero_tail import is_zero
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.files import Files, ReadableFile
+    from storage.record.kernel.region import Region
     from storage.record.reading import Batch
     from storage.store.splits import OnLoss, Split
 
@@ -125,7 +127,7 @@ class SplitReader:
             return []
         finally:
             log.close()
-        return [each.leaving_out(split.aborted) for each in found]
+        return [replace(each, aborted=split.aborted) for each in found]
 
 
 class _Reading:
@@ -140,68 +142,134 @@ class _Reading:
         self._on_damage = on_damage
         self._aborted = AbortedBatches(split.aborted) if split.aborted else None
         self._position = split.start
-        self._due_offset = split.base_offset  # below which no further batch may begin
+        self._window_start = split.start  # where the window that is read just now lies in the file
+        self._due_offset = split.base_offset  # no batch behind the position may begin below it
         self._is_done = False
 
     def record_batches(self) -> Iterator[pa.RecordBatch]:
         """Everything that the split has."""
-        split = self._split
-        while self._position < split.end and not self._is_done:
+        while not self._is_done:
             try:
-                yield from self._sound_run()
+                yield from self._up_to_damage()
             except CorruptBatchError as error:
                 self._pass_over(error.located(path=self._file.path))
             else:
-                break
+                self._is_done = True
         if not self.is_cut_short:
-            self.next_offset = split.end_offset
+            self.next_offset = self._split.end_offset
 
-    def _sound_run(self) -> Iterator[pa.RecordBatch]:
-        """What there is up to the end, or to damage."""
+    def _up_to_damage(self) -> Iterator[pa.RecordBatch]:
         scan = LogScan(self._file, start=self._position, end=self._split.end, window_bytes=_WINDOW_BYTES)
+        due_offset = self._due_offset
+        window: Region | None = None
         run: list[Batch] = []
         try:
             for batch in scan:
-                if run and (batch.region is not run[0].region or self._is_aborted(batch)):
+                if batch.region is not window:
+                    yield from self._columns_of(run)
+                    window, self._window_start, run = batch.region, batch.position, []
+                self._check(batch, due_offset)
+                if isinstance(batch, RecordBatch) and batch.base_offset >= self._split.end_offset:
+                    break
+                due_offset = batch.last_offset + 1
+                if self._aborted is None or not self._aborted.has(batch):
+                    run.append(batch)
+                else:
                     yield from self._columns_of(run)
                     run = []
-                self._check_place(batch)
-                if isinstance(batch, RecordBatch) and batch.base_offset >= self._split.end_offset:
-                    self._is_done = True
-                    break
-                if self._is_aborted(batch):
-                    self._behind(batch)
-                else:
-                    run.append(batch)
-                    self._due_offset = batch.last_offset + 1
+                    self._go_behind(batch)
+            else:
+                self._check_end(scan)
         except CorruptBatchError:
             yield from self._columns_of(run)
             raise
         yield from self._columns_of(run)
-        if not self._is_done:
-            self._check_end(scan)
-
-    def _is_aborted(self, batch: Batch) -> bool:
-        return self._aborted is not None and self._aborted.has(batch)
 
     def _columns_of(self, run: Sequence[Batch]) -> Iterator[pa.RecordBatch]:
         """The records of batches that lie one behind the other in one window."""
         if not run:
             return
-        first, last = run[0], run[-1]
-        region, size_bytes = first.region, last.position + last.size_bytes - first.position
-        skipped = len(region) - len(region.view(0, len(region)))
+        first, last, origin = run[0], run[-1], self._window_start
         yield from read_columns(
-            region.view(skipped, len(region)),
-            end=size_bytes,
-            origin=first.position,
+            first.region.view(0, len(first.region)),
+            start=first.position - origin,
+            end=last.position + last.size_bytes - origin,
+            origin=origin,
             columns=self._columns,
             first_offset=self._split.start_offset,
             end_offset=self._split.end_offset,
         )
-        self._behind(last)
+        self._go_behind(last)
 
-    def _behind(self, batch: Batch) -> None:
+    def _go_behind(self, batch: Batch) -> None:
         self._position = batch.position + batch.size_bytes
         self._due_offset = batch.last_offset + 1
         self.next_offset = max(self.next_offset, self._due_offset)
+
+    # Damage
+
+    def _check(self, batch: Batch, due_offset: int) -> None:
+        """Raise a `CorruptBatchError` if the batch cannot be where it is; if it goes on with what was, only tell."""
+        if self._on_damage is not None:
+            batch.check_crc()  # what the header says decides on what is passed over
+        split = self._split
+        first_offset = first_offset_of(batch)
+        if not split.base_offset <= first_offset <= batch.last_offset < split.limit_offset:
+            raise CorruptBatchError(
+                f"the batch has the offsets from {first_offset} to {batch.last_offset}, and those from "
+                f"{split.base_offset} up to {split.limit_offset} belong here",
+                position=batch.position,
+                offset=first_offset,
+            )
+        if first_offset < due_offset:
+            error = CorruptBatchError(
+                f"the batch follows on one that ends with {due_offset - 1}",
+                path=self._file.path,
+                position=batch.position,
+                offset=first_offset,
+            )
+            if self._on_damage is None:
+                raise error
+            self._on_damage(error)
+
+    def _check_end(self, scan: LogScan) -> None:
+        if scan.position == self._split.end or self._is_unused(scan.position):
+            return
+        if scan.end < self._split.end:
+            self.is_cut_short = True
+            return
+        raise FramingError(f"{scan.trailing_bytes} bytes follow the last whole batch", position=scan.position)
+
+    def _pass_over(self, error: CorruptBatchError) -> None:
+        """Go on behind damage, if that is wanted."""
+        split = self._split
+        position = self._position if error.position is None else error.position
+        if isinstance(error, FramingError) and self._is_unused(position):
+            self._is_done = True
+            return
+        if self._on_damage is None:
+            raise error
+        self._on_damage(error)
+        behind = position_behind(
+            self._file,
+            position,
+            self._own_end(position),
+            split.end,
+            base_offset=split.base_offset,
+            next_offset=self._due_offset,
+        )
+        if behind is None or behind >= split.end:
+            self._is_done = True
+        else:
+            self._position = behind
+
+    def _own_end(self, position: int) -> int | None:
+        """Where a damaged batch ends by its own word."""
+        with suppress(FramingError):
+            for batch in LogScan(self._file, start=position, end=self._split.end, window_bytes=_WINDOW_BYTES):
+                return batch.position + batch.size_bytes
+        return None
+
+    def _is_unused(self, position: int) -> bool:
+        """Whether a preallocated file ends here, as far as anything was ever written into it."""
+        return not self._split.following and is_zero(self._file, position, self._split.end)

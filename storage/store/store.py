@@ -23,8 +23,10 @@ from storage.partition.log import Log
 from storage.partition.readable_log import ReadableLog
 from storage.store.checkpointing import lower_checkpoints, write_checkpoints
 from storage.store.checkpoints import OffsetCheckpoint
+from storage.store.commits import Commits
 from storage.store.creation import check_vacant, make_directories, write_store
 from storage.store.directory_names import DirectoryName
+from storage.store.ledger import Ledger
 from storage.store.log_dir import LogDir
 from storage.store.open_logs import LogRequest, OpenLogs
 from storage.store.opening import FlushThread, LogOpening, followed_log
@@ -86,6 +88,9 @@ class Store:
             entropy=entropy,
             is_writable=mode is Mode.READ_WRITE,
         )
+        directories = [log_dir.path for log_dir in self.log_dirs]
+        self._ledger = Ledger(files, directories)
+        self.commits = Commits(self._ledger, files, clock, directories, self.topics, self._opened_log)
         self._clean = {log_dir for log_dir in log_dirs if log_dir.is_clean()}
         self._checkpointing = RLock()
         self._is_closed = False
@@ -107,8 +112,9 @@ class Store:
         """The store in these log directories, as it is.
 
         Opened for writing, it counts as not closed properly from then on, and what a crash left of topics that were
-        being made or deleted is finished. Raises `NotAStoreError`, `StoreLockedError`, `DuplicatePartitionError`,
-        `CorruptMetadataError` or `ConfigError`; then nothing has changed, and nobody is kept out.
+        being made or deleted, and of a commit, is finished. Raises `NotAStoreError`, `StoreLockedError`,
+        `DuplicatePartitionError`, `CorruptMetadataError` or `ConfigError`; then nothing has changed, and nobody is
+        kept out.
         """
         config = StoreConfig.resolve(broker_settings)
         log_dirs = _distinct(files, paths)
@@ -124,6 +130,7 @@ class Store:
                 for log_dir in log_dirs:
                     log_dir.remove_clean_marker()
                 store.topics.finish_interrupted()
+                store.commits.finish_interrupted()
             unlocking.pop_all()
         return store
 
@@ -190,8 +197,14 @@ class Store:
     def log(self, topic: str, partition: int) -> PartitionLog:
         """The partition's log, which is opened when it is first asked for.
 
-        Raises `UnknownPartitionError`, and whatever opening raises; the next call then tries again.
+        Raises `UnknownPartitionError`, and whatever opening raises, or completing a commit that is to be in the log;
+        the next call then tries again.
         """
+        if self.mode is Mode.READ_WRITE:
+            self.commits.finish_for((topic, partition))
+        return self._opened_log(topic, partition)
+
+    def _opened_log(self, topic: str, partition: int) -> PartitionLog:
         if self._is_closed:
             raise StorageError("the store is closed", path=self.log_dirs[0].path)
         return self._logs.get((topic, partition), lambda: self.request(topic, partition))
@@ -213,6 +226,7 @@ class Store:
             start_offset=log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0),
             may_lack_offsets=self._may_lack_offsets(log_dir, (topic, partition)),
             lower_checkpoints=lambda offset: lower_checkpoints(log_dir, (topic, partition), offset),
+            withheld=lambda: self._ledger.withheld((topic, partition)),
         )
 
     def _may_lack_offsets(self, log_dir: LogDir, partition: Partition) -> bool:

@@ -9,8 +9,7 @@ import errno
 import hashlib
 import os
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pytest
 from mounts import store_mounting
@@ -18,6 +17,7 @@ from peer_logs import FORMATS, PeerLog, as_dumped, dumped_as, gaps, headers_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from mounts import Mounted
     from peer_logs import PeerRecord
@@ -87,7 +87,7 @@ class Place:
     def __init__(self, mounted: Mounted, *parts: object) -> None:
         self.path = mounted.path.joinpath(*map(str, parts))
 
-    def __enter__(self) -> Place:
+    def __enter__(self) -> Self:
         self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         return self
 

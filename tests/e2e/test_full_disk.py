@@ -37,9 +37,7 @@ def values(mounted: Mounted, topic: str) -> bytes:
     return done.stdout
 
 
-def test_writers_hear_of_it_and_nothing_acknowledged_is_lost(
-    store_mounts: Mounts, small_disks: Disks, tmp_path: Path
-) -> None:
+def test_writers_hear_of_it_and_nothing_acknowledged_is_lost(store_mounts: Mounts, small_disks: Disks) -> None:
     disk = small_disks(megabytes=16)
     mounted = store_mounts(disk.path / "store")
     make_topics(mounted, "orders", "other")
@@ -125,9 +123,7 @@ class Looks(threading.Thread):
                 self.failures.append(done.stdout + done.stderr)
 
 
-def test_a_partition_that_nobody_has_opened_is_read_from_a_full_disk(
-    store_mounts: Mounts, small_disks: Disks
-) -> None:
+def test_a_partition_that_nobody_has_opened_is_read_from_a_full_disk(store_mounts: Mounts, small_disks: Disks) -> None:
     disk = small_disks(megabytes=16)
     mounted = store_mounts(disk.path / "store")
     make_topics(mounted, "orders", "other")
@@ -155,4 +151,3 @@ def test_a_partition_that_nobody_has_opened_is_read_from_a_full_disk(
     assert "orders-0 can be written again" in mounted.said()
     assert mounted.end() == 0
     assert values(store_mounts(disk.path / "store"), "orders") == everything.encode() + b"101\n"
-

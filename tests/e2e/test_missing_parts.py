@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from mounts import Mounted
     from small_disks import SmallDisk
@@ -50,10 +49,12 @@ class TestARemovedPartition:
     def test_nobody_is_told_that_it_took_something(self, store_mounts: Mounts, tmp_path: Path) -> None:
         mounted = store_mounts(tmp_path / "store")
         fill(mounted, "kept", "removed")
-        with mounted.started("exec 3>>removed/0/append; read -r _; echo x >&3; echo $?; cat removed/0/values") as writer:
+        with mounted.started(
+            "exec 3>>removed/0/append; read -r _; echo x >&3; echo $?; cat removed/0/values"
+        ) as writer:
             assert writer.stdin is not None
             assert writer.stdout is not None
-            mounted.until(lambda: os.path.exists(f"/proc/{writer.pid}/fd/3"))
+            mounted.until(lambda: Path("/proc", str(writer.pid), "fd", "3").exists())
             shutil.rmtree(tmp_path / "store" / "removed-0")
             writer.stdin.write("go\n")
             writer.stdin.flush()

@@ -68,9 +68,7 @@ def test_killing_the_mount_loses_nothing_that_was_acknowledged(
     acknowledged = []
     for part in KILLED_AT:
         begun = end_offset(mounted)
-        writers = shell_writers(
-            tmp_path, mounted.path, "orders/0/append", lines=LINES, first_number=len(acknowledged)
-        )
+        writers = shell_writers(tmp_path, mounted.path, "orders/0/append", lines=LINES, first_number=len(acknowledged))
         threshold = begun + int(part * moments.uniform(0.9, 1.1) * LINES * len(WAYS))
         mounted.until(lambda: end_offset(mounted) >= threshold, seconds=READ_TIME_S_MAX)  # noqa: B023
         mounted.end(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What shells do with descriptors: every form of appending side by side, receipts, parts of lines, shared descriptors."""
+"""What shells do with descriptors: every form of appending at once, receipts, parts of lines, shared descriptors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def batch(producer: int, number: int) -> bytes:
 FORMS = {
     "line": "for ((i = 0; i < {n}; i++)); do echo line:{w}:$i >> orders/0/append || exit; done",
     "kv": r"for ((i = 0; i < {n}; i++)); do printf '{w}\tkv:{w}:%d\n' $i >> orders/0/append.kv || exit; done",
-    "jsonl": "seq 0 $(({n} - 1)) | jq -c '{{key: \"{w}\", value: \"jsonl:{w}:\\(.)\", timestamp: .,"
+    "jsonl": 'seq 0 $(({n} - 1)) | jq -c \'{{key: "{w}", value: "jsonl:{w}:\\(.)", timestamp: .,'
     ' headers: [{{key: "of", value: "{w}"}}]}}\' >> orders/0/append.jsonl',
     "raw": r"for ((i = 0; i < {n}; i++)); do printf 'raw:{w}\n%d' $i | cat >> orders/0/append.raw || exit; done",
     "batch": 'for ((i = 0; i < {b}; i++)); do cat "{scratch}/batch-{w}-$i" >> orders/0/append.batch || exit; done',
@@ -135,9 +135,11 @@ wait
         ),
         pytest.param("printf 'a\\n\\nb' | tee -a orders/0/append orders/0/append > /dev/null", None, id="tee-twice"),
         pytest.param("echo a | sed 's/a/b/w orders/0/append' > /dev/null", ["b"], id="sed-w"),
-        pytest.param("awk 'BEGIN { print \"a\" >> \"orders/0/append\" }'", ["a"], id="awk"),
+        pytest.param('awk \'BEGIN { print "a" >> "orders/0/append" }\'', ["a"], id="awk"),
         pytest.param("echo a | sort -o orders/0/append", ["a"], id="sort-o"),
-        pytest.param("set -o noclobber; echo a >| orders/0/append; echo b >> orders/0/append", ["a", "b"], id="clobber"),
+        pytest.param(
+            "set -o noclobber; echo a >| orders/0/append; echo b >> orders/0/append", ["a", "b"], id="clobber"
+        ),
     ],
 )
 def test_descriptors(mounted: Mounted, script: str, values: list[str] | None) -> None:

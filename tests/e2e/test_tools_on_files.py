@@ -25,6 +25,23 @@ pytestmark = pytest.mark.e2e
 SEGMENT = f"{700:020d}"
 LOG = f"t-none/0/segments/{SEGMENT}"
 
+PYTHON = "python3 -c"
+MAPPED = """import mmap, sys
+file = open(sys.argv[1], "rb")
+mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+print(len(mapped), mapped[:] == file.read(), mapped.find(b"a"))"""
+BACKWARDS = """import sys
+file = open(sys.argv[1], "rb", 0)
+size = file.seek(0, 2)
+print([file.seek(at) and file.read(9) for at in range(size, 0, -max(size // 50, 1))])"""
+POSITIONS = """import os, sys
+file = os.open(sys.argv[1], 0)
+print([os.pread(file, 5, at) for at in (0, 99, 4095, 131071, 10 ** 9)], os.lseek(file, 0, 2))"""
+SENT = """import os, sys
+file, out = os.open(sys.argv[1], 0), os.open("out", os.O_CREAT | os.O_WRONLY)
+size, done = os.fstat(file).st_size, 0
+while done < size:
+    done += os.sendfile(out, file, done, size - done)"""
 # By the tool that is tried. In `{}` stands the file, in `{plain}` the copy; what is written to the current directory
 # is compared too.
 COMMANDS = {
@@ -45,14 +62,14 @@ COMMANDS = {
         "cmp {} {plain}",
         "cmp -i 3 {} {plain}",
         "cmp {} <(cat {plain}; echo more)",
-        "cmp -l {} <(rev {plain}) | wc -l",
+        "cmp -l {} <(tr a-y b-z < {plain}) | wc -l",
     ],
     "comm": ["comm -12 {} {plain} 2>/dev/null | cksum"],
     "cp": [
         "cp {} copy",
         "cp --sparse=always {} copy",
         "cp --reflink=auto --preserve=timestamps {} copy; stat -c '%s %Y' copy",
-        "cp -r {} {plain} . ; ls | wc -l",
+        "cp -r {} copy",
     ],
     "csplit": ["csplit -s -f part {} 3 {{1}}"],
     "cut": ["cut -c 1-20 {}", "cut -d ' ' -f 2 {}", "cut -b 3- {}"],
@@ -105,16 +122,12 @@ COMMANDS = {
     "pr": ["pr -t -n {}"],
     "ptx": ["ptx -G {} | head -n 20"],
     "python3": [
-        "python3 -c 'import sys; sys.stdout.write(open(sys.argv[1], errors=\"replace\").read())' {}",
-        'python3 -c \'import mmap, sys; f = open(sys.argv[1], "rb"); '
-        'm = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); print(len(m), hash(m[:]) == hash(f.read()), m.find(b"a"))\' {}',
-        'python3 -c \'import os, sys; f = open(sys.argv[1], "rb", 0); n = f.seek(0, 2); '
-        "print([f.seek(at) and f.read(9) for at in range(n, 0, -max(n // 50, 1))])' {}",
-        "python3 -c 'import shutil, sys; shutil.copyfile(sys.argv[1], \"out\")' {}",
-        "python3 -c 'import os, sys; f = os.open(sys.argv[1], 0); "
-        "print([os.pread(f, 5, at) for at in (0, 99, 4095, 131071, 10 ** 9)], os.lseek(f, 0, 2))' {}",
-        'python3 -c \'import os, sys; f = os.open(sys.argv[1], 0); t = os.open("out", os.O_CREAT | os.O_WRONLY); '
-        "n = os.fstat(f).st_size; done = 0\nwhile done < n: done += os.sendfile(t, f, done, n - done)' {}",
+        f"{PYTHON} 'import sys; sys.stdout.write(open(sys.argv[1], errors=\"replace\").read())' {{}}",
+        f"{PYTHON} '{MAPPED}' {{}}",
+        f"{PYTHON} '{BACKWARDS}' {{}}",
+        f"{PYTHON} 'import shutil, sys; shutil.copyfile(sys.argv[1], \"out\")' {{}}",
+        f"{PYTHON} '{POSITIONS}' {{}}",
+        f"{PYTHON} '{SENT}' {{}}",
     ],
     "rev": ["rev {}"],
     "rg": [
@@ -231,14 +244,10 @@ def test_tools_find_what_they_find_in_plain_files(
         pytest.skip(f"{tool} is not installed")
     mounted, pairs = served
     for command in COMMANDS[tool]:
-        has_output = False
         for name, (path, plain) in pairs.items():
             expected = ran(mounted, command, plain, plain, tmp_path / "place")
-            found = ran(mounted, command, path, plain, tmp_path / "place")
-            assert found == expected, (command, name)
-            assert b"Transport endpoint" not in found.errors
-            has_output |= bool(expected.output or expected.written or expected.code == 0)
-        assert has_output, f"`{command}` found nothing in any file"
+            assert expected.code not in {126, 127}, (command, expected.errors)
+            assert ran(mounted, command, path, plain, tmp_path / "place") == expected, (command, name)
 
 
 def test_there_are_tools_enough() -> None:

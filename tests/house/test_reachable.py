@@ -26,6 +26,7 @@ ENTRIES = {
     "kafkafs.__main__",
     "kafkafs.cli",
     "kafkafs.cli.mount_helper",
+    "kafkafs.spark.registration.pyspark_kafkafs",
     "kafkafs.locator.descent",
     "kafkafs.render.intake",
     "kafkafs.render.kcat_format",

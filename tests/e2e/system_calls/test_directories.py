@@ -9,6 +9,7 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from mounts import store_mounting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,10 +130,8 @@ def test_positions(trees: Trees, kind: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def changing(tmp_path_factory: pytest.TempPathFactory, trees: Trees) -> Iterator[Mounted]:
+def changing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mounted]:
     """Mount a store of many records, for tests that change it."""
-    from mounts import store_mounting
-
     directory = tmp_path_factory.mktemp("changing")
     with store_mounting(directory) as mount:
         mounted = mount(directory / "store", "-o", "list_limit=0,allow_delete")
@@ -186,7 +185,10 @@ REFUSED: Final[dict[str, tuple[Callable[[Path], object], str]]] = {
     "a topic that is there": (lambda root: os.mkdir(root / "orders"), "EEXIST"),
     "a file that is there": (lambda root: os.mkdir(root / "orders/config"), "EEXIST"),
     "a name that is not listed": (lambda root: os.mkdir(root / "orders/0/offset/3.json"), "EEXIST"),
-    "what looks the same to a broker": (lambda root: os.mkdir(root / "or.der_s") or os.mkdir(root / "or_der.s"), "EINVAL"),
+    "what looks the same to a broker": (
+        lambda root: os.mkdir(root / "or.der_s") or os.mkdir(root / "or_der.s"),
+        "EINVAL",
+    ),
     "an illegal name": (lambda root: os.mkdir(root / "a b"), "EINVAL"),
     "bytes that are no text": (lambda root: os.mkdir(os.fsencode(root) + b"/\xff"), "EINVAL"),
     "a name of 250 bytes": (lambda root: os.mkdir(root / ("n" * 250)), "EINVAL"),

@@ -13,7 +13,6 @@ from mounts import store_mounting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from mounts import Mounted
     from system_call_trees import Trees
@@ -129,7 +128,7 @@ def test_the_options_give_it_to_somebody(mounts: Callable[..., Mounted], trees: 
     assert member.stdout == "x\n"
 
 
-def test_a_supplementary_group(mounts: Callable[..., Mounted], trees: Trees, tmp_path: Path) -> None:
+def test_a_supplementary_group(mounts: Callable[..., Mounted], trees: Trees) -> None:
     mounted = mounts(trees.scratch / "grouped", "-o", "allow_other,gid=1234,umask=007", at="grouped-mnt")
     assert mounted.run("mkdir orders").returncode == 0
     member = f"setpriv --reuid={NOBODY} --regid={NOBODY} --groups=1234 bash -c"

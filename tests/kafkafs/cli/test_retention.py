@@ -140,6 +140,16 @@ def test_what_cannot_be_looked_at_is_said_and_keeps_nobody_from_the_others(store
     assert result.stderr.startswith("kafkafs: old-0: ")
 
 
+def test_the_settings_of_a_broker_hold_where_the_topic_says_nothing(store: Path, tmp_path: Path) -> None:
+    given = tmp_path / "server.properties"
+    given.write_text("log.retention.bytes=1\nnum.io.threads=8\n")
+    with Store.open([store], mode=Mode.READ_WRITE, files=Files(), clock=Clock()) as opened:
+        opened.topics.change_config("young", {"retention.bytes": None})
+    result = retention(store, "young", "--server-properties", given)
+    assert result.stdout.startswith("young-0: 2 of 3 segments to be deleted")
+    assert "cleanup.policy=delete retention.ms=-1 retention.bytes=1 " in result.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

@@ -54,12 +54,16 @@ def examples(name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a directory with the stores of the examples, each with a hundred records of one topic."""
+    """Give a directory with the stores of the examples, each with a hundred records of one of two topics."""
     directory = tmp_path_factory.mktemp("stores")
     envelope = b'{"key":"k","value":"v","timestamp":1700000000000}\n'
     for name in ("kafka", "store"):
         store = str(directory / name)
-        for arguments in (["topics", "create", store, "orders"], ["append", store, "orders/0/append.jsonl"]):
+        for arguments in (
+            ["topics", "create", store, "orders"],
+            ["topics", "create", store, "customers", "cleanup.policy=compact"],
+            ["append", store, "orders/0/append.jsonl"],
+        ):
             command = [sys.executable, "-P", "-m", "kafkafs", *arguments]
             subprocess.run(command, input=100 * envelope, stderr=subprocess.DEVNULL, check=True)
     return directory

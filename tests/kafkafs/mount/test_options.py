@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kafkafs.mount.errors import MountError
@@ -21,6 +23,7 @@ def test_each_is_read() -> None:
             "ro,uid=1,gid=2,umask=027,allow_other,auto_unmount",
             "list_limit=0,isolation=read_committed,damage=skip,rw",
             "durability=fsync,default_partitions=3,allow_delete,kv_separator=:,null_marker=NULL,maintenance=off",
+            "server_properties=/etc/kafka/server.properties",
         ]
     )
     assert (options.is_writable, options.has_maintenance) == (True, False)
@@ -32,7 +35,8 @@ def test_each_is_read() -> None:
     assert (tree.list_limit, tree.isolation, tree.damage) == (0, Isolation.COMMITTED, Damage.SKIP)
     assert (tree.default_partitions, tree.may_delete) == (3, True)
     assert (tree.key_values.separator, tree.key_values.null_marker) == (b":", b"NULL")
-    assert list(options.given)[-1] == "maintenance"
+    assert options.server_properties == Path("/etc/kafka/server.properties")
+    assert list(options.given)[-1] == "server_properties"
 
 
 @pytest.mark.parametrize(
@@ -46,6 +50,7 @@ def test_each_is_read() -> None:
         ("ro=1", "has no value"),
         ("isolation=none", "it is read_uncommitted or read_committed"),
         ("maintenance=maybe", "it is on or off"),
+        ("server_properties=server.properties", "it is the absolute path of a file"),
         ("default_partitions=0", "at least 1"),
         ("kv_separator=", "it is something"),
     ],

@@ -125,6 +125,7 @@ def test_real_files_are_shown_as_they_are(views: Views, tmp_path: Path) -> None:
     assert bytes(reading.read_soon(3, 4) or reading.read(3, 4)) == sent(b"value")[3:7]
     assert bytes(reading.read(100_000, 1)) == b""
     reading.close()
+    assert reading.size_bytes() == len(sent(b"value") + b"a torn tail"), "somebody may ask while it is closed"
     with pytest.raises(NotThereError):
         raw(source, LOG)
 

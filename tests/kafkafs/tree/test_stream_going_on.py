@@ -138,3 +138,44 @@ def test_damage_that_comes_to_what_is_open_is_told(views: Views) -> None:
     assert bytes(reading.read(0, 100)) == b"first\n"
     with pytest.raises(DamagedError):
         reading.read(6, 100)
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_the_page_in_which_the_rest_begins_can_be_read(
+    log: tuple[LogOnMemory, LogSource, SizeCache], *, is_read: bool
+) -> None:
+    """The kernel asks for whole pages, though who waits at the end wants nothing of what was removed."""
+    lab, source, sizes = log
+    append(lab, *[b"%050d" % number for number in range(10, 110)])
+    whole = b"".join((value or b"") + b"\n" for value in lab.values())
+    waiting, other = stream(source, sizes).open(), stream(source, sizes).open()
+    assert waiting.size_bytes() == len(whole)
+    if is_read:
+        assert bytes(other.read(0, len(whole))) == whole
+    assert waiting.size_bytes() == len(whole)
+    lab.log.advance_start(100)
+    source.log.checkpointed_start = 100  # type: ignore[union-attr]
+    assert waiting.size_bytes() == len(whole)
+    append(lab, *[b"v" * 400] * 100)  # more than is kept of what others read
+    for reading in (other, waiting):
+        grown = reading.size_bytes()
+        assert grown == len(whole) + 401 * 100
+        found = bytes(reading.read(4096, grown))
+        assert found == (whole + (b"v" * 400 + b"\n") * 100)[4096:]
+    for position in (0, 4095, 4097):
+        with pytest.raises(GoneError):
+            waiting.read(position, 8192)
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_what_was_begun_before_the_log_grew_gives_no_less_than_its_size(views: Views, *, is_followed: bool) -> None:
+    lab = LogOnMemory({"segment.bytes": str(1 << 26)})
+    append(lab, *[bytes(100_000)] * 80)
+    source = views.memory(lab, is_followed=is_followed)
+    reading = stream(source, SizeCache(source.files, None)).open()
+    size = reading.size_bytes()
+    assert size == 80 * 100_001
+    assert memoryview(reading.read(0, 4096)).nbytes == 4096  # and some more of it is made
+    append(lab, b"later")
+    assert reading.size_bytes() == size + 6
+    assert memoryview(reading.read(4096, size)).nbytes == size + 6 - 4096

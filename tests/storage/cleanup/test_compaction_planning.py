@@ -71,7 +71,7 @@ def test_all_but_the_active_segment_is_dirty_at_first() -> None:
         "dirty from offset 0 to 3, where the active segment begins",
         f"0 bytes clean, {size_bytes} bytes dirty",
         f"segments 0, 1: {size_bytes // 3 * 2} bytes into one segment",
-        f"segments 2: {size_bytes // 3} bytes into one segment",
+        f"segment 2: {size_bytes // 3} bytes, made anew",
     ]
 
 
@@ -88,7 +88,9 @@ def test_the_ratio_has_to_be_exceeded(checkpoint: int, verdict: Verdict, dirty: 
 def test_a_checkpoint_at_the_end_leaves_nothing() -> None:
     plan = plan_of(log_of(9, 8), 2)
     assert (plan.verdict, plan.is_applicable, plan.groups, plan.segments) == (Verdict.NOTHING_DIRTY, False, (), ())
-    assert list(plan.lines()) == ["topic-0: there is nothing to compact, where the active segment begins"]
+    assert list(plan.lines()) == [
+        "topic-0: there is nothing to compact up to offset 2, where the active segment begins"
+    ]
 
 
 def test_a_checkpoint_within_a_segment_makes_all_of_that_dirty_and_clean() -> None:

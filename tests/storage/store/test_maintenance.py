@@ -1,4 +1,4 @@
-"""A store is kept in order: each job when it is due, one log after another, and what fails keeps nothing from the rest."""
+"""A store is kept in order: each job when it is due, log after log, and what fails keeps nothing from the rest."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import logging
 import random
 from threading import Event
 from typing import TYPE_CHECKING
-
-import pytest
 
 from storage.clock import Clock
 from storage.store.checkpoints import OffsetCheckpoint, read_offsets
@@ -21,6 +19,8 @@ from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pytest
 
 SMALL = {"segment.bytes": "300", "segment.index.bytes": "120", "index.interval.bytes": "100"}
 COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}

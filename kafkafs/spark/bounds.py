@@ -1,0 +1,108 @@
+"""Where a query begins and ends, as its options say it; which offsets that means is for who has the store to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.locator.errors import BadNameError
+from kafkafs.locator.times import parse_time
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.json_forms import partition_offsets, partition_times
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+    from kafkafs.locator.times import Time
+    from storage.store.checkpoints import Partition
+
+LATEST_OFFSET: Final = -1
+EARLIEST_OFFSET: Final = -2
+
+
+class Edge(Enum):
+    """The beginning or the end of every partition."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class NoMatch(Enum):
+    """What to do with a partition that has no record from the time on at which a query is to begin."""
+
+    ERROR = "error"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffsets:
+    """An offset for each partition, -1 for its end and -2 for its beginning."""
+
+    offsets: Mapping[Partition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AtTimes:
+    """A time for each partition."""
+
+    times: Mapping[Partition, Time]
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """A time for all partitions."""
+
+    time: Time
+
+
+if TYPE_CHECKING:
+    Bound: TypeAlias = "Edge | AtOffsets | AtTimes | AtTime"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOptions:
+    """The names of the options that say one bound, in the order in which they count, and what holds without any."""
+
+    timestamp: str
+    by_timestamp: str
+    offsets: str
+
+    def parse(self, options: Mapping[str, str], default: Edge) -> Bound:
+        """The bound that the options, whose names are in lower case, say; raises `OptionError`."""
+        if (text := options.get(self.timestamp.lower())) is not None:
+            return AtTime(_time(self.timestamp, text))
+        if (text := options.get(self.by_timestamp.lower())) is not None:
+            return AtTimes({key: _time(self.by_timestamp, time) for key, time in partition_times(text).items()})
+        text = options.get(self.offsets.lower(), default.value).strip()
+        if text.lower() in {edge.value for edge in Edge}:
+            return Edge(text.lower())
+        return AtOffsets(partition_offsets(text))
+
+
+STARTING: Final = BoundOptions("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
+ENDING: Final = BoundOptions("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
+
+
+def check_batch_bounds(starting: Bound, ending: Bound) -> None:
+    """Raise `OptionError` for a batch query that would begin where partitions end, or end where they begin."""
+    if starting is Edge.LATEST:
+        raise OptionError("starting offset can't be latest for batch queries on Kafka")
+    if ending is Edge.EARLIEST:
+        raise OptionError("ending offset can't be earliest for batch queries on Kafka")
+    if isinstance(starting, AtOffsets):
+        for (topic, partition), offset in starting.offsets.items():
+            if offset == LATEST_OFFSET:
+                raise OptionError(f"startingOffsets for {topic}-{partition} can't be latest for batch queries on Kafka")
+    if isinstance(ending, AtOffsets):
+        for (topic, partition), offset in ending.offsets.items():
+            if offset == EARLIEST_OFFSET:
+                raise OptionError(f"ending offset for {topic}-{partition} can't be earliest for batch queries on Kafka")
+
+
+def _time(option: str, text: str) -> Time:
+    try:
+        return parse_time(text.strip())
+    except BadNameError as error:
+        raise OptionError(f"the option {option}: {error}") from None

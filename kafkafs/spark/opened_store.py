@@ -1,0 +1,186 @@
+"""A store as a query sees it when it is planned: which partitions there are, their offsets, and how they are split."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, AtOffsets, AtTime, Edge, NoMatch
+from kafkafs.spark.errors import DataLossError, OptionError
+from storage.clock import Clock
+from storage.errors import UnknownPartitionError
+from storage.files import Files
+from storage.partition.readable_log import ReadableLog
+from storage.store.splits import PartitionPlace, packed, splits_of
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from kafkafs.locator.times import Time
+    from kafkafs.spark.bounds import Bound
+    from kafkafs.spark.options import StoreOptions
+    from storage.errors import RecordsGoneError
+    from storage.store.checkpoints import Partition
+    from storage.store.splits import Split
+
+logger = logging.getLogger(__name__)
+
+_SPLIT_BYTES_MIN: Final = 4096  # the index says no more
+_LOSS: Final = (
+    "Some data may have been lost because they are not available in Kafka any more; either the data was aged out by "
+    "Kafka or the topic may have been deleted before all the data in the topic was processed."
+)
+_FAILED: Final = (
+    f'{_LOSS} If you don\'t want your streaming query to fail on such cases, set the source option "failOnDataLoss" '
+    'to "false".'
+)
+_ALL_OFFSETS: Final = (
+    "If startingOffsets contains specific offsets, you must specify all TopicPartitions.\n"
+    "Use -1 for latest, -2 for earliest, if you don't care.\n"
+)
+_ALL_TIMES: Final = "If starting/endingOffsetsByTimestamp contains specific offsets, you must specify all topics. "
+
+
+def report_loss(loss: RecordsGoneError | str, *, fails: bool) -> None:
+    """Fail with a `DataLossError`, or say what is lost and go on."""
+    if fails:
+        raise DataLossError(f"{loss}. {_FAILED}")
+    logger.warning("%s. %s", loss, _LOSS)
+
+
+class OpenedStore:
+    """The partitions of a store that are selected; not one byte of it changes."""
+
+    def __init__(self, options: StoreOptions) -> None:
+        self._options = options
+        self._clock = Clock()
+        self._store = Store.open(options.paths, mode=Mode.READ_ONLY, files=Files(), clock=self._clock)
+        self._report = partial(report_loss, fails=options.fails_on_data_loss)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._store.close()
+
+    def partitions(self, *, must_exist: bool) -> set[Partition]:
+        """Those that are there by now; raises `OptionError` if one is not that has to be."""
+        self._store.refresh()
+        topics = self._store.topics.inventory.topics
+        missing = self._options.selection.missing(topics) if must_exist else None
+        if missing is not None:
+            there = ", ".join(topics) or "none"
+            raise OptionError(f"there is no {missing} in the store; its topics are: {there}")
+        return self._options.selection.partitions(topics)
+
+    def earliest(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """The offsets at which partitions begin, of those that are there."""
+        return self._each(partitions, lambda _, log: log.view.start_offset)
+
+    def latest(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """The offsets up to which partitions can be read, of those that are there."""
+        return self._each(partitions, lambda _, log: self._end(log))
+
+    def resolve(self, bound: Bound, partitions: Collection[Partition], no_match: NoMatch) -> dict[Partition, int]:
+        """The offsets that a bound means in partitions that are there; raises `OptionError`."""
+        if bound is Edge.EARLIEST:
+            return self.earliest(partitions)
+        if bound is Edge.LATEST:
+            return self.latest(partitions)
+        now_ms = self._clock.now_ms()
+        if isinstance(bound, AtTime):
+            time = bound.time
+            return self._each(partitions, lambda partition, log: self._at(partition, log, time, now_ms, no_match))
+        if isinstance(bound, AtOffsets):
+            offsets = bound.offsets
+            _check_all(partitions, offsets, _ALL_OFFSETS)
+            return self._each(partitions, lambda partition, log: self._specific(log, offsets[partition]))
+        times = bound.times
+        _check_all(partitions, times, _ALL_TIMES)
+        return self._each(
+            partitions, lambda partition, log: self._at(partition, log, times[partition], now_ms, no_match)
+        )
+
+    def packs(self, ranges: Mapping[Partition, tuple[int, int]]) -> list[tuple[Split, ...]]:
+        """The splits of ranges of offsets, as many together as are worth a task."""
+        wanted, size_bytes = self._options.partitions_min or 1, self._options.split_bytes
+        splits = self._splits(ranges, size_bytes)
+        packs = packed(splits, size_bytes)
+        size_bytes = min(size_bytes, sum(split.size_bytes for split in splits) // wanted)
+        while len(packs) < wanted and size_bytes >= _SPLIT_BYTES_MIN:
+            packs = packed(self._splits(ranges, size_bytes), size_bytes)
+            size_bytes //= 2
+        return packs
+
+    def _splits(self, ranges: Mapping[Partition, tuple[int, int]], size_bytes: int) -> list[Split]:
+        splits = []
+        for (topic, partition), (start, end) in sorted(ranges.items()):
+            if start >= end:
+                continue
+            try:
+                log = self._log((topic, partition))
+                directory = self._store.topics.directory(topic, partition)
+            except UnknownPartitionError:
+                self._report(f"{topic}-{partition} is gone")
+                continue
+            splits += splits_of(
+                log,
+                PartitionPlace(str(directory.parent), topic, partition),
+                start,
+                end,
+                size_bytes=size_bytes,
+                isolation=self._options.isolation,
+                checks_end=not self._options.skips_damage,
+                on_loss=self._report,
+            )
+        return splits
+
+    def _log(self, partition: Partition) -> ReadableLog:
+        log = self._store.log(*partition)
+        assert isinstance(log, ReadableLog)
+        return log
+
+    def _each(
+        self, partitions: Collection[Partition], ask: Callable[[Partition, ReadableLog], int]
+    ) -> dict[Partition, int]:
+        found = {}
+        for partition in sorted(partitions):
+            try:
+                found[partition] = ask(partition, self._log(partition))
+            except UnknownPartitionError:
+                continue  # it went away just now, and whoever misses it says so
+        return found
+
+    def _end(self, log: ReadableLog) -> int:
+        isolation = self._options.isolation
+        return log.on_view(lambda view: max(view.bound(isolation), view.start_offset))
+
+    def _specific(self, log: ReadableLog, offset: int) -> int:
+        match offset:
+            case _ if offset == LATEST_OFFSET:
+                return self._end(log)
+            case _ if offset == EARLIEST_OFFSET:
+                return log.view.start_offset
+            case _:
+                return offset
+
+    def _at(self, partition: Partition, log: ReadableLog, time: Time, now_ms: int, no_match: NoMatch) -> int:
+        time_ms, end = time.resolve(now_ms), self._end(log)
+        found = log.find_timestamp(time_ms)
+        if found is not None and found.offset < end:
+            return found.offset
+        if no_match is NoMatch.ERROR:
+            raise OptionError(
+                f"No offset matched from request of topic-partition {names([partition])} and timestamp {time_ms}."
+            )
+        return end
+
+
+def _check_all(partitions: Collection[Partition], given: Collection[Partition], text: str) -> None:
+    if set(partitions) != set(given):
+        raise OptionError(f"{text}Specified: {names(given)} Assigned: {names(partitions)}")
+
+
+def names(partitions: Iterable[Partition]) -> str:
+    """Partitions as Kafka writes them."""
+    return ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions))

@@ -1,0 +1,166 @@
+"""The options of the source: the names, forms and error texts of Spark's own Kafka source, and a few of a store's own.
+
+Names are not told apart by their case. Those that the source does not know are ignored, as Spark does, and so are the
+settings of a Kafka client (`kafka.…`) but for the isolation level, so that a query moves from a broker to its files by
+its format alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from kafkafs.spark.bounds import ENDING, STARTING, Edge, NoMatch, check_batch_bounds
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.selection import parse_selection
+from storage.partition.view import Isolation
+from storage.store.splits import DEFAULT_SPLIT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafkafs.spark.bounds import Bound
+    from kafkafs.spark.selection import Selection
+
+Choice = TypeVar("Choice", bound=Enum)
+
+_DELAY: Final = re.compile(r"([0-9]+)\s*(ms|s|m|min|h|d)?")
+_UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DEFAULT_DELAY: Final = "15m"
+
+
+class Damage(Enum):
+    """What a query does at a batch that cannot be decoded, as a mount's option says it."""
+
+    STOP = "stop"  # fail, and say where
+    SKIP = "skip"  # go on behind it
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """What every reading of a store is told."""
+
+    paths: tuple[str, ...]
+    selection: Selection
+    starting: Bound
+    no_match: NoMatch
+    isolation: Isolation
+    fails_on_data_loss: bool
+    skips_damage: bool
+    partitions_min: int | None
+    split_bytes: int
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], default_start: Edge) -> Self:
+        """What the options say; raises `OptionError`."""
+        found = {name.lower(): value for name, value in options.items()}
+        return cls(
+            parse_paths(found),
+            parse_selection(found),
+            STARTING.parse(found, default_start),
+            _choice(found, "startingOffsetsByTimestampStrategy", NoMatch.ERROR),
+            _choice(found, "kafka.isolation.level", Isolation.UNCOMMITTED),
+            _truth(found, "failOnDataLoss", default=True),
+            _choice(found, "damage", Damage.STOP) is Damage.SKIP,
+            _positive(found, "minPartitions"),
+            _positive(found, "splitBytes") or DEFAULT_SPLIT_BYTES,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """What a batch query is told."""
+
+    store: StoreOptions
+    ending: Bound
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> Self:
+        """What the options say; raises `OptionError`."""
+        store = StoreOptions.parse(options, Edge.EARLIEST)
+        ending = ENDING.parse({name.lower(): value for name, value in options.items()}, Edge.LATEST)
+        check_batch_bounds(store.starting, ending)
+        return cls(store, ending)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What a streaming query is told; a batch of it waits for `offsets_min` or until `delay_ms_max` have passed."""
+
+    store: StoreOptions
+    offsets_max: int | None
+    offsets_min: int | None
+    delay_ms_max: int
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> Self:
+        """What the options say; raises `OptionError`."""
+        found = {name.lower(): value for name, value in options.items()}
+        if ENDING.offsets.lower() in found:
+            raise OptionError("ending offset not valid in streaming queries")
+        if ENDING.by_timestamp.lower() in found or ENDING.timestamp.lower() in found:
+            raise OptionError("ending timestamp not valid in streaming queries")
+        offsets_max, offsets_min = _positive(found, "maxOffsetsPerTrigger"), _positive(found, "minOffsetsPerTrigger")
+        if offsets_max is not None and offsets_min is not None and offsets_min > offsets_max:
+            raise OptionError(
+                f"The value of minOffsetPerTrigger({offsets_min}) is higher than the "
+                f"maxOffsetsPerTrigger({offsets_max})."
+            )
+        return cls(StoreOptions.parse(found, Edge.LATEST), offsets_max, offsets_min, _delay_ms(found))
+
+
+def includes_headers(options: Mapping[str, str]) -> bool:
+    """Whether rows have headers where no schema says what they have."""
+    return _truth({name.lower(): value for name, value in options.items()}, "includeHeaders", default=False)
+
+
+def parse_paths(options: Mapping[str, str]) -> tuple[str, ...]:
+    """A store's log directories, absolute, so that they are the same in every process; raises `OptionError`."""
+    if "path" in options:
+        texts = options["path"].split(",")
+    else:
+        texts = [part for text in json.loads(options.get("paths", "[]")) for part in text.split(",")]
+    paths = [text.strip().removeprefix("file://") for text in texts if text.strip()]
+    if not paths:
+        raise OptionError(
+            'the path of a store is missing: .load("/var/lib/kafka"), or several log directories with commas'
+        )
+    return tuple(str(Path(path).absolute()) for path in paths)
+
+
+def _positive(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name.lower())
+    if text is None:
+        return None
+    if not re.fullmatch(r"\s*-?[0-9]+\s*", text, re.ASCII):
+        raise OptionError(f"the option {name} is a number, not '{text}'")
+    if int(text) <= 0:
+        raise OptionError(f"{name} must be positive")
+    return int(text)
+
+
+def _truth(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = options.get(name.lower(), str(default)).strip().lower()
+    if text not in {"true", "false"}:
+        raise OptionError(f"the option {name} is true or false, not '{text}'")
+    return text == "true"
+
+
+def _choice(options: Mapping[str, str], name: str, default: Choice) -> Choice:
+    text = options.get(name.lower(), default.value).strip().lower()
+    known = {choice.value: choice for choice in type(default)}
+    if text not in known:
+        raise OptionError(f"the option {name} is one of {', '.join(known)}, not '{text}'")
+    return known[text]
+
+
+def _delay_ms(options: Mapping[str, str]) -> int:
+    text = options.get("maxtriggerdelay", _DEFAULT_DELAY).strip().lower()
+    match = _DELAY.fullmatch(text)
+    if match is None:
+        raise OptionError(f"the option maxTriggerDelay is a time such as 15m, not '{text}'")
+    return int(match[1]) * _UNIT_MS[match[2] or "ms"]

@@ -1,0 +1,152 @@
+"""The sink: a DataFrame's rows appended to a store as records, exactly once.
+
+Tasks stage finished batches; the driver commits those of the tasks that succeeded. What failed, speculative and late
+attempts staged is in no log, and goes. A write with `txnAppId` and `txnVersion` that is repeated does nothing, and so
+does a batch that a streaming query repeats.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.sink_options import SinkOptions, check_columns
+from storage.clock import Clock
+from storage.errors import StoreLockedError
+from storage.files import Files
+from storage.store.commits import discard
+from storage.store.creation import are_vacant
+from storage.store.ledger import Transaction
+from storage.store.staging import Staging
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyarrow import RecordBatch
+    from pyspark.sql.types import StructType
+
+_RETRY_S: Final = 0.1
+
+
+@dataclass(frozen=True)
+class StagedMessage(WriterCommitMessage):
+    """What a task that succeeded tells the driver; None if it had no rows."""
+
+    name: str | None
+
+
+class _Sink:
+    """What batch and streaming writes have in common; made on the driver, and used there and by tasks."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise OptionError("Save mode Overwrite not allowed for Kafka. Allowed save mode is append.")
+        self._options = SinkOptions.parse(options)
+        check_columns(schema, self._options)
+        files = Files()
+        if are_vacant(files, [Path(path) for path in self._options.paths]):
+            Store.create(self._options.paths, files=files, clock=Clock()).close()
+
+    def _stage(self, batches: Iterator[RecordBatch]) -> StagedMessage:
+        from kafkafs.spark.staged_rows import StagedRows
+
+        options = self._options
+        with (
+            Store.open(options.paths, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store,
+            Staging(store, Clock(), codec=options.codec, new_topics=options.makes_topics) as staging,
+        ):
+            rows = StagedRows(staging, options.topic, Clock())
+            for batch in batches:
+                rows.add(batch)
+            staged = staging.finish()
+        return StagedMessage(None if staged is None else staged.name)
+
+    def _commit(self, messages: Sequence[WriterCommitMessage | None], transaction: Transaction | None) -> None:
+        names = _names(messages)
+        if not names and transaction is None:
+            return
+        with self._opened() as store:
+            store.commits.commit(names, transaction)
+
+    def _opened(self) -> Store:
+        """The store, as soon as nobody else has it open for writing."""
+        given_up_s = time.monotonic() + self._options.lock_timeout_ms / 1000
+        while True:
+            try:
+                return Store.open(self._options.paths, mode=Mode.READ_WRITE, files=Files(), clock=Clock())
+            except StoreLockedError:
+                if time.monotonic() > given_up_s:
+                    raise
+                time.sleep(_RETRY_S)
+
+    def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove what was staged; what a commit needs that failed half-way stays."""
+        discard(Files(), [Path(path) for path in self._options.paths], _names(messages))
+
+
+class StoreWriter(_Sink, DataSourceArrowWriter):
+    """A batch write."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        super().__init__(options, schema, overwrite=overwrite)
+        self._transaction = self._options.transaction()
+
+    def write(self, iterator: Iterator[RecordBatch]) -> StagedMessage:  # type: ignore[override]
+        """Stage the rows of a task."""
+        return self._stage(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Append what the tasks staged: all of it, once."""
+        self._commit(messages, self._transaction)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove what the tasks staged."""
+        self._abort(messages)
+
+
+class StoreStreamWriter(_Sink, DataSourceStreamArrowWriter):
+    """The batches of a streaming query, which is known by the id in its checkpoint, or by `txnAppId`."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        super().__init__(options, schema, overwrite=overwrite)
+        if self._options.application is None and self._options.checkpoint is None:
+            raise OptionError(
+                "to write each batch once, the query has to be known again: give the option checkpointLocation, or "
+                "txnAppId with a name that no other query has"
+            )
+
+    def write(self, iterator: Iterator[RecordBatch]) -> StagedMessage:  # type: ignore[override]
+        """Stage the rows of a task."""
+        return self._stage(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
+        """Append what the tasks of a batch staged, unless the batch is in the store already."""
+        self._commit(messages, Transaction(self._application(), batchId))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """Remove what the tasks staged."""
+        self._abort(messages)
+
+    def _application(self) -> str:
+        if self._options.application is not None:
+            return self._options.application
+        assert self._options.checkpoint is not None
+        path = Path(self._options.checkpoint.removeprefix("file://")) / "metadata"
+        try:
+            return str(json.loads(path.read_bytes())["id"])
+        except (OSError, ValueError, LookupError) as error:
+            raise OptionError(
+                f"the query's id cannot be read from {path}: {error}; give the option txnAppId with a name that no "
+                "other query has"
+            ) from None
+
+
+def _names(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+    return [message.name for message in messages if isinstance(message, StagedMessage) and message.name is not None]

@@ -1,0 +1,56 @@
+"""The data source `kafkafs` of Spark. Loading this module loads nothing but what Spark has loaded anyway."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
+
+
+class KafkafsSource(DataSource):
+    """A store, read and written as Spark's own Kafka source and sink read and write a cluster."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is told."""
+        return "kafkafs"
+
+    def schema(self) -> StructType:
+        """The columns where a query does not say which it wants."""
+        from kafkafs.spark.options import includes_headers
+        from kafkafs.spark.schema import source_schema
+
+        return source_schema(has_headers=includes_headers(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """What reads the store once."""
+        from kafkafs.spark.batch_reader import StoreReader
+
+        return StoreReader(self.options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
+        """What reads the store as it grows."""
+        from kafkafs.spark.stream_reader import StoreStreamReader
+
+        return StoreStreamReader(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """What appends a DataFrame to the store."""
+        from kafkafs.spark.sink import StoreWriter
+
+        return StoreWriter(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """What appends the batches of a streaming query to the store."""
+        from kafkafs.spark.sink import StoreStreamWriter
+
+        return StoreStreamWriter(self.options, schema, overwrite=overwrite)

@@ -1,0 +1,155 @@
+"""A streaming query: batch after batch, each exactly the offsets that were promised for it.
+
+Offsets have the form that Spark's own Kafka source keeps, `{"orders":{"0":42}}`, so that a look at a checkpoint or at
+a query's progress says as much. Spark asks anew where a query began as long as its first batch is not done, and by then
+the answer would be another; so that batch's end says where it began, under `@start`, which is no topic's name.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from kafkafs.spark.json_forms import flat, nested
+from kafkafs.spark.opened_store import OpenedStore, names, report_loss
+from kafkafs.spark.options import StreamOptions
+from kafkafs.spark.rate_limit import count, limited
+from kafkafs.spark.reading import read_splits
+from kafkafs.spark.schema import check_schema
+from storage.clock import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import TypeAlias
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from storage.store.checkpoints import Partition
+
+    Offsets: TypeAlias = dict[Partition, int]
+
+_FIRST: Final = "@first"  # in the offsets at which a query begins
+_START: Final = "@start"  # in the offsets at which its first batch ends
+
+
+class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a store as it grows; raises `OptionError` for options or a schema that cannot be.
+
+    New partitions and topics are read from their beginning. Only the process that plans has the store open.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        check_schema(schema)
+        self._options = StreamOptions.parse(options)
+        self._schema = schema
+        self._clock = Clock()
+        self._opened: OpenedStore | None = None
+        self._target: Offsets | None = None
+        self._latest: Offsets | None = None
+        self._batch_s: float | None = None
+        self._report = partial(report_loss, fails=self._options.store.fails_on_data_loss)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
+        """Where the query begins."""
+        store, options = self._store(), self._options.store
+        partitions = store.partitions(must_exist=True)
+        return {**nested(store.resolve(options.starting, partitions, options.no_match)), _FIRST: True}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """What the options say."""
+        offsets_max = self._options.offsets_max
+        return ReadAllAvailable() if offsets_max is None else ReadMaxRows(offsets_max)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Go no further than what there is now."""
+        self._target = self._newest()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Where a batch that begins there ends; the start itself if there is no batch yet."""
+        begins = _offsets(start)
+        ends = self._latest = self._newest() if self._target is None else self._target
+        if self._waits(begins, ends):
+            return start
+        if isinstance(limit, ReadMaxRows):
+            added = self._store().earliest([each for each in ends if each not in begins])
+            ends = limited(limit.max_rows, {**added, **begins}, ends)
+        if ends == begins:
+            return start
+        self._batch_s = self._clock.elapsed_s()
+        first = {_START: nested(begins)} if _FIRST in start else {}
+        return {**nested(ends), **first}
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """How far the store went when that was last looked at."""
+        return None if self._latest is None else nested(self._latest)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The splits of a batch."""
+        begins, ends = _offsets(end.get(_START, start)), _offsets(end)
+        store = self._store()
+        store.partitions(must_exist=False)
+        begins.update(self._added([each for each in ends if each not in begins]))
+        gone = [each for each in begins if each not in ends]
+        if gone:
+            self._report(f"{names(gone)} are gone. Some data may have been missed")
+        for each, offset in ends.items():
+            if offset < begins.get(each, 0):
+                self._report(
+                    f"Partition {names([each])}'s offset was changed from {begins[each]} to {offset}, some data may "
+                    "have been missed"
+                )
+        packs = store.packs({each: (begins[each], offset) for each, offset in ends.items() if each in begins})
+        return [InputPartition(pack) for pack in packs]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one of them."""
+        return read_splits(partition.value, self._schema, self._options.store)
+
+    def stop(self) -> None:
+        """Let go of the store."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def _store(self) -> OpenedStore:
+        if self._opened is None:
+            self._opened = OpenedStore(self._options.store)
+        return self._opened
+
+    def _newest(self) -> Offsets:
+        store = self._store()
+        return store.latest(store.partitions(must_exist=False))
+
+    def _waits(self, begins: Offsets, ends: Offsets) -> bool:
+        """Whether there is too little for a batch, and none is overdue."""
+        offsets_min = self._options.offsets_min
+        if offsets_min is None or self._target is not None or self._batch_s is None:
+            return False
+        is_overdue = (self._clock.elapsed_s() - self._batch_s) * 1000 >= self._options.delay_ms_max
+        return not is_overdue and count(begins, ends) < offsets_min
+
+    def _added(self, partitions: list[Partition]) -> Offsets:
+        """Where partitions begin that were not there when the batch before was planned."""
+        found = self._store().earliest(partitions)
+        missing = [each for each in partitions if each not in found]
+        if missing:
+            self._report(f"Cannot find earliest offsets of {names(missing)}. Some data may have been missed")
+        for each, offset in found.items():
+            if offset:
+                self._report(
+                    f"Added partition {names([each])} starts from {offset} instead of 0. Some data may have been missed"
+                )
+        return found
+
+
+def _offsets(form: Mapping[str, Any]) -> Offsets:
+    return flat({topic: offsets for topic, offsets in form.items() if not topic.startswith("@")})
