@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 AHEAD_BYTES: Final = 1024 * 1024
 """What is made behind a read that follows on the one before."""
-_KEPT_BYTES: Final = 512 * 1024  # of what was read already, as reads of one reader may overtake one another
+OVERTAKEN_BYTES: Final = 2 * 1024 * 1024
+"""How far a read may be ahead of another that the same reader began before it: what lies between them is kept."""
 
 
 class Chunk(NamedTuple):
@@ -35,7 +36,7 @@ class RenderedRun:
 
     An iterator that ends has come to the end, and behind that there may be more for the next one. One that raises has
     come to a place that cannot be read: what lies before it is given, and who reads at it has the error. At most a
-    piece, a read and about 1.5 MiB are held. Any thread may read; pieces are made for one of them at a time.
+    piece, a read and about 3 MiB are held. Any thread may read; pieces are made for one of them at a time.
     """
 
     def __init__(self, pieces_from: Callable[[int], Iterator[tuple[int, Buffer]]]) -> None:
@@ -50,7 +51,7 @@ class RenderedRun:
         end = position + size_bytes
         with self._making:
             chunks = self._chunks
-            if not chunks or not chunks[0].start <= position <= chunks[-1].end:
+            if not chunks or not chunks[0].start <= position <= chunks[-1].end + OVERTAKEN_BYTES:
                 self._restart(())
             elif self._pieces is None and end > chunks[-1].end:
                 self._restart(chunks)
@@ -113,7 +114,7 @@ class RenderedRun:
         chunks = self._chunks
         if chunks and chunk.start < chunks[-1].end:  # the place where one could begin lies before what was asked for
             chunk = Chunk(chunks[-1].end, chunk.data[chunks[-1].end - chunk.start :])
-        kept = [each for each in chunks if each.end > position - _KEPT_BYTES]
+        kept = [each for each in chunks if each.end > position - OVERTAKEN_BYTES]
         if chunk.data:
             kept.append(chunk)
         self._chunks = tuple(kept)

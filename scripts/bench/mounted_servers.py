@@ -70,14 +70,15 @@ def passthrough(folder: Path, *files: Path) -> Served:
 
 
 def make_store(path: Path, shape: Shape, size_bytes: int) -> None:
-    """A store of one topic with so many bytes of batches in one partition, and nothing in another."""
+    """A store of one topic with so many bytes of batches in one partition, and a single batch in another."""
     with Store.create([path], files=Files(), clock=Clock()) as store:
         store.topics.create(TOPIC, 2)
-        log = store.log(TOPIC, 0)
+        log, small = store.log(TOPIC, 0), store.log(TOPIC, 1)
         made = rows(shape.value_bytes, shape.header_count)
         batches = list(
             batches_of_rows(made, base_offset=None, max_bytes=shape.batch_bytes, form=BatchForm(codec=shape.codec))
         )
+        small.append_as_leader(batches[0])
         while log.view.end_position < size_bytes:
             for batch in batches:
                 log.append_as_leader(batch)

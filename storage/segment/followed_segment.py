@@ -11,7 +11,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import FramingError
-from storage.record.layout import BATCH_HEADER_BYTES, NO_TIMESTAMP
+from storage.record.layout import BATCH_HEADER_BYTES, LARGEST_OFFSET_DELTA, NO_TIMESTAMP
 from storage.segment.log_file import LogScan
 from storage.segment.names import Kind
 from storage.segment.segment import Segment
@@ -144,7 +144,10 @@ class FollowedSegment(Segment):
             pass  # the segment begins with what is no batch
         with self.open_log() as file:
             end, _ = self._scan(file, SegmentEnd(start, self.base_offset))
-            if end.position == start > 0:  # the batch that the last entry speaks of is not whole
+            is_whole = end.position > start
+            # Nothing has summed up the header of the last batch: what is before it says what it can be.
+            is_as_indexed = end.header_position > start or end.next_offset == self.offset_index.last_offset + 1
+            if start > 0 and not (is_whole and is_as_indexed):
                 end, _ = self._scan(file, SegmentEnd(0, self.base_offset))
         return end
 
@@ -166,7 +169,7 @@ class FollowedSegment(Segment):
                 reason = error.reason
             before = end if previous is None else SegmentEnd.behind(previous)
             if last is not None:
-                end = SegmentEnd.behind(last)
+                end = self._credible(SegmentEnd.behind(last), before)
             if reason is None:
                 return end._replace(zeros_end=0, damage=None), largest
             if _is_unused(file, end.position, known.zeros_end, scan.end):
@@ -175,6 +178,12 @@ class FollowedSegment(Segment):
                 return end._replace(zeros_end=scan.end, damage=None), largest
             looks = looks + 1 if last is None else 1
         return end._replace(zeros_end=0, damage=reason), largest
+
+    def _credible(self, end: SegmentEnd, before: SegmentEnd) -> SegmentEnd:
+        """The end behind a batch whose header may be damaged: behind what is before it, and within the segment."""
+        if before.next_offset < end.next_offset <= self.base_offset + LARGEST_OFFSET_DELTA + 1:
+            return end
+        return end._replace(next_offset=before.next_offset + 1)
 
 
 def _has(file: ReadableFile, end: SegmentEnd) -> bool:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.e2e
 SEGMENT = f"{700:020d}"
 LOG = f"t-none/0/segments/{SEGMENT}"
 
-PYTHON = "python3 -c"
+PYTHON = "python3 -IS -c"
 MAPPED = """import mmap, sys
 file = open(sys.argv[1], "rb")
 mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)

@@ -273,6 +273,24 @@ def test_damage_that_an_index_leads_around() -> None:
     assert [batch.base_offset for batch in followed.read(10).batches] == list(range(10, 20))
 
 
+@pytest.mark.parametrize("base_offset", [0, 3, 2**40, 2**63 - 1])
+@pytest.mark.parametrize("interval_bytes", [1, 10**6])
+def test_a_last_batch_whose_offset_is_damaged_does_not_hide_the_others(base_offset: int, interval_bytes: int) -> None:
+    lab = LogOnMemory({"index.interval.bytes": str(interval_bytes)})
+    for number in range(20):
+        lab.log.append_as_leader(sent([(NOW_MS + number, b"%d" % number)]), leader_epoch=2)
+    last = lab.log.view.find(19)
+    assert last is not None
+    with lab.files.open_writing(path(0)) as file:
+        file.write_at(last.position, [base_offset.to_bytes(8, "big")])
+    view = follow(lab).view
+    assert view.end_offset == 20
+    for offset in range(19):
+        found = view.find(offset)
+        assert found is not None
+        assert found.base_offset == offset
+
+
 def test_an_aborted_transaction_that_its_index_does_not_have_yet() -> None:
     lab = LogOnMemory()
     lab.produce(b"doomed", 0, producer_id=3, transactional=True)
