@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 STREAK_MAX: Final = 64
 WAIT_MS: Final = 1
+LOOKS: Final = 40
+"""How often is looked before the processor is let go: to be woken takes longer than most requests do."""
 
 Answer = TypeVar("Answer")
 
@@ -110,13 +112,21 @@ class RequestLoop:
         if self._poll is None:
             self._poll = select.poll()
             self._poll.register(descriptor, select.POLLIN)
-        if self._streak < STREAK_MAX and self._poll.poll(0 if self._unanswered else WAIT_MS):
+        if self._streak < STREAK_MAX and self._is_soon(self._poll):
             self._streak += 1
             return
         self._streak = 0
         await trio.lowlevel.wait_readable(descriptor)
         while not self._poll.poll(0):  # reading in vain would block
             await trio.lowlevel.wait_readable(descriptor)
+
+
+    def _is_soon(self, poll: select.poll) -> bool:
+        """Whether there is a request within a moment."""
+        for _ in range(LOOKS):
+            if poll.poll(0):
+                return True
+        return bool(poll.poll(0 if self._unanswered else WAIT_MS))
 
 
 class _ReadLock:
