@@ -113,6 +113,7 @@ class StreamReading:
 
     def __init__(self, counted: CountedLog, positions: Positions, source: LogSource, sizes: SizeCache) -> None:
         self._counted = counted
+        self._opened, _ = counted.look()
         self._positions = positions
         self._sizes = sizes
         self._options = source.options
@@ -224,7 +225,10 @@ class StreamReading:
         counted = part.counted
         number = seen.number_of(counted)
         if number is None or counted.is_void:
-            raise self._gone()
+            seen = self._opened  # what has been replaced since stays for a while, for those who have it open
+            number = seen.number_of(counted)
+            if number is None:
+                raise self._gone()
         file = seen.files[number]
         mark = counted.before_rendered(max(position - part.start, 0))
         at, rendered = mark

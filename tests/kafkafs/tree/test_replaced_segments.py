@@ -1,0 +1,83 @@
+"""Whoever has a file open when compaction replaces segments under it finishes with what there was."""
+
+from __future__ import annotations
+
+from time import sleep as wait
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafkafs.locator.descent import parse_path
+from kafkafs.sizes import SizeCache
+from kafkafs.tree.control import ControlNodes
+from kafkafs.tree.errors import GoneError
+from kafkafs.tree.node import File
+from kafkafs.tree.options import TreeOptions
+from kafkafs.tree.tree import Tree
+from storage.files import Files
+from storage.store.compactions import Compactions
+from storage.store.store import Store
+from storage.testing.logs import StandingClock, sent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = {"cleanup.policy": "compact", "segment.bytes": "3000", "segment.index.bytes": "1200"}
+NAMES = ["values", "records.jsonl", "offset/all", "offset/all.jsonl"]
+ALL_BYTES = 10**7
+
+
+class Lab:
+    """A compacted topic whose forty records have two keys."""
+
+    def __init__(self, directory: Path, clock: StandingClock, *, counted_bytes_max: int) -> None:
+        self.store = Store.create([directory], files=Files(), clock=clock)
+        self.store.topics.create("orders", 1, SETTINGS)
+        self.clock = clock
+        self.log = self.store.log("orders", 0)
+        for number in range(40):
+            self.log.append_as_leader(sent(b"%04d" % number * 100, key=b"%d" % (number % 2)))
+        options = TreeOptions(counted_bytes_max=counted_bytes_max)
+        self.tree = Tree(self.store, options, clock=clock, sizes=SizeCache(Files(), None), control=ControlNodes())
+
+    def file(self, name: str) -> File:
+        file = self.tree.node(parse_path(f"orders/0/{name}", self.store.topics.inventory.topics))
+        assert isinstance(file, File)
+        return file
+
+    def compact(self) -> None:
+        compactions = Compactions(self.store, self.clock, wait=wait)
+        report = compactions.apply("orders", 0, compactions.plan("orders", 0))
+        assert report.records.kept == 2
+
+    def remove(self) -> None:
+        self.clock.ms += 60_000
+        for path in self.store.topics.removals.due(self.clock.ms):
+            self.store.topics.removals.remove(path)
+
+
+@pytest.mark.parametrize("counted_bytes_max", [0, 10**6])
+@pytest.mark.parametrize("begun_bytes", [0, 1, 5000])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_open_is_read_to_its_end(tmp_path: Path, name: str, begun_bytes: int, counted_bytes_max: int) -> None:
+    lab = Lab(tmp_path / "store", StandingClock(), counted_bytes_max=counted_bytes_max)
+    whole = bytes(lab.file(name).open().read(0, ALL_BYTES))
+    reading = lab.file(name).open()
+    if begun_bytes:
+        assert bytes(reading.read(0, begun_bytes)) == whole[:begun_bytes]
+    lab.compact()
+    lab.file(name).attributes()  # somebody looks at what there is now
+    assert bytes(reading.read(begun_bytes, ALL_BYTES)) == whole[begun_bytes:]
+    assert len(bytes(lab.file(name).open().read(0, ALL_BYTES))) < len(whole) // 4
+    lab.store.close()
+
+
+@pytest.mark.parametrize("name", ["values", "records.jsonl"])
+def test_it_is_an_error_once_the_files_are_removed(tmp_path: Path, name: str) -> None:
+    lab = Lab(tmp_path / "store", StandingClock(), counted_bytes_max=0)
+    reading = lab.file(name).open()
+    lab.compact()
+    lab.remove()
+    with pytest.raises(GoneError):
+        reading.read(0, ALL_BYTES)
+    lab.store.close()
