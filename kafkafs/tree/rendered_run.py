@@ -51,17 +51,18 @@ class RenderedRun:
         end = position + size_bytes
         with self._making:
             chunks = self._chunks
-            if not chunks or not chunks[0].start <= position <= chunks[-1].end + OVERTAKEN_BYTES:
+            reach_bytes = 0 if self._pieces is None else OVERTAKEN_BYTES
+            if not chunks or not chunks[0].start <= position <= chunks[-1].end + reach_bytes:
                 self._restart(())
             elif self._pieces is None and end > chunks[-1].end:
                 self._restart(chunks)
             is_sequential = position == self._next_position
             was_begun = self._pieces is not None
-            self._make(position, end)
+            self._make_up_to(position, end)
             if was_begun and self._pieces is None:
                 # That came to the end as it was when it began. To the kernel a short read is the file's end, whatever
                 # size was told since: it takes what lies behind from those who have mapped it.
-                self._make(position, end)
+                self._make_up_to(position, end)
             found = _cut(self._chunks, position, end)
             self._next_position = position + len(memoryview(found))
             if is_sequential and len(memoryview(found)) == size_bytes:
@@ -85,6 +86,16 @@ class RenderedRun:
         """Have the next pieces made from another place; an iterator lets go of its files when nobody has it."""
         self._chunks = chunks
         self._pieces = None
+
+    def _make_up_to(self, position: int, end: int) -> None:
+        """Make what is asked for, also if what lies before it cannot be made any more."""
+        try:
+            self._make(position, end)
+        except Exception:
+            if not self._chunks or self._chunks[-1].end >= position:
+                raise
+            self._restart(())
+            self._make(position, end)
 
     def _make(self, position: int, end: int) -> None:
         """Make pieces until they reach the end; an error stays where it is if there is anything to give before it."""

@@ -114,3 +114,35 @@ def test_a_read_reaches_what_was_there_when_it_began() -> None:
     assert bytes(run.read(600, 5100)) == bytes(data[600:])
     data += b"y" * 5000
     assert bytes(run.read(5700, 5000)) == bytes(data[5700:])
+
+
+def test_a_read_that_overtakes_others_has_nothing_made_twice() -> None:
+    pieces = Pieces(bytes(range(256)) * (8 * AHEAD_BYTES // 256), 1000, 100_000)
+    run = RenderedRun(pieces)
+    read_bytes = 128 << 10
+    for block in range(0, len(pieces.data) // read_bytes, 4):
+        for overtaking in (0, 3, 1, 2):
+            position = (block + overtaking) * read_bytes
+            assert bytes(run.read(position, read_bytes)) == pieces.data[position : position + read_bytes]
+    assert pieces.made == sorted(set(pieces.made))
+
+
+@pytest.mark.parametrize("is_under_way", [False, True])
+def test_what_was_removed_before_it_does_not_keep_a_read_from_its_bytes(*, is_under_way: bool) -> None:
+    first_left = 0
+
+    def pieces_from(position: int) -> Iterator[tuple[int, bytes]]:
+        for at in range(position // 100 * 100, len(DATA), 100):
+            if at < first_left:
+                raise ValueError("it has been removed")
+            yield at, DATA[at : at + 100]
+
+    run = RenderedRun(pieces_from)
+    last = 250 if is_under_way else 5100  # where it has come to the end, nothing is under way
+    assert bytes(run.read(100, last - 100)) == DATA[100:last]
+    first_left = 4000
+    if not is_under_way:
+        run.close()
+    assert bytes(run.read(4000, 500)) == DATA[4000:4500]
+    with pytest.raises(ValueError, match="removed"):
+        run.read(3000, 10)
