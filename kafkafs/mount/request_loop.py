@@ -120,7 +120,6 @@ class RequestLoop:
         while not self._poll.poll(0):  # reading in vain would block
             await trio.lowlevel.wait_readable(descriptor)
 
-
     def _is_soon(self, poll: select.poll) -> bool:
         """Whether there is a request within a moment."""
         for _ in range(LOOKS):
