@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,7 @@ class _Work:
     def __init__(self, store: Store, *, is_reading: bool, is_applying: bool, is_forced: bool) -> None:
         self.failed = 0
         self._partitions = self._due = self._dirty_bytes = self._before_bytes = self._after_bytes = 0
+        self._store = store
         self._compactions = Compactions(store, Clock(), wait=sleep)
         self._is_reading = is_reading
         self._is_applying = is_applying
@@ -161,12 +163,15 @@ class _Work:
         return plan.is_applicable if self._is_forced else plan.is_due
 
     def _outcome(self, topic: str, partition: int) -> _Outcome:
-        plan = self._compactions.plan(topic, partition)
+        # Opening a log to write it recovers it: that is for those alone that are compacted.
+        followed = self._store.follow_partition(topic, partition)
+        plan = followed.on_view(partial(self._compactions.plan, topic, partition))
         report = None
-        is_chosen = self._is_chosen(plan)
-        if is_chosen and self._is_applying:
+        if self._is_chosen(plan) and self._is_applying:
+            plan = self._compactions.plan(topic, partition)
+        if self._is_chosen(plan) and self._is_applying:
             report = self._compactions.apply(topic, partition, plan)
-        elif is_chosen and self._is_reading:
+        elif self._is_chosen(plan) and self._is_reading:
             report = self._compactions.estimate(topic, partition, plan)
         return _Outcome(topic, partition, plan, report, self._is_applying and report is not None, None)
 

@@ -221,3 +221,16 @@ def test_what_cannot_be_asked_is_refused(store: Path, arguments: list[str], code
     assert result.exit_code == code
     assert words in result.stderr
     assert contents(store) == before
+
+
+def test_logs_of_which_nothing_is_compacted_are_not_opened_to_be_written(store: Path) -> None:
+    (store / ".kafka_cleanshutdown").unlink()
+    torn = {}
+    for topic in ("plain", "clean"):
+        last = max((store / f"{topic}-0").glob("*.log"))
+        last.write_bytes(last.read_bytes() + b"torn")
+        torn[last] = last.read_bytes()
+    assert compact(store, "--apply").exit_code == 0
+    assert count(store, "due") < count(store, "plain")
+    for path, before in torn.items():
+        assert path.read_bytes() == before  # recovery would have cut it
