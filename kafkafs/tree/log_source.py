@@ -37,7 +37,7 @@ class LogSource:
     """A log that views are made of, and how it is called in them.
 
     There is one for as long as the directory holds the same partition; `identity` is its alone. `writable` is the log
-    once more if it may be written; `refusal` says why it cannot be for now, though it may.
+    once more if it may be written; `refusal` says what keeps it from that, though it may.
     """
 
     def __init__(

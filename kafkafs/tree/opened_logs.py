@@ -76,7 +76,7 @@ class OpenedLogs:
         with self._lock:
             known = self._refused.get(place)
             if known is None:
-                logger.warning("%s-%d can only be read for now: %s", *place, error)
+                logger.warning("%s-%d can be read, and not written: %s", *place, error)
             log = self._store.follow_partition(*place) if known is None else known.log
             self._refused[place] = _Refused(log, error, due_s)
         return log

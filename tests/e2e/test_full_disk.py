@@ -142,7 +142,7 @@ def test_a_partition_that_nobody_has_opened_is_read_from_a_full_disk(store_mount
     done = mounted.run("mkdir more")
     assert done.returncode == 1
     assert NO_SPACE in done.stderr
-    assert "orders-0 can only be read for now: [Errno 28] No space left on device" in mounted.said()
+    assert "orders-0 can be read, and not written: [Errno 28] No space left on device" in mounted.said()
     assert values(mounted, "other") == b"other\n"
 
     ballast.unlink()

@@ -107,7 +107,7 @@ def test_what_cannot_be_written_is_read_until_it_can(
     clock.s += RETRY_S
     assert logs.get("t", 0) == (store.open_logs()["t", 0], None)
     said = [record.message for record in caplog.records if record.name.endswith("opened_logs")]
-    assert [line.partition(":")[0] for line in said] == ["t-0 can only be read for now", "t-0 can be written again"]
+    assert [line.partition(":")[0] for line in said] == ["t-0 can be read, and not written", "t-0 can be written again"]
     assert all(record.levelno == logging.WARNING for record in caplog.records if "t-0" in record.message)
 
 
