@@ -81,6 +81,14 @@ def write_rows(
         _write_table(columns, rows, stream)
 
 
+def write_detailed_rows(
+    columns: Sequence[str], details: Sequence[str], rows: Iterable[Mapping[str, object]], form: Form
+) -> None:
+    """Print rows that have details as well, which only JSON has room for."""
+    is_flat = form in (Form.CSV, Form.TABLE)
+    write_rows(columns if is_flat else (*columns, *details), rows, form)
+
+
 def _write_array(columns: Sequence[str], rows: Iterable[Mapping[str, object]], stream: TextIO) -> None:
     before = "[\n"
     for row in rows:

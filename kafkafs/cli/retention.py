@@ -11,7 +11,7 @@ import click
 from kafkafs.cli.changing import change_any_option, check_may_change
 from kafkafs.cli.cleaning import chosen_partitions, counted, opened_store, row_of, server_properties_option
 from kafkafs.cli.failures import EXIT_FAILED
-from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.output import chosen_form, output_options, write_detailed_rows
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
 from storage.errors import StorageError, UnknownPartitionError
@@ -91,8 +91,7 @@ def retention(
             for outcome in outcomes:
                 click.echo("\n".join(_lines(outcome)))
         else:
-            columns = _COLUMNS if form in (Form.CSV, Form.TABLE) else (*_COLUMNS, *_DETAILS)
-            write_rows(columns, map(_row, outcomes), form)
+            write_detailed_rows(_COLUMNS, _DETAILS, map(_row, outcomes), form)
     if form is None:
         click.echo(tally.sentence(is_applying=is_applying))
     if not dry_run and not is_applying:
