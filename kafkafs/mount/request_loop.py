@@ -8,8 +8,9 @@ asked; only when an answer has to wait for something does another worker take th
 
 from __future__ import annotations
 
+import os
 import select
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import SimpleNamespace, coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -110,6 +111,7 @@ class RequestLoop:
     async def _wait_readable(self, descriptor: int) -> None:
         """Wait until there is a request."""
         if self._poll is None:
+            os.set_blocking(descriptor, False)  # the request that was seen may be gone: whoever asked was killed
             self._poll = select.poll()
             self._poll.register(descriptor, select.POLLIN)
         if self._streak < STREAK_MAX and self._is_soon(self._poll):
@@ -117,7 +119,7 @@ class RequestLoop:
             return
         self._streak = 0
         await trio.lowlevel.wait_readable(descriptor)
-        while not self._poll.poll(0):  # reading in vain would block
+        while not self._poll.poll(0):
             await trio.lowlevel.wait_readable(descriptor)
 
     def _is_soon(self, poll: select.poll) -> bool:
@@ -156,7 +158,11 @@ class _Workers:
         self._nursery.start_soon(self._work, worker, *limits, name=name)
 
     async def _work(self, worker: Callable[..., Awaitable[None]], *limits: int) -> None:
-        try:
-            await worker(self, *limits)
-        finally:
-            self._loop.hand_over()
+        is_at_work = True
+        while is_at_work:
+            try:
+                with suppress(BlockingIOError):  # nothing to read after all, which ends a worker of pyfuse3
+                    await worker(self, *limits)
+                    is_at_work = False
+            finally:
+                self._loop.hand_over()
