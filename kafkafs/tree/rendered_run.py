@@ -8,6 +8,8 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.tree.ahead import go_ahead
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -36,15 +38,24 @@ class RenderedRun:
 
     An iterator that ends has come to the end, and behind that there may be more for the next one. One that raises has
     come to a place that cannot be read: what lies before it is given, and who reads at it has the error. At most a
-    piece, a read and about 3 MiB are held. Any thread may read; pieces are made for one of them at a time.
+    piece, a read and about 3 MiB are held. Any thread may read; pieces are made for one of them at a time. What comes
+    behind a read is made by `later`, while that read is on its way.
     """
 
-    def __init__(self, pieces_from: Callable[[int], Iterator[tuple[int, Buffer]]]) -> None:
+    def __init__(
+        self,
+        pieces_from: Callable[[int], Iterator[tuple[int, Buffer]]],
+        *,
+        later: Callable[[Callable[[], None]], None] = go_ahead,
+    ) -> None:
         self._pieces_from = pieces_from
+        self._later = later
         self._making = Lock()  # held while pieces are made
         self._chunks: tuple[Chunk, ...] = ()  # without gaps; replaced, never changed
         self._pieces: Iterator[tuple[int, Buffer]] | None = None  # what follows on the last chunk
         self._next_position = 0  # behind the last read
+        self._is_going_ahead = False
+        self._is_closed = False
 
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes from the position, fewer only at the end or before what cannot be read."""
@@ -65,22 +76,27 @@ class RenderedRun:
                 self._make_up_to(position, end)
             found = _cut(self._chunks, position, end)
             self._next_position = position + len(memoryview(found))
-            if is_sequential and len(memoryview(found)) == size_bytes:
-                self._make_ahead(position, end)
-            return found
+        if is_sequential and len(memoryview(found)) == size_bytes:
+            self._go_ahead()
+        return found
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
         """The same if all of it is made already, and None otherwise."""
         chunks, end = self._chunks, position + size_bytes
         if not chunks or not chunks[0].start <= position or end > chunks[-1].end:
             return None
+        is_sequential = position == self._next_position
         self._next_position = end
+        if is_sequential:
+            self._go_ahead()
         return _cut(chunks, position, end)
 
     def close(self) -> None:
-        """Let go of everything. Whoever reads nevertheless begins anew."""
-        with self._making:
+        """Let go of everything, at once or when what is being made is made. Whoever reads nevertheless begins anew."""
+        self._is_closed = True
+        if self._making.acquire(blocking=False):
             self._restart(())
+            self._making.release()
 
     def _restart(self, chunks: tuple[Chunk, ...]) -> None:
         """Have the next pieces made from another place; an iterator lets go of its files when nobody has it."""
@@ -116,10 +132,24 @@ class RenderedRun:
             if not self._chunks or self._chunks[-1].end <= position:
                 raise
 
-    def _make_ahead(self, position: int, end: int) -> None:
-        """Make some more of what is likely to be asked for next; what fails then will fail again."""
-        if self._pieces is not None and self._chunks and self._chunks[-1].end < end + AHEAD_BYTES // 2:
-            self._make(position, end + AHEAD_BYTES)
+    def _go_ahead(self) -> None:
+        """Have some more made of what is likely to be asked for next, if little of it is there."""
+        chunks = self._chunks
+        is_due = bool(chunks) and chunks[-1].end < self._next_position + AHEAD_BYTES // 2
+        if is_due and self._pieces is not None and not self._is_going_ahead and not self._is_closed:
+            self._is_going_ahead = True
+            self._later(self._make_ahead)
+
+    def _make_ahead(self) -> None:
+        try:
+            with self._making:
+                position, chunks = self._next_position, self._chunks
+                if self._pieces is not None and chunks and position <= chunks[-1].end:
+                    self._make(position, position + AHEAD_BYTES)
+                if self._is_closed:
+                    self._restart(())
+        finally:
+            self._is_going_ahead = False
 
     def _keep(self, chunk: Chunk, position: int) -> None:
         chunks = self._chunks

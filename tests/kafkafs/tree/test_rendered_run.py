@@ -65,7 +65,7 @@ def test_what_fails_gives_everything_before_it(
 
 def test_reading_on_makes_every_piece_once_and_some_of_them_ahead() -> None:
     pieces = Pieces(bytes(8 * AHEAD_BYTES), 1000, 100_000)
-    run = RenderedRun(pieces)
+    run = RenderedRun(pieces, later=lambda work: work())
     position, soon = 0, 0
     while True:
         data = run.read_soon(position, 128 << 10)
