@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.text import TextForm
+from kafkafs.sizes.passing import Passing
 from storage.errors import CorruptBatchError, FramingError
 from storage.partition.view import first_offset_of
 from storage.segment.log_file import LogScan
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from kafkafs.render.batch_lines import BatchLines, Passed, Visible
+    from kafkafs.render.batch_lines import BatchLines, Visible
     from storage.files import ReadableFile
-    from storage.record.reading import Batch
 
 UNSETTLED: Final = -1
 """The position behind a piece that another may stand in place of, once the file has grown."""
@@ -72,14 +72,14 @@ class LinePieces:
         while position < end:
             scan = LogScan(file, start=position, end=end)
             try:
-                for batch in scan:
+                for batch, come_to in Passing(self._lines, self._visible, only_sizes=only_sizes).of(scan):
                     if batch.position < position:  # it was passed together with one before it
                         next_offset = batch.last_offset + 1
                         continue
                     if first_offset_of(batch) >= self._visible.end_offset and not self._to_tail:
                         return
                     try:
-                        passed = self._passed(batch, scan.end, only_sizes=only_sizes)
+                        passed = come_to()
                     except CorruptBatchError as error:
                         own_end = batch.position + batch.size_bytes
                         position = self._position_behind(file, batch.position, own_end, end, next_offset)
@@ -99,16 +99,6 @@ class LinePieces:
             except FramingError as error:
                 position = self._position_behind(file, position, None, end, next_offset)
                 yield Piece(position, UNSETTLED, 0, b"", error.located(path=file.path))
-
-    def _passed(self, first: Batch, end: int, *, only_sizes: bool) -> Passed:
-        offset, end_offset = first_offset_of(first), self._visible.end_offset
-        if offset >= end_offset:
-            raise CorruptBatchError(
-                f"the batch begins with offset {offset}, and the log ends at {end_offset}",
-                position=first.position,
-                offset=offset,
-            )
-        return self._lines.passing(first, self._visible, end, only_size=only_sizes)
 
     def _position_behind(
         self, file: ReadableFile, position: int, own_end: int | None, end: int, next_offset: int
