@@ -30,6 +30,14 @@ class FindingList:
         else:
             self._last[key] = finding
 
+    def extend(self, others: FindingList) -> None:
+        """Take those of another list, as if they had been added here."""
+        for finding in others._kept:
+            self.add(finding)
+        for key, finding in others._last.items():
+            self._counts[key] += others._counts[key] - KEPT_MAX - 1
+            self.add(finding)
+
     def all(self) -> list[Finding]:
         """What there is to tell."""
         more = [

@@ -23,7 +23,7 @@ from storage.segment.txn_index_check import TransactionIndexCheck
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import ExitStack
 
     from storage.files import Files
@@ -40,8 +40,29 @@ class Expected(NamedTuple):
     is_active: bool
 
 
+def transaction_index_check(
+    files: Files, directory: str | os.PathLike[str], expected: Expected, findings: FindingList
+) -> TransactionIndexCheck | None:
+    """The check of a segment's transaction index; None if it cannot be read, which is among the findings then."""
+    name = str(FileName(expected.base_offset, Kind.TRANSACTION_INDEX))
+    try:
+        return TransactionIndexCheck(
+            files,
+            Path(directory, name),
+            expected.base_offset,
+            findings,
+            name=name,
+            is_active=expected.is_active,
+        )
+    except OSError as error:
+        findings.add(unreadable(name, error))
+        return None
+
+
 class SegmentCheck:
-    """The check of one segment; iterate over it once, for the sound batches, and `transactions` is to be told of them.
+    """The check of one segment; iterate over it once, for the sound batches, of which `transactions` is to be told.
+
+    `lost` are the ranges of offsets that do not decode before the batch that is given just now, or before the end.
 
     Whatever is wrong is among the findings, under the names of the files. Then `next_offset` is above the highest
     sound batch, and `claimed_offset` where the log would end if damaged headers were right; unless it `is_readable`,
@@ -55,6 +76,7 @@ class SegmentCheck:
         expected: Expected,
         findings: FindingList,
         *,
+        transactions: TransactionIndexCheck | None,
         opened: ExitStack,
         advance: Callable[[int], None],
     ) -> None:
@@ -68,7 +90,7 @@ class SegmentCheck:
         # Indexes first: what a broker appends meanwhile is in its log before it is in an index.
         self._offsets = self._index(Kind.OFFSET_INDEX, OffsetIndexCheck)
         self._times = self._index(Kind.TIME_INDEX, TimeIndexCheck)
-        self.transactions = self._transaction_index()
+        self.transactions = transactions
         self.name = self._name(Kind.LOG)
         self._log = self._log_check(advance)
 
@@ -93,12 +115,14 @@ class SegmentCheck:
         return self._expected.base_offset if self._log is None else self._log.claimed_offset
 
     @property
-    def losses(self) -> int:
-        """How many ranges that do not decode lie before the batch that is given just now, or before the end.
+    def lost(self) -> Sequence[tuple[int, int | None]]:
+        """The ranges, as `LogCheck` has them."""
+        return () if self._log is None else self._log.lost
 
-        What could not be read counts as one.
-        """
-        return (0 if self._log is None else len(self._log.lost)) + (not self.is_readable)
+    @property
+    def losses(self) -> int:
+        """How many they are; what could not be read counts as one."""
+        return len(self.lost) + (not self.is_readable)
 
     def __iter__(self) -> Iterator[CheckedBatch]:
         if self._log is None:
@@ -159,21 +183,6 @@ class SegmentCheck:
             )
         except FileNotFoundError:
             return None
-        except OSError as error:
-            self._findings.add(unreadable(name, error))
-            return None
-
-    def _transaction_index(self) -> TransactionIndexCheck | None:
-        name = self._name(Kind.TRANSACTION_INDEX)
-        try:
-            return TransactionIndexCheck(
-                self._files,
-                self._directory / name,
-                self._expected.base_offset,
-                self._findings,
-                name=name,
-                is_active=self._expected.is_active,
-            )
         except OSError as error:
             self._findings.add(unreadable(name, error))
             return None

@@ -1,51 +1,34 @@
-"""Reading splits as Arrow record batches, wherever and whenever that is.
+"""The records of splits as Arrow record batches.
 
-Every record of a split is given once, in the order of the log, as long as the log has it: whether its segment was
-replaced by a compaction since, or deleted, or the log was truncated, is noticed. What is gone is told, and so is
-damage. Which columns there are is said by `storage.record.columns`.
+Every record of a split is given once, in the order of the log, as long as the log has it. Which columns there are is
+said by `storage.record.columns`.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from storage.config import TopicConfig
-from storage.errors import CorruptBatchError, FramingError, LogChangedError, RecordsGoneError, UnknownPartitionError
+from storage.errors import CorruptBatchError
 from storage.partition.aborted_batches import AbortedBatches
-from storage.partition.followed_log import FollowedLog
 from storage.partition.view import first_offset_of
 from storage.record.batch import RecordBatch
 from storage.record.columns import DEFAULT_COLUMNS, read_columns
-from storage.segment.log_file import LogScan
-from storage.segment.sound_batch_search import position_behind
-from storage.segment.zero_tail import is_zero
-from storage.store.splits import splits_of
+from storage.store.split_walk import SplitPass, SplitWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
     from storage.clock import Clock
     from storage.files import Files, ReadableFile
-    from storage.record.kernel.region import Region
     from storage.record.reading import Batch
+    from storage.store.split_walk import OnDamage
     from storage.store.splits import OnLoss, Split
 
-    OnDamage: TypeAlias = Callable[[CorruptBatchError], None]
 
-_WINDOW_BYTES: Final = 4 * 1024 * 1024
-_PLANS_MAX: Final = 8  # how often a log may change under somebody who is about to read it
-
-
-class SplitReader:
-    """Reads any number of splits, one at a time.
-
-    `on_loss` is told what is gone, `on_damage` each damaged place; if they do not raise, what is left is read.
-    """
+class SplitReader(SplitWalk["pa.RecordBatch"]):
+    """Reads any number of splits, one at a time."""
 
     def __init__(
         self,
@@ -56,160 +39,22 @@ class SplitReader:
         on_loss: OnLoss,
         on_damage: OnDamage | None = None,
     ) -> None:
-        self._files = files
-        self._clock = clock
+        super().__init__(files, clock, on_loss=on_loss, on_damage=on_damage)
         self._columns = columns
-        self._on_loss = on_loss
-        self._on_damage = on_damage
 
-    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The records of a split. Raises a `CorruptBatchError` at damage, unless there is somebody to be told of it."""
-        offset = split.start_offset
-        pieces = [split]
-        for _ in range(_PLANS_MAX):
-            for piece in pieces:
-                file = self._open(piece)
-                if file is None:
-                    break
-                with file:
-                    reading = _Reading(file, piece, self._columns, self._on_damage)
-                    yield from reading.record_batches()
-                    offset = reading.next_offset
-                    if reading.is_cut_short:
-                        break
-            else:
-                return
-            pieces = self._found_anew(split, offset)
-        raise LogChangedError(
-            f"{split.place} changes faster than it can be read; try again once its files stay for a while",
-            path=split.place.directory,
-            offset=offset,
-        )
-
-    def _open(self, split: Split) -> ReadableFile | None:
-        """The split's file; None if it is not what it was any more."""
-        try:
-            file = self._files.open_reading(split.path)
-        except FileNotFoundError:
-            return None
-        try:
-            size_bytes = file.size_bytes()
-            if (
-                (size_bytes < split.end if split.log_bytes is None else size_bytes != split.log_bytes)
-                or file.read_at(split.start, len(split.header)) != split.header
-                or file.read_at(split.end, len(split.following)) != split.following
-            ):
-                file.close()
-                return None
-        except BaseException:
-            file.close()
-            raise
-        return file
-
-    def _found_anew(self, split: Split, offset: int) -> list[Split]:
-        """The splits of what is left of one from an offset on."""
-        log = FollowedLog(
-            self._files, self._clock, split.place.directory, TopicConfig.resolve({}), producer_expiration_ms=0
-        )
-        try:
-            found = splits_of(
-                log,
-                split.place,
-                offset,
-                split.end_offset,
-                size_bytes=max(split.size_bytes, 1),
-                checks_end=False,
-                on_loss=self._on_loss,
-            )
-        except UnknownPartitionError:
-            gone = f"the records of {split.place} from offset {offset} up to {split.end_offset} are gone with all of it"
-            self._on_loss(RecordsGoneError(gone, path=split.place.directory))
-            return []
-        finally:
-            log.close()
-        return [replace(each, aborted=split.aborted) for each in found]
+    def _pass(self, file: ReadableFile, split: Split) -> _Reading:
+        return _Reading(file, split, self._columns, self._on_damage)
 
 
-class _Reading:
-    """One reading of a split's file; `next_offset` is where to go on if it `is_cut_short`."""
+class _Reading(SplitPass["pa.RecordBatch"]):
+    """One reading of a split's file."""
 
     def __init__(self, file: ReadableFile, split: Split, columns: Sequence[str], on_damage: OnDamage | None) -> None:
-        self.next_offset = split.start_offset
-        self.is_cut_short = False
-        self._file = file
-        self._split = split
+        super().__init__(file, split, on_damage)
         self._columns = columns
-        self._on_damage = on_damage
         self._aborted = AbortedBatches(split.aborted) if split.aborted else None
-        self._position = split.start
-        self._window_start = split.start  # where the window that is read just now lies in the file
-        self._due_offset = split.base_offset  # no batch behind the position may begin below it
-        self._is_done = False
-
-    def record_batches(self) -> Iterator[pa.RecordBatch]:
-        """Everything that the split has."""
-        while not self._is_done:
-            try:
-                yield from self._up_to_damage()
-            except CorruptBatchError as error:
-                self._pass_over(error.located(path=self._file.path))
-            else:
-                self._is_done = True
-        if not self.is_cut_short:
-            self.next_offset = self._split.end_offset
-
-    def _up_to_damage(self) -> Iterator[pa.RecordBatch]:
-        scan = LogScan(self._file, start=self._position, end=self._split.end, window_bytes=_WINDOW_BYTES)
-        due_offset = self._due_offset
-        window: Region | None = None
-        run: list[Batch] = []
-        try:
-            for batch in scan:
-                if batch.region is not window:
-                    yield from self._columns_of(run)
-                    window, self._window_start, run = batch.region, batch.position, []
-                self._check(batch, due_offset)
-                if isinstance(batch, RecordBatch) and batch.base_offset >= self._split.end_offset:
-                    break
-                due_offset = batch.last_offset + 1
-                if self._aborted is None or not self._aborted.has(batch):
-                    run.append(batch)
-                else:
-                    yield from self._columns_of(run)
-                    run = []
-                    self._go_behind(batch)
-            else:
-                self._check_end(scan)
-        except CorruptBatchError:
-            yield from self._columns_of(run)
-            raise
-        yield from self._columns_of(run)
-
-    def _columns_of(self, run: Sequence[Batch]) -> Iterator[pa.RecordBatch]:
-        """The records of batches that lie one behind the other in one window."""
-        if not run:
-            return
-        first, last, origin = run[0], run[-1], self._window_start
-        yield from read_columns(
-            first.region.view(0, len(first.region)),
-            start=first.position - origin,
-            end=last.position + last.size_bytes - origin,
-            origin=origin,
-            columns=self._columns,
-            first_offset=self._split.start_offset,
-            end_offset=self._split.end_offset,
-        )
-        self._go_behind(last)
-
-    def _go_behind(self, batch: Batch) -> None:
-        self._position = batch.position + batch.size_bytes
-        self._due_offset = batch.last_offset + 1
-        self.next_offset = max(self.next_offset, self._due_offset)
-
-    # Damage
 
     def _check(self, batch: Batch, due_offset: int) -> None:
-        """Raise a `CorruptBatchError` if the batch cannot be where it is; if it goes on with what was, only tell."""
         if self._on_damage is not None:
             batch.check_crc()  # what the header says decides on what is passed over
         split = self._split
@@ -232,44 +77,20 @@ class _Reading:
                 raise error
             self._on_damage(error)
 
-    def _check_end(self, scan: LogScan) -> None:
-        if scan.position == self._split.end or self._is_unused(scan.position):
-            return
-        if scan.end < self._split.end:
-            self.is_cut_short = True
-            return
-        raise FramingError(f"{scan.trailing_bytes} bytes follow the last whole batch", position=scan.position)
+    def _ends_before(self, batch: Batch) -> bool:
+        return isinstance(batch, RecordBatch) and batch.base_offset >= self._split.end_offset
 
-    def _pass_over(self, error: CorruptBatchError) -> None:
-        """Go on behind damage, if that is wanted."""
-        split = self._split
-        position = self._position if error.position is None else error.position
-        if isinstance(error, FramingError) and self._is_unused(position):
-            self._is_done = True
-            return
-        if self._on_damage is None:
-            raise error
-        self._on_damage(error)
-        behind = position_behind(
-            self._file,
-            position,
-            self._own_end(position),
-            split.end,
-            base_offset=split.base_offset,
-            next_offset=self._due_offset,
+    def _wants(self, batch: Batch) -> bool:
+        return self._aborted is None or not self._aborted.has(batch)
+
+    def _of_run(self, run: Sequence[Batch], origin: int) -> Iterator[pa.RecordBatch]:
+        first, last = run[0], run[-1]
+        return read_columns(
+            first.region.view(0, len(first.region)),
+            start=first.position - origin,
+            end=last.position + last.size_bytes - origin,
+            origin=origin,
+            columns=self._columns,
+            first_offset=self._split.start_offset,
+            end_offset=self._split.end_offset,
         )
-        if behind is None or behind >= split.end:
-            self._is_done = True
-        else:
-            self._position = behind
-
-    def _own_end(self, position: int) -> int | None:
-        """Where a damaged batch ends by its own word."""
-        with suppress(FramingError):
-            for batch in LogScan(self._file, start=position, end=self._split.end, window_bytes=_WINDOW_BYTES):
-                return batch.position + batch.size_bytes
-        return None
-
-    def _is_unused(self, position: int) -> bool:
-        """Whether a preallocated file ends here, as far as anything was ever written into it."""
-        return not self._split.following and is_zero(self._file, position, self._split.end)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from storage.errors import CorruptBatchError, RecordsGoneError
 from storage.partition.view import Isolation
@@ -33,6 +33,14 @@ if TYPE_CHECKING:
 
 DEFAULT_SPLIT_BYTES: Final = 32 * 1024 * 1024
 """The least that a split should hold, so that what it takes to begin one does not matter."""
+
+
+class _Sized(Protocol):
+    @property
+    def size_bytes(self) -> int: ...
+
+
+Piece = TypeVar("Piece", bound=_Sized)
 
 _TRIES: Final = 4  # index entries that are looked at for a sound batch to cut at
 
@@ -127,15 +135,17 @@ def splits_of(
     return log.on_view(cut)
 
 
-def packed(splits: Iterable[Split], size_bytes: int = DEFAULT_SPLIT_BYTES) -> list[tuple[Split, ...]]:
-    """The splits in their order, so many together that it is worth while to begin with them."""
-    packs: list[tuple[Split, ...]] = []
-    pack: list[Split] = []
-    for split in splits:
-        pack.append(split)
-        if sum(each.size_bytes for each in pack) >= size_bytes:
+def packed(pieces: Iterable[Piece], size_bytes: int = DEFAULT_SPLIT_BYTES) -> list[tuple[Piece, ...]]:
+    """Splits, or pieces of another kind, in their order, so many together that it is worth while to begin with them."""
+    packs: list[tuple[Piece, ...]] = []
+    pack: list[Piece] = []
+    pack_bytes = 0
+    for piece in pieces:
+        pack.append(piece)
+        pack_bytes += piece.size_bytes
+        if pack_bytes >= size_bytes:
             packs.append(tuple(pack))
-            pack = []
+            pack, pack_bytes = [], 0
     return [*packs, tuple(pack)] if pack else packs
 
 

@@ -40,7 +40,7 @@ _SPREAD_FROM_BYTES: Final = 32 * 1024 * 1024  # below, starting processes takes 
 
 
 class Verification:
-    """The check of a store; iterate over it once, for the findings.
+    """The check of a store; `run` it once, for the findings, or have others look at its `places` and `judge` them.
 
     Of a store of which only some topics are asked for, those partitions are looked through, and all that is outside of
     partitions. Raises `NotAStoreError` for a directory that has nothing of a log directory or is given twice,
@@ -61,15 +61,15 @@ class Verification:
         compacted = COMPACTED_BY_BROKERS | {
             topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")
         }
-        self._places = [place for each in self._log_dirs for place in each.places(compacted, settings.void)]
+        self.places = [place for each in self._log_dirs for place in each.places(compacted, settings.void)]
         self._report_duplicates()
         self._report_disagreement()
-        missing = set(topics) - {place.partition[0] for place in self._places}
+        missing = set(topics) - {place.partition[0] for place in self.places}
         if missing:
             raise UnknownPartitionError(f"there is no topic {min(missing)!r}")
         if topics:
-            self._places = [place for place in self._places if place.partition[0] in topics]
-        self.total_bytes = sum(place.size_bytes for place in self._places)
+            self.places = [place for place in self.places if place.partition[0] in topics]
+        self.total_bytes = sum(place.size_bytes for place in self.places)
         self._topic_ids: dict[str, UUID] = {}
 
     def run(self, advance: Callable[[], None]) -> Iterator[Finding]:
@@ -79,10 +79,14 @@ class Verification:
             self.done_bytes += more_bytes
             advance()
 
+        return self.judge(self._verdicts(grow))
+
+    def judge(self, verdicts: Iterable[tuple[PartitionPlace, PartitionVerdict]]) -> Iterator[Finding]:
+        """The findings, of which those of the places are in these verdicts: of each one, in any order."""
         for log_dir in self._log_dirs:
             yield from self._counted(log_dir.findings)
         yield from self._counted(self._findings)
-        for place, verdict in self._verdicts(grow):
+        for place, verdict in verdicts:
             self.partitions += 1
             self.segments += verdict.segments
             self.batches += verdict.batches
@@ -91,13 +95,13 @@ class Verification:
             yield from self._counted(place.located(finding) for finding in findings)
 
     def _verdicts(self, grow: Callable[[int], None]) -> Iterator[tuple[PartitionPlace, PartitionVerdict]]:
-        jobs = min(self._jobs, len(self._places))
+        jobs = min(self._jobs, len(self.places))
         if jobs > 1 and self.total_bytes >= _SPREAD_FROM_BYTES:
-            places = sorted(self._places, key=lambda place: -place.size_bytes)
+            places = sorted(self.places, key=lambda place: -place.size_bytes)
             for number, verdict in spread(self._files, [place.expected for place in places], jobs, advance=grow):
                 yield places[number], verdict
         else:
-            for place in self._places:
+            for place in self.places:
                 yield place, check_partition(self._files, place.expected, advance=grow)
 
     def _counted(self, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -115,7 +119,7 @@ class Verification:
 
     def _report_duplicates(self) -> None:
         first: dict[tuple[str, int], PartitionPlace] = {}
-        for place in self._places:
+        for place in self.places:
             other = first.setdefault(place.partition, place)
             if other is not place:
                 reason = f"{other.log_dir} has the same partition, so which of them holds its records is unknown"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from storage.config import TopicConfig
 from storage.partition.followed_log import FollowedLog
-from storage.partition.statistics import LogStatistics, log_statistics
+from storage.partition.statistics import LogStatistics, counted_ranges, log_statistics
+from storage.segment.batch_counts import count_batches
 from storage.testing.codec import (
     CONTROL,
     GZIP,
@@ -104,6 +106,8 @@ def test_the_counts_are_those_of_the_oracle(
     assert found.batches == len(shown)
     assert found.segments == len(segments)
     assert found.size_bytes == sum(len(encoded(batch)) for batch in batches)
+    assert found.batch_bytes == sum(len(encoded(batch)) for batch in shown)
+    assert found.largest_batch_bytes == max((len(encoded(batch)) for batch in shown), default=0)
     assert (found.start_offset, found.end_offset) == (start_offset, end_offset)
     assert found.codecs == {
         name: count for codec, name in NAMES.items() if (count := sum(batch.attributes & 7 == codec for batch in shown))
@@ -133,6 +137,31 @@ def test_damage_is_told_and_the_rest_is_counted() -> None:
     assert (found.records, found.batches, found.segments, found.index_bytes) == (3, 3, 2, 40)
     (damage,) = found.damages
     assert (damage.path, damage.position) == ("/t-0/00000000000000000000.log", len(batches[0]))
+
+
+def test_damage_where_the_start_is_sought() -> None:
+    files = MemoryFiles()
+    files.make_directory("/t-0")
+    write(files, "00000000000000000000.log", bytes(8) + b"\0\0\0\1" + bytes(90))
+    found = counted(files, start_offset=1)
+    assert (found.records, found.batch_bytes, found.segments, len(found.damages)) == (0, 0, 1, 1)
+
+
+def test_a_count_does_not_depend_on_the_order_or_the_place() -> None:
+    files = MemoryFiles()
+    files.make_directory("/t-0")
+    for offset in range(0, 8, 2):
+        records = [OracleRecord(offset + at, 50 + offset, None, b"v" * offset) for at in (0, 1)]
+        batches = [encode_batch(batch_of([record])) for record in records]
+        write(files, f"{offset:020d}.log", b"".join(batches))
+    log = FollowedLog(files, StandingClock(), "/t-0", TopicConfig.resolve({}), start_offset=3, producer_expiration_ms=1)
+    view = log.view
+    ranges = [pickle.loads(pickle.dumps(each)) for each in counted_ranges(files, view)]
+    found = LogStatistics(view.start_offset, view.end_offset)
+    for each in reversed(ranges):
+        found.add(each, pickle.loads(pickle.dumps(count_batches(files, each))))
+    assert found == log_statistics(files, view)
+    assert (found.records, found.batches) == (5, 5)
 
 
 @pytest.mark.parametrize("kind", ["log", "index"])

@@ -1,0 +1,57 @@
+"""How a check of a store is told, whoever has done it: a line for each finding, one for all of it, and an exit code."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkafs.cli.cleaning import camel
+from kafkafs.cli.output import json_line
+from storage.segment.finding import Severity
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from storage.segment.finding import Finding
+    from storage.store.verify import Verification
+
+_EXIT_SOUND: Final = 0
+_EXIT_DAMAGED: Final = 1
+_EXIT_NOT_LOOKED_AT: Final = 2
+
+
+def finding_line(finding: Finding) -> str:
+    """A finding as a JSON object, with what is known of its place."""
+    return json_line({camel(name): value for name, value in asdict(finding).items() if value is not None})
+
+
+def end_with_verdict(ctx: click.Context, verification: Verification, time_text: str = "") -> NoReturn:
+    """Say on standard error how it stands with the store, and end with the exit code for that."""
+    click.echo(f"{_summary(verification)}{time_text}", err=True)
+    if verification.counts[Severity.DAMAGE]:
+        ctx.exit(_EXIT_DAMAGED)
+    ctx.exit(_EXIT_NOT_LOOKED_AT if verification.counts[Severity.UNREADABLE] else _EXIT_SOUND)
+
+
+def end_without_verdict(ctx: click.Context, sentence: str) -> NoReturn:
+    """Say why the store could not be looked at, and end."""
+    click.echo(f"kafkafs: {sentence}", err=True)
+    ctx.exit(_EXIT_NOT_LOOKED_AT)
+
+
+def _summary(verification: Verification) -> str:
+    """All of it in one line."""
+    damages, notices, unreadable = (verification.counts[severity] for severity in Severity)
+    if damages:
+        verdict = f"damage: {damages} findings in"
+    elif unreadable:
+        verdict = f"not all could be read: {unreadable} findings in"
+    else:
+        verdict = "sound:"
+    looked_at = (
+        f"{verification.partitions} partitions, {verification.segments} segments, {verification.batches} batches, "
+        f"{verification.size_bytes / 1e6:.1f} MB"
+    )
+    return f"{verdict} {looked_at}{f' ({notices} notices)' if notices else ''}"

@@ -1,0 +1,158 @@
+"""What the batches of a segment are, in numbers: counted from their headers, which are read once, in bounded memory.
+
+Checksums and records are not looked at, except where a header does not say how many records there are: in compressed
+batches of the old versions, and in the batch that the log's start lies in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.errors import CorruptBatchError
+from storage.record.batch import RecordBatch
+from storage.record.layout import CODEC_MASK, DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT
+from storage.segment.log_file import LogScan
+from storage.segment.names import SEGMENT_KINDS, Kind
+
+if TYPE_CHECKING:
+    from storage.files import Files
+    from storage.record.reading import Batch
+    from storage.segment.segment import Segment
+
+_HEADER_HAS_NO_FIRST_TIMESTAMP: Final = DELETE_HORIZON_BIT | LOG_APPEND_TIME_BIT
+
+
+class CountedRange(NamedTuple):
+    """The batches to be counted of one segment: those of its log from the position `start` up to `end`.
+
+    Of their records those below `start_offset` are hidden. `damage` is what lies at the end, if it is none that a log
+    ends with. `index_bytes` is the length of the index files beside the log. It is all that a counting has to know, on
+    whatever machine.
+    """
+
+    path: str
+    start: int
+    end: int
+    start_offset: int
+    index_bytes: int
+    damage: CorruptBatchError | None
+
+    @property
+    def size_bytes(self) -> int:
+        """How much there is to be read."""
+        return self.end - self.start
+
+    @classmethod
+    def of(cls, files: Files, segment: Segment, end: int | None, start_offset: int) -> CountedRange:
+        """That of a segment as part of a log that begins at an offset; raises a `FileNotFoundError` if it is gone."""
+        bound = segment.size_bytes if end is None else end
+        found = [files.status(segment.path(kind)) for kind in SEGMENT_KINDS if kind is not Kind.LOG]
+        start: int | None = None
+        damage = None
+        try:
+            start = segment.locate(start_offset, end) if segment.base_offset < start_offset else 0
+            segment.check_end(end)
+        except CorruptBatchError as error:
+            damage = error.located(path=segment.path(Kind.LOG))
+        return cls(
+            str(segment.path(Kind.LOG)),
+            bound if start is None else start,
+            bound,
+            start_offset,
+            sum(status.size_bytes for status in found if status is not None),
+            damage,
+        )
+
+
+@dataclass
+class BatchCounts:
+    """What was counted in a range.
+
+    `kinds` says how many batches have which magic and attributes; `batch_bytes` is what they take, and
+    `largest_batch_bytes` the largest of them. `first_timestamp` is the smallest that a batch begins with and
+    `last_timestamp` the largest of all, None where no record has one.
+    """
+
+    kinds: Counter[tuple[int, int]] = field(default_factory=Counter)
+    records: int = 0
+    batch_bytes: int = 0
+    largest_batch_bytes: int = 0
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+    damage: CorruptBatchError | None = None
+
+
+def count_batches(files: Files, counted: CountedRange) -> BatchCounts:
+    """Count a range, as far as it can be read; raises a `FileNotFoundError` if the log is gone."""
+    counting = _Counting(counted.start_offset)
+    damage = counted.damage
+    try:
+        with files.open_reading(counted.path) as file:
+            for batch in LogScan(file, start=counted.start, end=counted.end):
+                counting.add(batch)
+    except CorruptBatchError as error:
+        damage = error.located(path=counted.path)
+    counting.found.damage = damage
+    return counting.result()
+
+
+class _Counting:
+    def __init__(self, start_offset: int) -> None:
+        self.found = BatchCounts()
+        self._start_offset = start_offset
+        self._smallest: int | None = None
+        self._largest = -1
+
+    def add(self, batch: Batch) -> None:
+        found, size_bytes = self.found, batch.size_bytes
+        found.kinds[batch.magic, batch.attributes] += 1
+        found.batch_bytes += size_bytes
+        if size_bytes > found.largest_batch_bytes:
+            found.largest_batch_bytes = size_bytes
+        if batch.max_timestamp > self._largest:
+            self._largest = batch.max_timestamp
+        if not isinstance(batch, RecordBatch):
+            self._add_old(batch)
+        elif batch.base_offset < self._start_offset:
+            self._add_records(batch)
+        else:
+            found.records += batch.count
+            if batch.count:
+                self._begin_at(_first_timestamp(batch))
+
+    def _add_old(self, batch: Batch) -> None:
+        if batch.attributes & CODEC_MASK:
+            self._add_records(batch)
+        else:
+            self.found.records += 1
+            self._begin_at(batch.max_timestamp)
+
+    def _add_records(self, batch: Batch) -> None:
+        """Count records one by one."""
+        first = None
+        for record in batch.records():
+            if record.offset >= self._start_offset:
+                self.found.records += 1
+                first = record.timestamp if first is None else first
+        if first is not None:
+            self._begin_at(first)
+
+    def _begin_at(self, timestamp: int) -> None:
+        if timestamp >= 0 and (self._smallest is None or timestamp < self._smallest):
+            self._smallest = timestamp
+
+    def result(self) -> BatchCounts:
+        self.found.first_timestamp = self._smallest
+        self.found.last_timestamp = self._largest if self._largest >= 0 else None
+        return self.found
+
+
+def _first_timestamp(batch: RecordBatch) -> int:
+    """The first record's timestamp."""
+    if not batch.attributes & _HEADER_HAS_NO_FIRST_TIMESTAMP:
+        return batch.base_timestamp
+    if batch.attributes & LOG_APPEND_TIME_BIT:
+        return batch.max_timestamp
+    return next(batch.records()).timestamp
