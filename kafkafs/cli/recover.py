@@ -9,11 +9,12 @@ import click
 from kafkafs.cli.failures import EXIT_FAILED
 from kafkafs.cli.output import json_line
 from kafkafs.cli.progress import Progress
+from kafkafs.cli.recovered_commit import commit_lines, commit_object
 from kafkafs.cli.store_argument import store_argument
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.log_dir import LogDir
-from storage.store.recovering import plan_recovery, recover_store
+from storage.store.recovering import RecoveredCommit, plan_recovery, recover_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,15 +27,21 @@ if TYPE_CHECKING:
 @click.command(epilog="\b\nExample:\n  kafkafs recover /var/lib/kafka --dry-run")
 @store_argument
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@click.option("--withdraw-commit", is_flag=True, help="Take back a commit that cannot be completed.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each partition, one a line.")
-def recover(*, store: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
+def recover(*, store: tuple[Path, ...], dry_run: bool, withdraw_commit: bool, as_json: bool) -> None:
     """Repair what a crash left of a store that nobody has open.
 
     Logs that were not closed properly are read from where they are known to be on disk. What cannot be kept is cut,
     indexes and producer snapshots are built anew, and then the store counts as closed properly. What a broker would do
     when it starts is done; it then starts at once.
 
-    Every repair is printed, and every partition that is repaired. Exit code 1 says that some partition could not be.
+    A commit of records from Spark whose driver died is completed. If a file that was staged for it is damaged or gone,
+    that cannot be; then --withdraw-commit takes back what there is of it, and the job can be run again. Records that a
+    broker may have added behind them stay, and so do those.
+
+    Every repair is printed, and every partition that is repaired. Exit code 1 says that some partition could not be, or
+    the commit not be completed.
     """
     files = Files()
     if dry_run and any(LogDir(files, path).is_locked() for path in store):
@@ -42,14 +49,21 @@ def recover(*, store: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
     progress = Progress.on_terminal()
     recover_each = plan_recovery if dry_run else recover_store
     tally = _Tally(is_plan=dry_run)
-    for recovered in recover_each(store, files=files, clock=Clock(), announce=progress.show_count):
+    found = recover_each(
+        store, files=files, clock=Clock(), announce=progress.show_count, withdraws_commit=withdraw_commit
+    )
+    for recovered in found:
         progress.erase()
         tally.count(recovered)
-        for line in [json_line(_object(recovered))] if as_json else _lines(recovered):
+        if isinstance(recovered, RecoveredCommit):
+            lines = [json_line(commit_object(recovered))] if as_json else commit_lines(recovered, is_plan=dry_run)
+        else:
+            lines = [json_line(_object(recovered))] if as_json else _lines(recovered)
+        for line in lines:
             click.echo(line)
     if not as_json:
         click.echo(tally.sentence())
-    if tally.failed:
+    if tally.has_failed:
         raise SystemExit(EXIT_FAILED)
 
 
@@ -57,14 +71,19 @@ class _Tally:
     """What came of all partitions together."""
 
     def __init__(self, *, is_plan: bool) -> None:
-        self.failed = 0
+        self.has_failed = False
         self._is_plan = is_plan
+        self._failed = 0
         self._partitions = self._repaired = self._lost_bytes = 0
 
-    def count(self, recovered: Recovered) -> None:
+    def count(self, recovered: Recovered | RecoveredCommit) -> None:
+        if isinstance(recovered, RecoveredCommit):
+            self.has_failed = self.has_failed or recovered.error is not None
+            return
         self._partitions += 1
         if recovered.report is None:
-            self.failed += 1
+            self.has_failed = True
+            self._failed += 1
         else:
             self._repaired += bool(recovered.report.steps)
             self._lost_bytes += recovered.report.lost_bytes
@@ -72,7 +91,7 @@ class _Tally:
     def sentence(self) -> str:
         would = "to be repaired" if self._is_plan else "repaired"
         lost = f", {self._lost_bytes} bytes of logs {'to be cut' if self._is_plan else 'cut'}"
-        failed = f", {self.failed} failed" if self.failed else ""
+        failed = f", {self._failed} failed" if self._failed else ""
         return f"{self._partitions} partitions: {self._repaired} {would}{lost}{failed}"
 
 

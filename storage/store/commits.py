@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -21,6 +21,7 @@ from storage.record.rewriting import place
 from storage.store.ledger import Entries, Extent, Intent, Ledger
 from storage.store.log_dir import LogDir
 from storage.store.staged_file import StagedFile, find_staged, is_staged_name
+from storage.store.withdrawal import StagedBatches, withdrawal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -34,11 +35,17 @@ if TYPE_CHECKING:
     from storage.store.open_logs import PartitionLog
     from storage.store.staged_file import StagedTopic
     from storage.store.topics import Topics
+    from storage.store.withdrawal import Withdrawal
 
 STAGED_AGE_MS_MAX: Final = 7 * 24 * 3600 * 1000
 """How long after it was last written a staged file is kept for whoever may commit it."""
 
 _FIRST_EPOCH: Final = 0
+_REPEAT: Final = "repeat the job that wrote it"
+_PUT_BACK: Final = (
+    "a commit that was interrupted cannot be completed without it; put it back as it was, or have `kafkafs recover "
+    "STORE --withdraw-commit` take the commit back, and repeat the job"
+)
 
 logger = logging.getLogger(__name__)
 
@@ -79,10 +86,13 @@ class Commits:
             if self._entries.has(transaction):
                 self._remove(names)
                 return False
-            staged = self._opened(names)
+            with _advising(_REPEAT):
+                staged = self._opened(names)
             self._prepare_topics(staged)
             self._check_space(staged)
-            self._say(self._entries.with_pending(Intent(transaction, tuple(names), self._extents(staged))))
+            with _advising(_REPEAT):
+                extents = self._extents(staged)
+            self._say(self._entries.with_pending(Intent(transaction, tuple(names), extents)))
             self.finish()
             self._remove_old()
             return True
@@ -96,9 +106,10 @@ class Commits:
             logs = self._logs(pending)
             if logs is None:
                 return
-            staged = self._opened(pending.staged) if logs else []
-            for partition, log in logs.items():
-                self._apply(partition, log, pending.extents[partition], staged)
+            with _advising(_PUT_BACK):
+                staged = self._opened(pending.staged) if logs else []
+                for partition, log in logs.items():
+                    self._apply(partition, log, pending.extents[partition], staged)
             for log in logs.values():
                 log.flush()
             self._say(self._entries.with_applied())
@@ -109,6 +120,37 @@ class Commits:
         pending = self._entries.pending
         if pending is not None and partition in pending.extents:
             self.finish()
+
+    def check_pending(self) -> None:
+        """Raise a `StagingError` if the commit that is pending cannot be completed with what is left of its files."""
+        pending = self._entries.pending
+        if pending is not None:
+            with _advising(_PUT_BACK):
+                staged = self._opened(pending.staged)
+                for partition in pending.extents:
+                    for _ in _batches(staged, partition):
+                        pass
+
+    def withdraw(self) -> list[Withdrawal]:
+        """Take back what there is of the commit that is pending, so that its job can be repeated as if it never was.
+
+        What lies among others' records stays, and is to be seen from then on. Of the rest nobody has seen anything.
+        """
+        with self._committing:
+            pending = self._entries.pending
+            logs = None if pending is None else self._logs(pending)
+            if pending is None or logs is None:
+                return []
+            found: list[Withdrawal] = []
+            for partition, log in logs.items():
+                staged = StagedBatches.read(self._files, self._directories, pending.staged, partition)
+                there = withdrawal_of(partition, pending.extents[partition], log.view, staged)
+                if there is not None and not there.is_kept:
+                    log.truncate_to(there.first_offset)
+                found += [] if there is None else [there]
+            self._say(self._entries.without_pending())
+            self._remove(pending.staged)
+            return found
 
     def finish_interrupted(self) -> None:
         """What whoever opens the store for writing does first; a commit that fails keeps nobody from other logs."""
@@ -242,6 +284,15 @@ def discard(files: Files, directories: Sequence[Path], names: Collection[str]) -
         for name in set(names) - Ledger(files, directories).names_of(names):
             with suppress(FileNotFoundError):
                 files.remove(find_staged(files, directories, name))
+
+
+@contextmanager
+def _advising(advice: str) -> Iterator[None]:
+    """Have what is said of a staged file say what to do, too."""
+    try:
+        yield
+    except StagingError as error:
+        raise StagingError(f"{error.reason}; {advice}", path=error.path, position=error.position) from None
 
 
 def _batches(staged: Sequence[StagedFile], partition: Partition) -> Iterator[RecordBatch]:

@@ -80,6 +80,10 @@ class Entries:
             applied[application] = version
         return replace(self, sequence=self.sequence + 1, applied=MappingProxyType(applied), pending=None)
 
+    def without_pending(self) -> Self:
+        """What is to be said when nothing of the commit that was pending is to be there."""
+        return replace(self, sequence=self.sequence + 1, pending=None)
+
 
 class Ledger:
     """The file of some log directories, which need not be there; any thread may ask.

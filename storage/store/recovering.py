@@ -1,24 +1,27 @@
-"""Recovering every log of a store at once, or saying what that would do.
+"""Recovering every log of a store at once, and a commit that was interrupted, or saying what that would do.
 
 A log that cannot be recovered keeps nobody from the others; then its log directory is not marked as closed properly.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import StorageError
 from storage.overlay_files import OverlayFiles
+from storage.partition.followed_log import Withheld
 from storage.partition.recent_segments import RecentSegments
 from storage.partition.view import Decided, LogView
 from storage.segment.names import Kind, State, parse_name
 from storage.segment.segment import Segment
 from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.ledger import Ledger
-from storage.store.opening import recover_requested
+from storage.store.opening import followed_log, recover_requested
 from storage.store.store import Mode, Store
+from storage.store.withdrawal import StagedBatches, withdrawal_of
 
 if TYPE_CHECKING:
     import os
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
     from storage.config import TopicConfig
     from storage.files import Files
     from storage.partition.recovery_report import RecoveryReport
+    from storage.store.ledger import Intent
     from storage.store.open_logs import LogRequest
+    from storage.store.withdrawal import Withdrawal
 
     Announce: TypeAlias = Callable[[str, int, int], None]
 
@@ -48,6 +53,14 @@ class Recovered(NamedTuple):
     error: StorageError | OSError | None
 
 
+class RecoveredCommit(NamedTuple):
+    """What became of a commit that was interrupted: completed, unless it was withdrawn or there is an error."""
+
+    intent: Intent
+    withdrawn: list[Withdrawal] | None
+    error: StorageError | OSError | None
+
+
 @dataclass
 class RecoveredLog:
     """A log that was recovered and is not opened: what checkpoints say of it."""
@@ -62,11 +75,17 @@ class RecoveredLog:
 
 
 def recover_store(
-    paths: Sequence[str | os.PathLike[str]], *, files: Files, clock: Clock, announce: Announce
-) -> Iterator[Recovered]:
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    files: Files,
+    clock: Clock,
+    announce: Announce,
+    withdraws_commit: bool = False,
+) -> Iterator[Recovered | RecoveredCommit]:
     """Recover each log of a store that nobody has open, and leave the store as if it had been closed properly.
 
-    Each is announced, with its number and how many there are. Raises what `Store.open` raises, before anything is
+    Each is announced, with its number and how many there are. A commit that was interrupted is completed at the end;
+    if it cannot be, and `withdraws_commit`, it is taken back. Raises what `Store.open` raises, before anything is
     changed.
     """
     reports: dict[Path, RecoveryReport] = {}
@@ -83,13 +102,20 @@ def recover_store(
                 yield Recovered(topic, partition, *place, None, error)
             else:
                 yield Recovered(topic, partition, *place, reports.pop(place.directory), None)
-    if Ledger(files, [Path(path) for path in paths]).current.pending is not None:
-        Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock).close()  # which completes the commit
+    pending = _pending(paths, files)
+    if pending is not None:
+        with Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock) as store:
+            yield _recovered_commit(store, pending, withdraws=withdraws_commit)
 
 
 def plan_recovery(
-    paths: Sequence[str | os.PathLike[str]], *, files: Files, clock: Clock, announce: Announce
-) -> Iterator[Recovered]:
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    files: Files,
+    clock: Clock,
+    announce: Announce,
+    withdraws_commit: bool = False,
+) -> Iterator[Recovered | RecoveredCommit]:
     """What `recover_store` would do, without changing a byte or keeping anybody out."""
     with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock) as store:
         for topic, partition, place in _announced(store, announce):
@@ -99,6 +125,52 @@ def plan_recovery(
                 yield Recovered(topic, partition, *place, None, error)
             else:
                 yield Recovered(topic, partition, *place, report, None)
+        pending = _pending(paths, files)
+        if pending is not None:
+            yield _planned_commit(store, pending, withdraws=withdraws_commit)
+
+
+def _pending(paths: Sequence[str | os.PathLike[str]], files: Files) -> Intent | None:
+    return Ledger(files, [Path(path) for path in paths]).current.pending
+
+
+def _recovered_commit(store: Store, pending: Intent, *, withdraws: bool) -> RecoveredCommit:
+    """What has become of the commit in a store that was opened, which completes it unless something is in the way."""
+    return _settled(pending, store.commits.finish, store.commits.withdraw if withdraws else None)
+
+
+def _planned_commit(store: Store, pending: Intent, *, withdraws: bool) -> RecoveredCommit:
+    return _settled(pending, store.commits.check_pending, (lambda: _withdrawals(store, pending)) if withdraws else None)
+
+
+def _settled(
+    pending: Intent, complete: Callable[[], None], withdraw: Callable[[], list[Withdrawal]] | None
+) -> RecoveredCommit:
+    try:
+        complete()
+    except (StorageError, OSError) as error:
+        if withdraw is None:
+            return RecoveredCommit(pending, None, error)
+    else:
+        return RecoveredCommit(pending, None, None)
+    try:
+        return RecoveredCommit(pending, withdraw(), None)
+    except (StorageError, OSError) as error:
+        return RecoveredCommit(pending, None, error)
+
+
+def _withdrawals(store: Store, pending: Intent) -> list[Withdrawal]:
+    """What withdrawing the commit would take back, and what it would leave."""
+    directories = [log_dir.path for log_dir in store.log_dirs]
+    found = []
+    for (topic, partition), extent in pending.extents.items():
+        if partition not in store.topics.inventory.topics.get(topic, {}):
+            continue
+        staged = StagedBatches.read(store.files, directories, pending.staged, (topic, partition))
+        with closing(followed_log(replace(store.request(topic, partition), withheld=Withheld))) as log:
+            there = withdrawal_of((topic, partition), extent, log.view, staged)
+        found += [] if there is None else [there]
+    return found
 
 
 class _Place(NamedTuple):

@@ -1,7 +1,8 @@
 """A file of finished batches that wait to be committed: batches of many partitions, and what is where at its end.
 
 A staged file is a plain file at the top of a log directory, where brokers ignore it. It is whole if it ends with its
-index, and the index with its length and checksum; that it is durable, and when it may go, is for others to see to.
+index, and the index with its length and checksum. That it is durable, when it may go, and what can be done without it
+is for others to say.
 """
 
 from __future__ import annotations
@@ -138,18 +139,14 @@ class StagedFile:
             records += batch.count
             yield batch
         if (scan.position, records) != (end, run.records):
-            raise StagingError(
-                "what was staged is damaged; repeat the job that wrote it", path=self.path, position=scan.position
-            )
+            raise StagingError("a staged file is damaged", path=self.path, position=scan.position)
 
     @contextmanager
     def _opened(self) -> Iterator[ReadableFile]:
         try:
             file = self._files.open_reading(self.path)
         except FileNotFoundError:
-            raise StagingError(
-                "a file that was staged for the commit is gone; repeat the job that wrote it", path=self.path
-            ) from None
+            raise StagingError("a staged file is gone", path=self.path) from None
         with file:
             yield file
 
@@ -162,7 +159,7 @@ class StagedFile:
             if magic == _MAGIC and crc32c(index) == checksum:
                 found: dict[str, Any] = json.loads(index)
                 return found
-        raise StagingError("a file that was staged is not whole; repeat the job that wrote it", path=self.path)
+        raise StagingError("a staged file is not whole", path=self.path)
 
 
 def is_staged_name(name: str) -> bool:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from storage.errors import DiskFullError
+from storage.partition.followed_log import Withheld
 from storage.record.batch import RecordBatch
 from storage.store.commits import discard
-from storage.store.opening import LogOpening
+from storage.store.opening import LogOpening, followed_log
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
+from storage.testing.faults import Cut, CutError, Effect
 from storage.testing.logs import NOW_MS, StandingClock
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from storage.record.compression import Codec
     from storage.store.ledger import Transaction
@@ -81,6 +87,27 @@ class StagedStore:
         with self.open() as store:
             return store.commits.commit(names, transaction)
 
+    def interrupt(
+        self,
+        names: Sequence[str],
+        *,
+        is_seen: Callable[[StagedStore], bool],
+        transaction: Transaction | None = None,
+        effect: Effect = Effect.DEATH,
+    ) -> None:
+        """Have a commit end at the first step after which something is true."""
+        before = self.files
+        for step in count():
+            again = StagedStore(before.after_process_death(), self.clock)
+            opened = again.open()
+            again.files.cut = Cut(again.files.steps + step, effect)
+            with suppress(CutError, OSError, DiskFullError):
+                opened.commits.commit(names, transaction)
+                raise AssertionError("nothing of that kind was seen")
+            self.files = again.files.after_process_death()
+            if is_seen(self):
+                return
+
     def discard(self, names: Sequence[str]) -> None:
         """Remove what was staged, as a driver does whose job has failed."""
         discard(self.files, [Path(path) for path in PATHS], names)
@@ -89,6 +116,12 @@ class StagedStore:
         """The values of all records, as a process finds them that reads; their offsets have no gaps."""
         with self.open(mode) as store:
             return values_of(store)
+
+    def bytes_of(self, topic: str, partition: int) -> list[bytes | None]:
+        """The values in a partition's files, whether they are to be seen or not."""
+        with self.open(Mode.READ_ONLY) as opened:
+            view = followed_log(replace(opened.request(topic, partition), withheld=Withheld)).view
+            return [record.value for batch in view.batches(0) for record in batch.records()]
 
     def staged_names(self) -> list[str]:
         """The staged files that are there."""

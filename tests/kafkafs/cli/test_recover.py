@@ -13,8 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
+from kafkafs.cli.recovered_commit import commit_lines, commit_object
+from storage.clock import Clock
 from storage.files import Files
 from storage.store.checkpoints import OffsetCheckpoint, read_offsets
+from storage.store.ledger import Entries, Extent, Intent, Ledger, Transaction
+from storage.store.recovering import RecoveredCommit
+from storage.store.staging import Staging
+from storage.store.store import Store
+from storage.store.withdrawal import Withdrawal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,3 +153,65 @@ def test_what_is_no_store_is_said(tmp_path: Path) -> None:
         result = recover(tmp_path, *option)
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == f"kafkafs: there is neither a meta.properties nor a partition in it ({tmp_path})\n"
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> tuple[Path, Path]:
+    """A store whose driver died as soon as a commit was decided, and what was staged for it."""
+    path = tmp_path / "store"
+    with Store.create([path], files=Files(), clock=Clock()) as store:
+        store.topics.create("t", 1)
+        topic_id = store.topics.topic_id("t")
+        with Staging(store, Clock()) as staging:
+            staging.add("t", 0, (Clock().now_ms(), None, b"value", ()))
+            staged = staging.finish()
+    assert staged is not None
+    intent = Intent(Transaction("app", 3), (staged.name,), {("t", 0): Extent(topic_id, 0, 1)})
+    Ledger(Files(), [path]).replace(Entries().with_pending(intent))
+    return path, path / staged.name
+
+
+def test_a_commit_is_completed(interrupted: tuple[Path, Path]) -> None:
+    store, _ = interrupted
+    before = everything(str(store))
+    plan = recover(store, "--dry-run", "--withdraw-commit")
+    assert everything(str(store)) == before
+    assert plan.stdout.splitlines()[0] == "the commit of app, 3: to be completed"
+    done = recover(store)
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "the commit of app, 3: completed")
+    assert "the commit" not in recover(store).stdout
+
+
+def test_a_commit_that_cannot_be_completed_is_withdrawn(interrupted: tuple[Path, Path]) -> None:
+    store, staged = interrupted
+    staged.unlink()
+    reason = (
+        "a staged file is gone; a commit that was interrupted cannot be completed without it; put it back as it was, "
+        f"or have `kafkafs recover STORE --withdraw-commit` take the commit back, and repeat the job ({staged})"
+    )
+    for arguments in (["--dry-run"], []):
+        failed = recover(store, *arguments)
+        assert (failed.exit_code, failed.stdout.splitlines()[0]) == (1, f"the commit of app, 3: failed: {reason}")
+    failed = json.loads(recover(store, "--json").stdout.splitlines()[-1])
+    said = {"application": "app", "version": 3, "staged": [staged.name]}
+    assert failed == {**said, "result": "failed", "error": reason}
+    plan = recover(store, "--dry-run", "--withdraw-commit")
+    assert (plan.exit_code, plan.stdout.splitlines()[0]) == (0, "the commit of app, 3: to be withdrawn")
+    done = json.loads(recover(store, "--withdraw-commit", "--json").stdout.splitlines()[-1])
+    assert done == {**said, "result": "withdrawn", "partitions": []}
+    assert "the commit" not in recover(store).stdout
+
+
+def test_what_is_cut_and_what_stays_of_a_commit_is_told() -> None:
+    intent = Intent(None, ("x",), {})
+    withdrawn = [Withdrawal(("t", 0), 4, 9, is_kept=False), Withdrawal(("t", 1), 0, 2, is_kept=True)]
+    found = RecoveredCommit(intent, withdrawn, None)
+    assert list(commit_lines(found, is_plan=False)) == [
+        "the commit: withdrawn",
+        "  cut      t-0, offsets 4 to 9",
+        "  kept     t-1, offsets 0 to 2: others' records are there, too",
+    ]
+    assert commit_object(found)["partitions"] == [
+        {"topic": "t", "partition": 0, "startOffset": 4, "endOffset": 9, "kept": False},
+        {"topic": "t", "partition": 1, "startOffset": 0, "endOffset": 2, "kept": True},
+    ]

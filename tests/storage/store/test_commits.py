@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from storage.errors import DiskFullError, StagingError, StoreLockedError
-from storage.partition.followed_log import Withheld
 from storage.store.commits import STAGED_AGE_MS_MAX
 from storage.store.ledger import LEDGER_NAME, Transaction
 from storage.store.opening import followed_log
 from storage.store.recovering import recover_store
 from storage.store.store import Mode
-from storage.testing.faults import Cut, CutError, Effect
 from storage.testing.staged_stores import PATHS, StagedStore, values_of
+
+if TYPE_CHECKING:
+    from storage.partition.followed_log import Withheld
 
 ROWS = [("t", index % 2, b"%d" % index * 40) for index in range(12)]
 COMMITTED = {
@@ -94,40 +96,14 @@ def test_leader_epochs_go_on_from_the_latest(store: StagedStore) -> None:
 # What comes in between
 
 
-def interrupted(store: StagedStore, staged: list[str], *, is_seen, transaction=None, effect=Effect.DEATH) -> None:
-    """Have a commit end at the first step after which something is true."""
-    before = store.files
-    for step in range(10_000):
-        again = StagedStore(before.after_process_death(), store.clock)
-        opened = again.open()
-        again.files.cut = Cut(again.files.steps + step, effect)
-        try:
-            opened.commits.commit(staged, transaction)
-        except (CutError, OSError, DiskFullError):
-            pass
-        else:
-            pytest.fail("nothing of that kind was seen")
-        store.files = again.files.after_process_death()
-        if is_seen(store):
-            return
-
-
 def is_half_written(store: StagedStore) -> bool:
     """Whether all of the commit that is the first partition's is there, and nothing of the other's."""
-    return bytes_of(store, 0) == COMMITTED["t", 0] and bytes_of(store, 1) == []
-
-
-def bytes_of(store: StagedStore, partition: int) -> list[bytes | None]:
-    """What there is in a partition's files, whether it is to be seen or not."""
-    with store.open(Mode.READ_ONLY) as opened:
-        request = opened.request("t", partition)
-        view = followed_log(replace(request, withheld=Withheld)).view
-        return [record.value for batch in view.batches(0) for record in batch.records()]
+    return store.bytes_of("t", 0) == COMMITTED["t", 0] and store.bytes_of("t", 1) == []
 
 
 def test_nobody_sees_half_of_a_commit_that_was_interrupted(store: StagedStore) -> None:
     staged = store.stage(ROWS)
-    interrupted(store, [staged.name], is_seen=is_half_written)
+    store.interrupt([staged.name], is_seen=is_half_written)
     assert store.values(Mode.READ_ONLY) == NOTHING
     store.discard([staged.name])
     assert store.staged_names() == [staged.name], "the commit needs it"
@@ -139,7 +115,7 @@ def test_nobody_sees_half_of_a_commit_that_was_interrupted(store: StagedStore) -
 def test_what_was_there_before_the_commit_stays_to_be_seen(store: StagedStore) -> None:
     store.commit([store.stage(ROWS, seed=1).name])
     staged = store.stage(ROWS, seed=2)
-    interrupted(store, [staged.name], is_seen=lambda store: store.values(Mode.READ_WRITE) == doubled(COMMITTED))
+    store.interrupt([staged.name], is_seen=lambda store: store.values(Mode.READ_WRITE) == doubled(COMMITTED))
     assert store.values() == doubled(COMMITTED)
 
 
@@ -164,7 +140,7 @@ def test_who_follows_a_log_sees_all_of_a_commit_as_soon_as_any(store: StagedStor
 def test_a_commit_that_ends_while_a_follower_looks_is_seen_whole(store: StagedStore) -> None:
     """It was half there when the follower looked, and is not withheld any more when he asks."""
     staged = store.stage(ROWS)
-    interrupted(store, [staged.name], is_seen=is_half_written)
+    store.interrupt([staged.name], is_seen=is_half_written)
     asked = []
 
     def withheld() -> Withheld:
@@ -183,7 +159,7 @@ def test_a_commit_that_ends_while_a_follower_looks_is_seen_whole(store: StagedSt
 def test_a_driver_that_repeats_its_transaction_after_its_death_finds_it_applied(store: StagedStore) -> None:
     staged = store.stage(ROWS)
     transaction = Transaction("app", 1)
-    interrupted(store, [staged.name], is_seen=is_half_written, transaction=transaction)
+    store.interrupt([staged.name], is_seen=is_half_written, transaction=transaction)
     again = store.stage(ROWS, seed=1)
     assert not store.commit([again.name], transaction)
     assert store.values() == COMMITTED
@@ -193,7 +169,7 @@ def test_a_driver_that_repeats_its_transaction_after_its_death_finds_it_applied(
 def test_records_that_others_appended_in_between_are_kept(store: StagedStore) -> None:
     """A broker knows nothing of the commit, and goes on behind what there is of it."""
     staged = store.stage(ROWS)
-    interrupted(store, [staged.name], is_seen=is_half_written)
+    store.interrupt([staged.name], is_seen=is_half_written)
     ledgers = {
         path: store.files.read(f"{path}/{LEDGER_NAME}") for path in PATHS if LEDGER_NAME in store.files.names(path)
     }
@@ -215,7 +191,7 @@ def test_a_topic_that_is_gone_takes_its_part_of_a_commit_with_it(store: StagedSt
     with store.open() as opened:
         opened.topics.create("u", 1)
     staged = store.stage([*ROWS, ("u", 0, b"lost")])
-    interrupted(store, [staged.name], is_seen=is_half_written)
+    store.interrupt([staged.name], is_seen=is_half_written)
     for path in PATHS:
         if "u-0" in store.files.names(path):
             store.files.rename(f"{path}/u-0", f"{path}/u-0.0123-delete")
@@ -224,9 +200,10 @@ def test_a_topic_that_is_gone_takes_its_part_of_a_commit_with_it(store: StagedSt
 
 def test_recovering_the_store_completes_the_commit(store: StagedStore) -> None:
     staged = store.stage(ROWS)
-    interrupted(store, [staged.name], is_seen=is_half_written)
-    recovered = list(recover_store(PATHS, files=store.files, clock=store.clock, announce=lambda *_: None))
-    assert [each.error for each in recovered] == [None, None]
+    store.interrupt([staged.name], is_seen=is_half_written)
+    *logs, commit = recover_store(PATHS, files=store.files, clock=store.clock, announce=lambda *_: None)
+    assert [each.error for each in logs] == [None, None]
+    assert (commit.intent.staged, commit.withdrawn, commit.error) == ((staged.name,), None, None)
     assert store.values(Mode.READ_ONLY) == COMMITTED
 
 
@@ -291,7 +268,7 @@ def test_a_commit_that_cannot_be_completed_keeps_its_logs_closed_and_others_open
     with store.open() as opened:
         opened.topics.create("u", 1)
     other, staged = store.stage(ROWS[:1]), store.stage(ROWS[1:], seed=1)
-    interrupted(store, [other.name, staged.name], is_seen=is_half_written)
+    store.interrupt([other.name, staged.name], is_seen=is_half_written)
     store.clock.ms += STAGED_AGE_MS_MAX + 1
     path = next(f"{path}/{staged.name}" for path in PATHS if staged.name in store.files.names(path))
     data = store.files.read(path)
