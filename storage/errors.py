@@ -179,6 +179,10 @@ class StagingError(StorageError):
     """What was staged for a commit is not there as it was staged, or does not fit the store any more."""
 
 
+class BuildError(StorageError):
+    """A store cannot be made anew out of another one as it was asked for, or not by whoever tries."""
+
+
 class NotAStoreError(StorageError):
     """What stands at a path is no log directory, or a store cannot be made there."""
 

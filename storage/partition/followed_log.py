@@ -113,7 +113,11 @@ class FollowedLog(ReadableLog):
     @property
     def producers(self) -> ProducerStates:
         """The producers of the log as it is now, for looking at only. The log behind the newest snapshot is read."""
-        return self.on_view(lambda view: self._producers.states(view.segments, view.end_offset))
+        return self.on_view(self.producers_of)
+
+    def producers_of(self, view: LogView) -> ProducerStates:
+        """The producers of the log as its newest view shows it, for looking at only; until there is a newer one."""
+        return self._producers.states(view.segments, view.end_offset)
 
     @property
     def epochs(self) -> LeaderEpochs:

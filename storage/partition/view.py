@@ -111,6 +111,18 @@ class LogView:
         """Where the segments begin."""
         return tuple(segment.base_offset for segment in self.segments)
 
+    def rolled(self, closed: Segment, active: Segment) -> LogView:
+        """The same as after a roll: the last segment is this closed one, and behind it is one that is empty."""
+        return LogView(
+            (*self.segments[:-1], closed, active),
+            self.start_offset,
+            self.end_offset,
+            0,
+            self._decided,
+            self._recent,
+            truncations=self.truncations,
+        )
+
     def bound(self, isolation: Isolation) -> int:
         """The offset up to which a reader may read."""
         return self.end_offset if isolation is Isolation.UNCOMMITTED else self.last_stable_offset

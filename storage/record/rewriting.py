@@ -94,6 +94,30 @@ def retaining(
     )
 
 
+def merged(batches: Sequence[RecordBatch], codec: Codec, *, level: int | None = None) -> bytes:
+    """The records of batches that follow on each other, and agree in all that a batch says of its records, as one.
+
+    It has their extent of offsets and sequences.
+    """
+    first, last = batches[0], batches[-1]
+    records = [record for batch in batches for record in batch.records()]
+    section = encode_records(records, base_offset=first.base_offset)
+    appended = first.timestamp_type is TimestampType.LOG_APPEND_TIME
+    return seal(
+        section if codec is Codec.NONE else compress(codec, section, level=level),
+        base_offset=first.base_offset,
+        leader_epoch=first.leader_epoch,
+        attributes=first.attributes & ~CODEC_MASK | codec,
+        last_offset_delta=last.last_offset - first.base_offset,
+        base_timestamp=section.base_timestamp,
+        max_timestamp=first.max_timestamp if appended else section.max_timestamp,
+        producer_id=first.producer_id,
+        producer_epoch=first.producer_epoch,
+        base_sequence=first.base_sequence,
+        count=section.count,
+    )
+
+
 def _sealed(
     batch: RecordBatch,
     section: Buffer,

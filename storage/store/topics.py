@@ -175,7 +175,7 @@ class Topics:
         written = self.settings_file.current.topics.get(topic)
         resolved = self._resolved.get(topic)
         if resolved is None or resolved[0] is not written:
-            known = self._known(topic)
+            known = self.known(topic)
             try:
                 config = self._config.topic(known.settings) if known.settings else self._defaults
             except ConfigError as error:
@@ -186,13 +186,13 @@ class Topics:
 
     def is_fully_known(self, topic: str) -> bool:
         """Whether our own file says what holds for the topic, so that nothing but a default can be missing."""
-        return self._known(topic).is_complete
+        return self.known(topic).is_complete
 
     def is_made_here(self, topic: str) -> bool:
         """Whether kafkafs made the topic, so that nothing was ever done to its logs but what our own file knows of."""
-        return self._known(topic).is_made_here
+        return self.known(topic).is_made_here
 
-    def _known(self, topic: str) -> KnownTopic:
+    def known(self, topic: str) -> KnownTopic:
         """What is written down about the topic; nothing, if it is about another of the same name."""
         known = self.settings_file.current.topics.get(topic)
         if known is None:
@@ -209,7 +209,7 @@ class Topics:
         """
         with self._changing:
             self._check_writable(topic)
-            known = self._known(topic)
+            known = self.known(topic)
             settings = {**known.settings, **changes}
             kept = {key: check_topic_setting(key, value) for key, value in settings.items() if value is not None}
             config = self._config.topic(kept)
