@@ -177,9 +177,19 @@ packages_are_whole() {
   [[ $(stamped "$packages_stamp") == "$(packages_digest)"* ]]
 }
 
-# Extras are asked for in one order, each list continuing the shorter one.
+# The extras that are installed, with commas between them; none if the packages are not whole.
+installed_extras() {
+  local stamp
+  stamp=$(stamped "$packages_stamp")
+  packages_are_whole && printf '%s' "${stamp##* }"
+}
+
 packages_are_ready() {
-  [[ $(stamped "$packages_stamp"), == "$(packages_digest) $1",* ]]
+  local installed extra
+  installed=,$(installed_extras),
+  for extra in ${1//,/ }; do
+    [[ $installed == *",$extra,"* ]] || return
+  done
 }
 
 kernel_is_ready() {
@@ -196,7 +206,10 @@ set_up() {
   require_debian_packages
   if ! packages_are_ready "$extras"; then
     local whole=false
-    packages_are_whole && whole=true
+    if packages_are_whole; then
+      whole=true
+      extras+=,$(installed_extras)
+    fi
     rm -f -- "$packages_stamp"
     $whole || step "making a Python environment in $environment" make_virtual_environment "$environment"
     step "installing Python packages (once, about a minute)" install_packages "$extras"

@@ -24,6 +24,7 @@ main = CommandTable(
         "mount": "kafkafs.cli.mount",
         "recover": "kafkafs.cli.recover",
         "retention": "kafkafs.cli.retention",
+        "spark": "kafkafs.cli.spark",
         "stats": "kafkafs.cli.stats",
         "topics": "kafkafs.cli.topics",
         "umount": "kafkafs.cli.umount",

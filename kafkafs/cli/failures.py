@@ -22,8 +22,11 @@ EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 @contextmanager
-def reported() -> Iterator[None]:
-    """Turn whatever goes wrong inside into a message and SystemExit; click's own exceptions pass through."""
+def reported(*, exit_code: int = EXIT_FAILED) -> Iterator[None]:
+    """Turn whatever goes wrong inside into a message and SystemExit; click's own exceptions pass through.
+
+    What is no interruption and no broken pipe ends with `exit_code`, which a command chooses that has a use for 1.
+    """
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -38,16 +41,17 @@ def reported() -> Iterator[None]:
         if os.environ.get("KAFKAFS_TRACEBACK"):
             traceback.print_exception(error)
         _say(sentence(error))
-        raise SystemExit(EXIT_FAILED) from None
+        raise SystemExit(exit_code) from None
 
 
 def sentence(error: Exception) -> str:
     """What went wrong, in one sentence."""
     from kafkafs.mount.errors import MountError
+    from kafkafs.spark.errors import DataLossError, JobError, OptionError
     from kafkafs.tree.errors import TreeError
     from storage.errors import StorageError
 
-    if isinstance(error, StorageError | TreeError | MountError):
+    if isinstance(error, StorageError | TreeError | MountError | OptionError | DataLossError | JobError):
         return str(error)
     if isinstance(error, OSError):
         reason = error.strerror or str(error)

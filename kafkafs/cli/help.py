@@ -17,6 +17,7 @@ _REFERENCE: Final = "cli"
 _PAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "semantics": "What the files of a mount mean: names, reading, writing, living.",
+        "pyspark": "A store through Spark: queries, streams, jobs, from a laptop to a cluster.",
         "troubleshooting": "What each error says, and what to do about it.",
         _REFERENCE: "The help of every command on one page.",
     }

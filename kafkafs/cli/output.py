@@ -38,12 +38,21 @@ _HELP = {
 
 def output_options(command: Command) -> Command:
     """Give a command the four options; `chosen_form` says which was given."""
-    for form in reversed(Form):
-        option = click.option(
-            f"--{form.value}", is_flag=True, expose_value=False, callback=_chooses(form), help=_HELP[form]
-        )
-        command = option(command)
-    return command
+    return output_options_of(*Form)(command)
+
+
+def output_options_of(*forms: Form) -> Callable[[Command], Command]:
+    """What gives a command the options of some forms."""
+
+    def give(command: Command) -> Command:
+        for form in reversed(forms):
+            option = click.option(
+                f"--{form.value}", is_flag=True, expose_value=False, callback=_chooses(form), help=_HELP[form]
+            )
+            command = option(command)
+        return command
+
+    return give
 
 
 def chosen_form(ctx: click.Context) -> Form | None:

@@ -18,3 +18,6 @@ def _paths(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[P
 
 store_argument = click.argument("store", metavar="STORE", callback=_paths)
 """The paths of a store's log directories, in their order."""
+
+other_store_argument = click.argument("other", metavar="OTHER", callback=_paths)
+"""The same of a second store."""

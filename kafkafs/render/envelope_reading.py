@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from json import JSONDecodeError, JSONDecoder
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from storage.errors import InvalidRecordError
 from storage.record.layout import NO_TIMESTAMP, TimestampType
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from storage.record.encoding import Row
 
 Fields: TypeAlias = dict[str, Any]
+
+
+class Place(NamedTuple):
+    """Where a record came from, as far as its envelope says so."""
+
+    topic: str | None
+    partition: int | None
+    offset: int | None
+
 
 _HEADER_FIELDS: Final = frozenset({"key", "key_base64", "value", "value_base64"})
 _FIELDS: Final = _HEADER_FIELDS | {"topic", "partition", "offset", "timestamp", "timestampType", "headers"}
@@ -41,6 +50,20 @@ def rows_of_envelopes(lines: bytes, *, timestamp_ms: int) -> list[Row]:
         except InvalidRecordError as error:
             raise InvalidRecordError(f"line {number}: {error.reason}") from None
     return rows
+
+
+def row_and_place(line: bytes, *, timestamp_ms: int) -> tuple[Row, Place]:
+    """The row of one line, and where its record came from; raises `InvalidRecordError` for what is no envelope."""
+    parsed = _parsed(line)
+    row = _row(parsed, timestamp_ms)
+    fields = dict(parsed)
+    topic, partition, offset = (fields.get(name) for name in Place._fields)
+    if not (topic is None or isinstance(topic, str)):
+        raise InvalidRecordError("topic must be a string")
+    for name, number in (("partition", partition), ("offset", offset)):
+        if not (number is None or type(number) is int):
+            raise InvalidRecordError(f"{name} must be a whole number")
+    return row, Place(topic, partition, offset)
 
 
 def _parsed(line: bytes) -> Any:  # noqa: ANN401 -- JSON may be anything

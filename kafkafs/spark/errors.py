@@ -9,3 +9,7 @@ class OptionError(ValueError):
 
 class DataLossError(Exception):
     """Records that a query was to read are gone; the text says which, and how to go on without them."""
+
+
+class JobError(Exception):
+    """A job cannot be run, or has failed; the text says why, and what to do."""

@@ -8,20 +8,27 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, AtOffsets, AtTime, Edge, NoMatch
 from kafkafs.spark.errors import DataLossError, OptionError
+from kafkafs.spark.task_limit import parts, within
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
+from storage.partition.followed_log import FollowedLog
 from storage.partition.readable_log import ReadableLog
+from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.splits import PartitionPlace, packed, splits_of
 from storage.store.store import Mode, Store
+from storage.store.topic_names import COMPACTED_BY_BROKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
+    from uuid import UUID
 
     from kafkafs.locator.times import Time
     from kafkafs.spark.bounds import Bound
     from kafkafs.spark.options import StoreOptions
     from storage.errors import RecordsGoneError
+    from storage.partition.epochs import LeaderEpochs
+    from storage.partition.view import LogView
     from storage.store.checkpoints import Partition
     from storage.store.splits import Split
 
@@ -81,6 +88,23 @@ class OpenedStore:
         """The offsets up to which partitions can be read, of those that are there."""
         return self._each(partitions, lambda _, log: self._end(log))
 
+    def lineage(self, partition: Partition) -> tuple[UUID | None, LeaderEpochs]:
+        """The id of a partition's topic, None if it has none, and its leader epochs."""
+        log = self._store.log(*partition)
+        assert isinstance(log, FollowedLog)
+        return self._store.topics.topic_id(partition[0]), log.epochs
+
+    def log_bytes(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """What the batches of partitions take on disk, of those that are there."""
+        return self._each(partitions, lambda _, log: log.on_view(_size_bytes))
+
+    def is_compacted(self, partition: Partition) -> bool:
+        """Whether a partition is compacted, or was once, as far as the store says: then it may lack offsets."""
+        topic, number = partition
+        _, log_dir = self._store.topics.place(topic, number)
+        was_compacted = partition in log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
+        return was_compacted or topic in COMPACTED_BY_BROKERS or self._store.topics.config(topic).compact
+
     def resolve(self, bound: Bound, partitions: Collection[Partition], no_match: NoMatch) -> dict[Partition, int]:
         """The offsets that a bound means in partitions that are there; raises `OptionError`."""
         if bound is Edge.EARLIEST:
@@ -102,17 +126,24 @@ class OpenedStore:
         )
 
     def packs(self, ranges: Mapping[Partition, tuple[int, int]]) -> list[tuple[Split, ...]]:
-        """The splits of ranges of offsets, as many together as are worth a task."""
+        """The splits of ranges of offsets, as many together as are worth a task, and a task may have."""
         wanted, size_bytes = self._options.partitions_min or 1, self._options.split_bytes
-        splits = self._splits(ranges, size_bytes)
-        packs = packed(splits, size_bytes)
-        size_bytes = min(size_bytes, sum(split.size_bytes for split in splits) // wanted)
+        packs = self._packs(ranges, size_bytes)
+        size_bytes = min(size_bytes, sum(split.size_bytes for pack in packs for split in pack) // wanted)
         while len(packs) < wanted and size_bytes >= _SPLIT_BYTES_MIN:
-            packs = packed(self._splits(ranges, size_bytes), size_bytes)
+            packs = self._packs(ranges, size_bytes)
             size_bytes //= 2
         return packs
 
-    def _splits(self, ranges: Mapping[Partition, tuple[int, int]], size_bytes: int) -> list[Split]:
+    def _packs(self, ranges: Mapping[Partition, tuple[int, int]], size_bytes: int) -> list[tuple[Split, ...]]:
+        records_max = self._options.records_max
+        if records_max is None:
+            return packed(self.splits(ranges, size_bytes), size_bytes)
+        splits = [split for part in parts(ranges, records_max) for split in self.splits(part, size_bytes)]
+        return list(within(packed(splits, size_bytes), records_max))
+
+    def splits(self, ranges: Mapping[Partition, tuple[int, int]], size_bytes: int) -> list[Split]:
+        """The splits of ranges of offsets, each of so many bytes or more if its segment has."""
         splits = []
         for (topic, partition), (start, end) in sorted(ranges.items()):
             if start >= end:
@@ -174,6 +205,10 @@ class OpenedStore:
                 f"No offset matched from request of topic-partition {names([partition])} and timestamp {time_ms}."
             )
         return end
+
+
+def _size_bytes(view: LogView) -> int:
+    return sum(segment.size_bytes for segment in view.segments[:-1]) + view.end_position
 
 
 def _check_all(partitions: Collection[Partition], given: Collection[Partition], text: str) -> None:

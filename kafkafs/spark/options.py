@@ -42,7 +42,7 @@ class Damage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What every reading of a store is told."""
+    """What every reading of a store is told: in how many tasks at least, and with how many records in each at most."""
 
     paths: tuple[str, ...]
     selection: Selection
@@ -52,6 +52,7 @@ class StoreOptions:
     fails_on_data_loss: bool
     skips_damage: bool
     partitions_min: int | None
+    records_max: int | None
     split_bytes: int
 
     @classmethod
@@ -67,6 +68,7 @@ class StoreOptions:
             _truth(found, "failOnDataLoss", default=True),
             _choice(found, "damage", Damage.STOP) is Damage.SKIP,
             _positive(found, "minPartitions"),
+            _positive(found, "maxRecordsPerPartition"),
             _positive(found, "splitBytes") or DEFAULT_SPLIT_BYTES,
         )
 

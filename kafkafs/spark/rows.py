@@ -21,15 +21,15 @@ class SparkRows:
     """Turns record batches into those of a query with this schema."""
 
     def __init__(self, schema: StructType) -> None:
-        self._schema = to_arrow_schema(schema, timezone="UTC")
-        wanted = [name for name in self._schema.names if name not in _OF_PLACE]
+        self.schema = to_arrow_schema(schema, timezone="UTC")
+        wanted = [name for name in self.schema.names if name not in _OF_PLACE]
         self.columns = wanted or [_NARROWEST]
         """What the record batches are to have: with nothing else wanted, something that counts the rows."""
 
     def of(self, batch: pa.RecordBatch, topic: str, partition: int) -> pa.RecordBatch:
         """The rows of a record batch of one partition."""
-        arrays = [self._array(field, batch, topic, partition) for field in self._schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        arrays = [self._array(field, batch, topic, partition) for field in self.schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _array(self, field: pa.Field[Any], batch: pa.RecordBatch, topic: str, partition: int) -> pa.Array[Any]:
         match field.name:

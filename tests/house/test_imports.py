@@ -47,9 +47,11 @@ FORBIDDEN = {("kafkafs.mount", "kafkafs.spark")}
 
 # Packages that only some installations have, and the rooms or modules that may load them.
 OWNERS = {
+    "deltalake": ("kafkafs.spark",),
     "pandas": ("kafkafs.spark",),
     "pyarrow": ("storage.record.columns", "kafkafs.spark"),
     "pyfuse3": ("kafkafs.mount",),
+    "pyiceberg": ("kafkafs.spark",),
     "pyspark": ("kafkafs.spark",),
     "trio": ("kafkafs.mount",),
 }

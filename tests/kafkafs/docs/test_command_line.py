@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import click
 import pytest
 from click.testing import CliRunner
+from command_examples import COMMANDS, examples, made_here, make_stores
 from mounts import require_fuse
 
 from kafkafs.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from conftest import Console
@@ -24,48 +23,15 @@ if TYPE_CHECKING:
 # The examples mount.
 pytestmark = pytest.mark.xdist_group("mount")
 
-PLACES = {
-    "/var/lib/kafka": "kafka",
-    "/mnt/kafka": "mnt",
-    "/tmp/": "",
-    "2026-11-21T02:14": "2023-11-14",
-}
-"""What stands in the examples, and what stands for it here."""
-
-
-def commands(ctx: click.Context) -> Iterator[click.Context]:
-    yield ctx
-    if isinstance(ctx.command, click.Group):
-        for name in ctx.command.list_commands(ctx):
-            command = ctx.command.get_command(ctx, name)
-            assert command is not None
-            yield from commands(click.Context(command, info_name=name, parent=ctx))
-
-
-COMMANDS: Mapping[str, click.Command] = {
-    ctx.command_path: ctx.command for ctx in commands(click.Context(main, info_name="kafkafs", **main.context_settings))
-}
-
-
-def examples(name: str) -> list[str]:
-    _, _, lines = (COMMANDS[name].epilog or "").partition("Example")
-    return [line.strip() for line in lines.partition(":")[2].splitlines() if line.strip()]
+OF_SPARK = "kafkafs spark"
+"""Its examples are run in tests/spark."""
 
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a directory with the stores of the examples, each with a hundred records of one of two topics."""
+    """Give a directory with the stores of the examples."""
     directory = tmp_path_factory.mktemp("stores")
-    envelope = b'{"key":"k","value":"v","timestamp":1700000000000}\n'
-    for name in ("kafka", "store"):
-        store = str(directory / name)
-        for arguments in (
-            ["topics", "create", store, "orders"],
-            ["topics", "create", store, "customers", "cleanup.policy=compact"],
-            ["append", store, "orders/0/append.jsonl"],
-        ):
-            command = [sys.executable, "-P", "-m", "kafkafs", *arguments]
-            subprocess.run(command, input=100 * envelope, stderr=subprocess.DEVNULL, check=True)
+    make_stores(directory)
     return directory
 
 
@@ -86,7 +52,7 @@ def test_every_command_and_every_option_says_what_it_does(name: str) -> None:
     assert any(re.search(rf"\b{name}\b", example) for example in examples(name))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [name for name in COMMANDS if not name.startswith(OF_SPARK)])
 def test_every_example_can_be_run(console: Console, stores: Path, name: str) -> None:
     if name in {"kafkafs mount", "kafkafs umount", "kafkafs demo"}:
         require_fuse()
@@ -96,10 +62,7 @@ def test_every_example_can_be_run(console: Console, stores: Path, name: str) -> 
     if any("topics create" in example for example in examples(name)):
         console.run("rm -r store")
     for example in examples(name):
-        here = example
-        for place, stand_in in PLACES.items():
-            here = here.replace(place, stand_in)
-        printed = console.run(f'{here}; echo "exit codes ${{PIPESTATUS[@]}}"')
+        printed = console.run(f'{made_here(example)}; echo "exit codes ${{PIPESTATUS[@]}}"')
         assert re.search(r"exit codes 0( 0)*$", printed), printed
 
 
@@ -110,7 +73,7 @@ def test_help_shows_commands_and_pages(page: Callable[[str], str]) -> None:
         return found.stdout
 
     listed = printed()
-    assert all(f"\n  {name} " in listed for name in (*main.modules, "semantics", "troubleshooting", "cli"))
+    assert all(f"\n  {name} " in listed for name in (*main.modules, "semantics", "troubleshooting", "pyspark", "cli"))
     assert printed("semantics") == page("semantics")
     assert printed("troubleshooting") == page("troubleshooting")
     asked = CliRunner().invoke(main, ["topics", "create", "--help"], prog_name="kafkafs").stdout

@@ -44,6 +44,7 @@ def test_names_are_not_told_apart_by_their_case_and_others_are_ignored() -> None
             "Kafka.Isolation.Level": "READ_COMMITTED",
             "failondataloss": "False",
             "minPartitions": "7",
+            "maxRecordsPerPartition": "9",
             "startingOffsetsByTimestampStrategy": "latest",
             "kafka.bootstrap.servers": "localhost:9092",
             "whatever": "x",
@@ -52,7 +53,7 @@ def test_names_are_not_told_apart_by_their_case_and_others_are_ignored() -> None
     assert options.store.selection == Subscription(("a", "b"))
     assert options.store.isolation is Isolation.COMMITTED
     assert not options.store.fails_on_data_loss
-    assert options.store.partitions_min == 7
+    assert (options.store.partitions_min, options.store.records_max) == (7, 9)
     assert options.store.no_match is NoMatch.LATEST
     assert includes_headers({"INCLUDEHEADERS": "true"})
 
@@ -90,6 +91,7 @@ def test_bounds_have_the_forms_of_spark_and_times_those_of_the_grammar() -> None
         ({**PATH, "startingOffsets": '{"a":{"0":-1}}'}, "startingOffsets for a-0 can't be latest for batch queries"),
         ({**PATH, "endingOffsets": "earliest"}, "ending offset can't be earliest for batch queries on Kafka"),
         ({**PATH, "endingOffsets": '{"a":{"0":-2}}'}, "ending offset for a-0 can't be earliest for batch queries"),
+        ({**PATH, "maxRecordsPerPartition": "0"}, "maxRecordsPerPartition must be positive"),
         ({**PATH, "minPartitions": "0"}, "minPartitions must be positive"),
         ({**PATH, "minPartitions": "few"}, "the option minPartitions is a number, not 'few'"),
         ({**PATH, "failOnDataLoss": "no"}, "the option failOnDataLoss is true or false, not 'no'"),

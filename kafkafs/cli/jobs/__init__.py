@@ -1,0 +1,1 @@
+"""The commands of `kafkafs spark`, one a module, and what they share."""

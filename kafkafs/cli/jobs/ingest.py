@@ -1,0 +1,163 @@
+"""`kafkafs spark ingest`: files, or topics of a live cluster, appended to a store with Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kafkafs.cli.jobs.job_options import job_options
+from kafkafs.cli.jobs.job_session import job_session
+from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.store_argument import store_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+_COLUMNS = ("topic", "partition", "startOffset", "endOffset", "records")
+_NAMED = {
+    "key": "The column, or the field, that is the key.",
+    "value": "The one that is the value.",
+    "headers": 'The one that is the headers: [{"key":"a","value":"b"}].',
+    "topic": "The one that is the topic, without --topic.",
+    "partition": "The one that is the partition.",
+    "timestamp": "The one that is the time: ISO 8601, or milliseconds.",
+    "offset": "The one that orders the records of a partition.",
+}
+_OF_FILES = ("form", "whole_row", "transaction")
+_OF_BOTH = ("by_key", "codec")
+
+
+def _column_options(command: Command) -> Command:
+    for name, text in reversed(_NAMED.items()):
+        command = click.option(f"--{name}-column", name, help=text)(command)
+    return command
+
+
+@click.command(
+    epilog="\b\nExample:\n"
+    "  echo '{\"id\":1}' > /tmp/new.json; kafkafs spark ingest /tmp/store /tmp/new.json --topic orders --whole-row"
+)
+@store_argument
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@click.option("--topic", "topics", multiple=True, help="Where records go; with --from-kafka, a topic to be read.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["parquet", "envelopes", "json", "csv"]),
+    help="What SOURCE has; by default as the names of its files say.",
+)
+@_column_options
+@click.option("--whole-row", is_flag=True, help="Have the value be all of a row, as JSON.")
+@click.option("--by-key", is_flag=True, help="Choose partitions as Kafka's producers do, whatever the input says.")
+@click.option(
+    "--compression",
+    "codec",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    default="none",
+    show_default=True,
+    help="How batches are compressed where the topic leaves it to producers.",
+)
+@click.option("--id", "transaction", help="A name for this input, which is in the store once under it.")
+@click.option("--from-kafka", "bootstrap", metavar="HOST:PORT,...", help="A live cluster that topics are read of.")
+@click.option("--checkpoint", type=click.Path(path_type=Path), help="Where it is kept how far the cluster is read.")
+@click.option(
+    "--kafka-option", "kafka", multiple=True, metavar="NAME=VALUE", help="As Spark's Kafka source takes them."
+)
+@job_options
+@output_options
+@click.pass_context
+def ingest(
+    ctx: click.Context,
+    /,
+    *,
+    store: tuple[Path, ...],
+    sources: tuple[str, ...],
+    bootstrap: str | None,
+    **options: Any,  # noqa: ANN401 -- those of the one work or the other
+) -> None:
+    """Append the records of files to a store, which is made where there is none.
+
+    SOURCE is a file or a directory of Parquet, CSV with a line of names, or JSON, an object a line: envelopes as
+    records.jsonl shows them, or other objects if columns are named. Columns are called key, value, headers, topic,
+    partition, timestamp and offset unless they are named. What `kafkafs spark export --headers` wrote comes back as
+    the same records. They keep their partitions, in the order of their offsets; a missing topic is made with
+    num.partitions partitions, so make it first where it needs more, or let keys choose with --by-key.
+
+    An input is in the store once: it is known by its files' names, sizes and times and by these options, or by --id,
+    and what was killed is run again as it was. Files that come to a directory make it another input: give them alone.
+
+    With --from-kafka what is new in topics of a live cluster is appended, as --checkpoint knows it. Spark comes without
+    its connector, which one of its settings has fetched:
+
+    \b
+      kafkafs spark ingest /tmp/store --from-kafka broker:9092 --topic orders --checkpoint /tmp/ingested \\
+        --conf spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION
+    """
+    if bootstrap is None:
+        work = _from_files(ctx, store, sources, options)
+    else:
+        work = _from_kafka(ctx, store, sources, bootstrap, options)
+    with job_session(ctx) as session:
+        rows = session.rows(lambda: work(session.spark), "ingesting")
+        write_rows(_COLUMNS, rows, chosen_form(ctx) or Form.TABLE)
+        session.summarize(_summary([row["records"] for row in rows]))
+
+
+def _from_files(
+    ctx: click.Context, store: Sequence[Path], sources: Sequence[str], options: Mapping[str, Any]
+) -> Callable[[SparkSession], DataFrame]:
+    topics = options["topics"]
+    if not sources or len(topics) > 1:
+        raise click.UsageError("name what to ingest, and one topic at most; or a cluster with --from-kafka", ctx)
+    if options["checkpoint"] is not None or options["kafka"]:
+        raise click.UsageError("--checkpoint and --kafka-option go with --from-kafka", ctx)
+
+    def work(spark: SparkSession) -> DataFrame:
+        from kafkafs.spark import jobs
+
+        said = {name: options[name] for name in (*_OF_FILES, *_OF_BOTH)}
+        return jobs.ingest(spark, sources, store, topics[0] if topics else None, columns=_named(options), **said)
+
+    return work
+
+
+def _from_kafka(
+    ctx: click.Context, store: Sequence[Path], sources: Sequence[str], bootstrap: str, options: Mapping[str, Any]
+) -> Callable[[SparkSession], DataFrame]:
+    topics, checkpoint = options["topics"], options["checkpoint"]
+    if sources or _named(options) or any(options[name] for name in _OF_FILES):
+        raise click.UsageError("--from-kafka reads no files, and its records have columns of their own", ctx)
+    if not topics or checkpoint is None:
+        raise click.UsageError("--from-kafka needs --topic and --checkpoint", ctx)
+    kafka = dict(_split(ctx, text) for text in options["kafka"])
+
+    def work(spark: SparkSession) -> DataFrame:
+        from kafkafs.spark import jobs
+
+        said = {name: options[name] for name in _OF_BOTH}
+        return jobs.ingest_from_kafka(spark, bootstrap, topics, store, checkpoint, options=kafka, **said)
+
+    return work
+
+
+def _named(options: Mapping[str, Any]) -> dict[str, str]:
+    return {name: options[name] for name in _NAMED if options[name] is not None}
+
+
+def _summary(records: Sequence[int]) -> str:
+    if not records:
+        return "appended nothing: all of it is in the store already, or there is nothing"
+    return f"appended {sum(records)} records to {len(records)} partitions"
+
+
+def _split(ctx: click.Context, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"{text!r} is not of the form NAME=VALUE.", ctx)
+    return name, value

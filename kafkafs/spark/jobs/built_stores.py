@@ -1,0 +1,118 @@
+"""What the jobs share that make a store anew out of another one: where it is built, by whose tasks, and its publishing.
+
+A task builds one partition; what it does again, or too late, counts once. The driver publishes the store when all are
+there. A job that was ended before is gone on with by the same call.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafkafs.spark.errors import JobError
+from kafkafs.spark.jobs.log_dirs import log_dirs
+from kafkafs.spark.jobs.results import results_of
+from storage.clock import Clock
+from storage.files import Files
+from storage.store.built_topics import built_topics
+from storage.store.splits import packed
+from storage.store.store import Mode, Store
+from storage.store.store_building import StoreBuilding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from os import PathLike
+
+    from pyspark.sql import SparkSession
+
+    from kafkafs.spark.jobs.log_dirs import StorePath
+    from storage.store.checkpoints import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltPlace:
+    """A store that is read, and the place of the one that is built out of it."""
+
+    paths: tuple[str, ...]
+    target: str
+
+    @classmethod
+    def of(cls, store: StorePath, target: str | PathLike[str]) -> BuiltPlace:
+        """The place; raises `JobError` where the one would be within the other, and `OptionError`."""
+        (path,) = _one(log_dirs(target))
+        paths = log_dirs(store)
+        for other in paths:
+            if Path(path).resolve().is_relative_to(Path(other).resolve()):
+                raise JobError(f"the new store cannot be in {other}, which is read; give a path outside of the store")
+        return cls(paths, path)
+
+    def opened(self) -> Store:
+        """The store that is read; not one byte of it changes."""
+        return Store.open(self.paths, mode=Mode.READ_ONLY, files=Files(), clock=Clock())
+
+    def build(self, run: str) -> StoreBuilding:
+        """What is built in a run, for a task of it."""
+        return StoreBuilding.opened(Files(), Path(self.target), run)
+
+    @contextmanager
+    def begun(
+        self,
+        purpose: Mapping[str, object],
+        topics: Collection[str] | None,
+        settings: Mapping[str, str],
+        *,
+        partitions: int | None = None,
+    ) -> Iterator[StoreBuilding]:
+        """What is built, for the driver; begun anew where the partitions become others, or else gone on with."""
+        names = None if topics is None else list(dict.fromkeys(topics))
+        said = {**purpose, "store": list(self.paths), "topics": names, "settings": dict(settings)}
+        with self.opened() as store:
+            built = built_topics(store, names, settings, partitions=partitions)
+        build = StoreBuilding.begin(Files(), Clock(), Path(self.target), said, built, resumes=partitions is None)
+        try:
+            yield build
+        finally:
+            build.close()
+
+    def publish(self, build: StoreBuilding) -> dict[Partition, dict[str, Any]]:
+        """Have the store at its place; gives what is told of each partition."""
+        return build.publish(Clock(), [Path(path) for path in self.paths])
+
+
+class _Piece(NamedTuple):
+    """A partition that is to be built, and how much there is to be read for it."""
+
+    partition: Partition
+    size_bytes: int
+
+
+def build_in_tasks(
+    spark: SparkSession,
+    place: BuiltPlace,
+    build: StoreBuilding,
+    work: Callable[[Store, StoreBuilding, Partition], None],
+) -> None:
+    """Have each partition built that is not there yet out of the one that is read, small ones together in a task."""
+    with place.opened() as store:
+        pieces = [_Piece(each, _size_bytes(store, each)) for each in build.missing()]
+
+    run = build.run
+
+    def build_pack(pack: tuple[_Piece, ...]) -> None:
+        with place.opened() as opened:
+            for piece in pack:
+                work(opened, place.build(run), piece.partition)
+
+    results_of(spark, packed(pieces), build_pack)
+
+
+def _size_bytes(store: Store, partition: Partition) -> int:
+    return sum(segment.size_bytes for segment in store.log(*partition).view.segments)
+
+
+def _one(paths: Sequence[str]) -> Sequence[str]:
+    if len(paths) > 1:
+        raise JobError("the new store is one directory: give one path for it")
+    return paths

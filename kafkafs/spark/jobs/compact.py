@@ -1,0 +1,62 @@
+"""`compact`: a store made anew with the latest record of each key, by the cleaner, a partition at a time in workers."""
+
+from __future__ import annotations
+
+import time
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
+from storage.clock import Clock
+from storage.store.compacted_copy import copy_compacted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from os import PathLike
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafkafs.spark.jobs.log_dirs import StorePath
+    from storage.store.checkpoints import Partition
+    from storage.store.store import Store
+    from storage.store.store_building import StoreBuilding
+
+SCHEMA: Final = (
+    "topic string, partition int, verdict string, beforeBytes long, afterBytes long, recordsRead long, "
+    "recordsKept long, superseded long, keyless long, expired long, aborted long, markers long, "
+    "firstDirtyOffset long, runs int, isApplied boolean, reason string"
+)
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def compact(
+    spark: SparkSession,
+    store: StorePath,
+    target: str | PathLike[str],
+    topics: Collection[str] | None = None,
+    *,
+    settings: Mapping[str, str] = _NONE,
+    roll: bool = False,
+) -> DataFrame:
+    """Make a store at `target` that has all partitions of another one, or of some of its topics, compacted.
+
+    What is left is what `kafkafs compact --apply --force` leaves of them, run until nothing is dirty. What that does
+    not compact is copied: topics whose settings do not say so, or are unknown, and active segments, unless those are
+    taken in with `roll`. The `settings` hold for each of the topics in addition to what is known of it. The store that
+    is read does not change, and the new one is there when this returns: a row for each partition, with the bytes of
+    its log, and the records of what was compacted.
+
+    Raises `NotAStoreError` unless there is nothing at `target`, or an empty directory. A job that did not come to its
+    end is gone on with by the same call.
+    """
+    place = BuiltPlace.of(store, target)
+
+    def work(opened: Store, build: StoreBuilding, partition: Partition) -> None:
+        copy_compacted(opened, build, partition, Clock(), rolls=roll, wait=time.sleep)
+
+    with place.begun({"job": "compact", "roll": roll}, topics, settings) as build:
+        build_in_tasks(spark, place, build, work)
+        told = place.publish(build)
+    names = [field.split()[0] for field in SCHEMA.split(", ")]
+    rows = [{"topic": topic, "partition": number, **told[topic, number]} for topic, number in sorted(told)]
+    return spark.createDataFrame([tuple(row[name] for name in names) for row in rows], SCHEMA)

@@ -1,0 +1,155 @@
+"""`diff`: what two stores have not in common, range by range of offsets, each compared in a worker.
+
+A partition is cut where the one store has it in pieces of a good size, and of the other is read what has the same
+offsets; so it does not matter how either has its batches, what they are compressed with, or where its segments begin.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.jobs.record_comparison import (
+    COMPARED_COLUMNS,
+    ONLY_IN_OTHER,
+    ONLY_IN_STORE,
+    Comparison,
+    compare,
+)
+from kafkafs.spark.jobs.results import results_of
+from kafkafs.spark.jobs.selected import opened, refuse
+from storage.clock import Clock
+from storage.files import Files
+from storage.store.split_reading import SplitReader
+from storage.store.splits import DEFAULT_SPLIT_BYTES, packed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.opened_store import OpenedStore
+    from storage.store.checkpoints import Partition
+    from storage.store.splits import Split
+
+SCHEMA: Final = (
+    "topic string, partition int, isSame boolean, onlyIn string, startOffset long, otherStartOffset long, "
+    "endOffset long, otherEndOffset long, records long, otherRecords long, differing long, "
+    "differences array<struct<offset: long, fields: array<string>, onlyIn: string>>"
+)
+
+
+class _Pair(NamedTuple):
+    """A partition, and the offsets at which it begins and ends in each store; None where a store does not have it."""
+
+    partition: Partition
+    ours: tuple[int, int] | None
+    theirs: tuple[int, int] | None
+
+
+class _Range(NamedTuple):
+    """A range of offsets as each store has it, of the pair with this number."""
+
+    number: int
+    ours: list[Split]
+    theirs: list[Split]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(split.size_bytes for split in (*self.ours, *self.theirs))
+
+
+def diff(
+    spark: SparkSession,
+    store: StorePath,
+    other: StorePath,
+    topics: Collection[str] | None = None,
+    *,
+    differences_max: int = 10,
+) -> DataFrame:
+    """Compare two stores, or some topics of theirs: a row for each partition that either of them has.
+
+    It `isSame` if both have it, with the same start and end, and at the same offsets the same records: timestamp, key,
+    value and headers. Only the offsets that lie between start and end in both are compared: there are `records` in the
+    one and `otherRecords` in the other, and `differing` offsets. `differences` has the first of those, each with the
+    `fields` that differ, or the store, `store` or `other`, that alone has the record. A partition that one store does
+    not have is `onlyIn` the other. Aborted records are compared, control records are not. Everything is compared when
+    this returns.
+    """
+    if differences_max < 0:
+        raise OptionError(f"the number of differences is 0 or more, not {differences_max}")
+    with closing(opened(store, None)) as ours, closing(opened(other, None)) as theirs:
+        pairs = _paired(ours, theirs, topics)
+        packs = packed(_ranges(ours, theirs, pairs))
+    found = [Comparison()] * len(pairs)
+    compared = results_of(spark, packs, partial(_compared, differences_max=differences_max))
+    for pack, comparisons in zip(packs, compared, strict=True):
+        for each, comparison in zip(pack, comparisons, strict=True):
+            found[each.number] = found[each.number].followed_by(comparison, differences_max)
+    return spark.createDataFrame([_row(pair, each) for pair, each in zip(pairs, found, strict=True)], SCHEMA)
+
+
+def _paired(ours: OpenedStore, theirs: OpenedStore, topics: Collection[str] | None) -> list[_Pair]:
+    bounds = []
+    for store in (ours, theirs):
+        partitions = store.partitions(must_exist=False)
+        starts, ends = store.earliest(partitions), store.latest(partitions)
+        bounds.append({each: (starts[each], ends[each]) for each in starts.keys() & ends.keys()})
+    our_bounds, their_bounds = bounds
+    both = our_bounds.keys() | their_bounds.keys()
+    there = {topic for topic, _ in both}
+    for topic in topics or ():
+        if topic not in there:
+            raise OptionError(f"there is no topic {topic!r} in either store")
+    chosen = sorted(each for each in both if topics is None or each[0] in topics)
+    return [_Pair(each, our_bounds.get(each), their_bounds.get(each)) for each in chosen]
+
+
+def _ranges(ours: OpenedStore, theirs: OpenedStore, pairs: Sequence[_Pair]) -> Iterator[_Range]:
+    """The ranges of offsets to be compared, in their order."""
+    for number, pair in enumerate(pairs):
+        if pair.ours is None or pair.theirs is None:
+            continue
+        start, end = max(pair.ours[0], pair.theirs[0]), min(pair.ours[1], pair.theirs[1])
+        if start >= end:
+            continue
+        splits = ours.splits({pair.partition: (start, end)}, DEFAULT_SPLIT_BYTES)
+        bounds = [start, *(split.start_offset for split in splits if split.start_offset > start), end]
+        for bound in pairwise(bounds):
+            both = (store.splits({pair.partition: bound}, DEFAULT_SPLIT_BYTES) for store in (ours, theirs))
+            yield _Range(number, *both)
+
+
+def _compared(pack: Sequence[_Range], differences_max: int) -> list[Comparison]:
+    """Compare ranges in a worker."""
+    return [compare(_records(each.ours), _records(each.theirs), differences_max) for each in pack]
+
+
+def _records(splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+    reader = SplitReader(Files(), Clock(), columns=COMPARED_COLUMNS, on_loss=refuse)
+    for split in splits:
+        yield from reader.read(split)
+
+
+def _row(pair: _Pair, found: Comparison) -> tuple[Any, ...]:
+    only_in = ONLY_IN_STORE if pair.theirs is None else ONLY_IN_OTHER if pair.ours is None else None
+    start, end = pair.ours or (None, None)
+    other_start, other_end = pair.theirs or (None, None)
+    return (
+        *pair.partition,
+        pair.ours == pair.theirs and not found.differing,
+        only_in,
+        start,
+        other_start,
+        end,
+        other_end,
+        found.records,
+        found.other_records,
+        found.differing,
+        [(each.offset, list(each.fields), each.only_in) for each in found.differences],
+    )

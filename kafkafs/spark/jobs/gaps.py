@@ -1,0 +1,246 @@
+"""`gaps`: what is out of order in the logs of a store, looked for split by split in the workers.
+
+What is found within a split goes into the result from where it was found. What lies between splits is found where all
+that is known of a partition comes together, in its order: a worker as well. The driver only plans.
+"""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.jobs.log_order import LogOrder, Stretch
+from kafkafs.spark.jobs.selected import opened, refuse
+from kafkafs.spark.jobs.tasks import in_tasks
+from kafkafs.spark.options import Damage
+from storage.clock import Clock
+from storage.files import Files
+from storage.store.split_batches import BatchReader
+from storage.store.splits import DEFAULT_SPLIT_BYTES, packed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafkafs.spark.jobs.gap_kinds import Gap
+    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.jobs.log_order import StretchEnds
+    from storage.store.checkpoints import Partition
+    from storage.store.splits import Split
+
+SCHEMA: Final = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("kind", StringType()),
+        StructField("firstOffset", LongType()),
+        StructField("lastOffset", LongType()),
+        StructField("extent", LongType()),
+        StructField("regressionMs", LongType()),
+        StructField("producerId", LongType()),
+        StructField("producerEpoch", ShortType()),
+        StructField("sequence", IntegerType()),
+        StructField("expectedSequence", IntegerType()),
+        StructField("log", StringType()),
+        StructField("position", LongType()),
+        StructField("reason", StringType()),
+        StructField("isCompacted", BooleanType()),
+    ]
+)
+_ORDER: Final = ("isGap", "stretch", "row")  # so that the ends of all stretches come first
+_FOUND: Final = StructType(
+    [
+        *SCHEMA.fields,
+        StructField("ends", BinaryType()),
+        StructField("isGap", BooleanType()),
+        StructField("stretch", LongType()),
+        StructField("row", LongType()),
+    ]
+)
+_ROWS_MAX: Final = 10_000  # that are held before they are handed on
+
+
+class _Log(NamedTuple):
+    """A partition's log, as it was planned."""
+
+    partition: Partition
+    start_offset: int
+    end_offset: int
+    is_compacted: bool
+
+
+class _Piece(NamedTuple):
+    """A stretch of a log; there is no split where the log has no batches."""
+
+    log: _Log
+    number: int
+    split: Split | None
+
+    @property
+    def size_bytes(self) -> int:
+        return 0 if self.split is None else self.split.size_bytes
+
+
+def gaps(
+    spark: SparkSession, store: StorePath, topics: Collection[str] | None = None, *, threshold_ms: int = 0
+) -> DataFrame:
+    """Find what is out of order in each partition as it is now, or in those of some topics: a row for each.
+
+    `kind` is `hole` for offsets that are missing, from `firstOffset` to `lastOffset`, both included; `duplicate` where
+    the log goes back to `firstOffset` although it has had `lastOffset`; `time_regression` for all the records of a
+    partition that are by more than `threshold_ms` older than the one before them: there are `extent` of them, and the
+    first of the largest, `regressionMs`, is at `firstOffset`;
+    `sequence_gap` and `sequence_duplicate` where a batch of a producer does not go on with the `expectedSequence`;
+    `damage` for what does not decode. Where a partition `isCompacted`, as the store says or batches show, holes and
+    sequence gaps are as it should be. Only times that producers gave are compared. The log is read whenever the
+    DataFrame is asked for rows.
+    """
+    if threshold_ms < 0:
+        raise OptionError(f"a threshold is 0 ms or more, not {threshold_ms}")
+    packs = packed(_planned(store, topics))
+    found = in_tasks(spark, packs, partial(_found, threshold_ms=threshold_ms), _FOUND)
+    in_order = found.repartition("topic", "partition").sortWithinPartitions("topic", "partition", *_ORDER)
+    return in_order.mapInArrow(partial(_completed, threshold_ms=threshold_ms), SCHEMA)
+
+
+def _planned(store: StorePath, topics: Collection[str] | None) -> Iterator[_Piece]:
+    with closing(opened(store, topics, damage=Damage.SKIP)) as planning:
+        partitions = planning.partitions(must_exist=True)
+        starts, ends = planning.earliest(partitions), planning.latest(partitions)
+        for each in sorted(starts.keys() & ends.keys()):
+            log = _Log(each, starts[each], ends[each], planning.is_compacted(each))
+            splits = planning.splits({each: (log.start_offset, log.end_offset)}, DEFAULT_SPLIT_BYTES)
+            for number, split in enumerate(splits or [None]):
+                yield _Piece(log, number, split)
+
+
+def _found(pack: Sequence[_Piece], threshold_ms: int) -> Iterator[pa.RecordBatch]:
+    """What is found within stretches, and of each in a row of its own what there is to know of its ends."""
+    for piece in pack:
+        stretch = Stretch(start_offset=piece.log.start_offset if piece.number == 0 else 0, threshold_ms=threshold_ms)
+        numbered = enumerate(_within(piece, stretch))
+        while held := list(islice(numbered, _ROWS_MAX)):
+            rows = ((*_row(piece.log, gap), None, None, True, piece.number, row) for row, gap in held)
+            yield _batch(rows, _FOUND)
+        nothing = (None,) * (len(SCHEMA) - len(piece.log.partition))
+        ends = pickle.dumps((piece.log, stretch.ends))
+        yield _batch([(*piece.log.partition, *nothing, ends, False, piece.number, 0)], _FOUND)
+
+
+def _within(piece: _Piece, stretch: Stretch) -> Iterator[Gap]:
+    if piece.split is not None:
+        reader = BatchReader(Files(), Clock(), on_loss=refuse, on_damage=stretch.lose)
+        for run in reader.read(piece.split):
+            yield from stretch.add(run)
+
+
+def _completed(batches: Iterable[pa.RecordBatch], threshold_ms: int) -> Iterator[pa.RecordBatch]:
+    """What was found, which comes log by log, with what lies between the stretches of each in front."""
+    completion: _Completion | None = None
+    for ends_bytes, found in _runs(batches):
+        if ends_bytes is not None:
+            log, ends = pickle.loads(ends_bytes)  # noqa: S301 -- what `_found` has pickled
+            if completion is None or completion.log != log:
+                if completion is not None:
+                    yield completion.finished()
+                completion = _Completion(log, threshold_ms)
+            completion.add(ends)
+        elif completion is not None:
+            yield completion.finished()
+            yield completion.marked(found)
+    if completion is not None:
+        yield completion.finished()
+
+
+def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes | None, pa.RecordBatch]]:
+    """The ends of stretches one by one, and what was found within them as it comes together."""
+    for batch in batches:
+        begin = 0
+        for row, ends_bytes in enumerate(batch.column("ends").to_pylist()):
+            if ends_bytes is not None:
+                if begin < row:
+                    yield None, batch.slice(begin, row - begin)
+                yield ends_bytes, batch.slice(row, 1)
+                begin = row + 1
+        if begin < batch.num_rows:
+            yield None, batch.slice(begin)
+
+
+class _Completion:
+    """A log of which first the ends of all stretches come, and then what was found within them."""
+
+    def __init__(self, log: _Log, threshold_ms: int) -> None:
+        self.log = log
+        self._order = LogOrder(start_offset=log.start_offset, threshold_ms=threshold_ms)
+        self._between: list[Gap] = []
+        self._is_finished = False
+
+    @property
+    def _is_compacted(self) -> bool:
+        return self.log.is_compacted or self._order.lacks_records
+
+    def add(self, ends: StretchEnds) -> None:
+        """The next stretch."""
+        self._between += self._order.add(ends)
+
+    def finished(self) -> pa.RecordBatch:
+        """What lies between the stretches, now that all have come; nothing when it is asked for again."""
+        if not self._is_finished:
+            self._between += self._order.finish(self.log.end_offset)
+            self._is_finished = True
+        found, self._between = self._between, []
+        return _batch(((*_row(self.log, gap), self._is_compacted) for gap in found), SCHEMA)
+
+    def marked(self, found: pa.RecordBatch) -> pa.RecordBatch:
+        """What was found within stretches, as the result has it."""
+        is_compacted = pa.repeat(self._is_compacted, found.num_rows)
+        return pa.RecordBatch.from_arrays(
+            [is_compacted if name == "isCompacted" else found.column(name) for name in SCHEMA.names],
+            schema=to_arrow_schema(SCHEMA),
+        )
+
+
+def _row(log: _Log, gap: Gap) -> tuple[object, ...]:
+    """All but the last column."""
+    name, position = (None, None) if gap.place is None else gap.place
+    return (
+        *log.partition,
+        gap.kind.value,
+        gap.first_offset,
+        gap.last_offset,
+        gap.extent,
+        gap.regression_ms,
+        gap.producer_id,
+        gap.producer_epoch,
+        gap.sequence,
+        gap.expected_sequence,
+        name,
+        position,
+        gap.reason,
+    )
+
+
+def _batch(rows: Iterable[tuple[object, ...]], schema: StructType) -> pa.RecordBatch:
+    fields = to_arrow_schema(schema)
+    columns = list(zip(*rows, strict=True)) or [()] * len(fields)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)], schema=fields
+    )

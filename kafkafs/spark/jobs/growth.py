@@ -1,0 +1,39 @@
+"""What was appended to a store, told by where its partitions ended before and end afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.clock import Clock
+from storage.files import Files
+from storage.store.creation import are_vacant
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from storage.store.checkpoints import Partition
+
+SCHEMA: Final = "topic string, partition int, startOffset long, endOffset long, records long"
+
+
+def ends_of(directories: Sequence[str]) -> dict[Partition, int]:
+    """Where the partitions of a store end now; nothing of one that is not there yet."""
+    files = Files()
+    if are_vacant(files, [Path(each) for each in directories]):
+        return {}
+    with Store.open(directories, mode=Mode.READ_ONLY, files=files, clock=Clock()) as opened:
+        return {each: opened.log(*each).view.end_offset for each in opened.topics.inventory.partitions()}
+
+
+def growth(spark: SparkSession, before: Mapping[Partition, int], after: Mapping[Partition, int]) -> DataFrame:
+    """A row for each partition that has grown."""
+    rows = []
+    for (topic, partition), end in sorted(after.items()):
+        start = before.get((topic, partition), 0)
+        if end > start:
+            rows.append((topic, partition, start, end, end - start))
+    return spark.createDataFrame(rows, SCHEMA)

@@ -1,0 +1,202 @@
+"""The records of topics sent to another number of partitions, as Kafka's producers would send them.
+
+Tasks read what was committed and stage it in finished batches; others write each new partition from what was staged for
+it, in the order in which it was read. So records of a key keep the order that they had in their partition.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from kafkafs.spark.jobs.results import results_of
+from kafkafs.spark.partitioner import Sticky, key_hashes
+from storage.clock import Clock
+from storage.files import Files
+from storage.partition.readable_log import ReadableLog
+from storage.partition.view import Isolation
+from storage.record.compression import Codec, codec_of
+from storage.record.layout import MAGIC_AT
+from storage.store.split_reading import SplitReader
+from storage.store.splits import PartitionPlace, packed, splits_of
+from storage.store.staged_copy import copy_staged
+from storage.store.staged_file import StagedFile
+from storage.store.staging import Staging
+from storage.store.store import Mode, Store
+from storage.store.store_building import ATTEMPT_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from kafkafs.spark.jobs.built_stores import BuiltPlace
+    from storage.errors import RecordsGoneError
+    from storage.record.encoding import Headers
+    from storage.store.batch_rewriting import RewriteRules
+    from storage.store.checkpoints import Partition
+    from storage.store.splits import Split
+    from storage.store.store_building import StoreBuilding
+
+_COLUMNS: Final = ("timestamp", "key", "value", "headers")
+_STAGING: Final = "staging"
+_ANY_MS: Final = str(2**63 - 1)
+_KEEPING_TIMES: Final = {
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": _ANY_MS,
+    "message.timestamp.after.max.ms": _ANY_MS,
+    "message.timestamp.difference.max.ms": _ANY_MS,
+}
+"""What topics have where records are staged: those keep their times, whatever their topic does to new ones."""
+_ATTRIBUTES_AT: Final = {0: 17, 1: 17, 2: 22}  # the byte with the codec, by the version of a batch
+
+
+class _StagedFile(NamedTuple):
+    """A file with what was staged, and the partitions that it has records of."""
+
+    path: Path
+    partitions: frozenset[Partition]
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What was read of a split, and left out."""
+
+    read: int = 0
+    redacted: int = 0
+    dropped: int = 0
+
+
+@dataclass(slots=True)
+class _PackStaged:
+    """What a task has done."""
+
+    files: list[_StagedFile] = field(default_factory=list)
+    counts: list[_Counts] = field(default_factory=list)
+
+
+def build_repartitioned(
+    spark: SparkSession, place: BuiltPlace, build: StoreBuilding, rules: RewriteRules
+) -> dict[Partition, dict[str, Any]]:
+    """Build every partition of the new store; gives what was read of the old one's."""
+    missing = build.missing()
+    if not missing:
+        return {}
+    staging = build.directory / f"{_STAGING}.{build.run}{ATTEMPT_SUFFIX}"
+    with Store.create([staging], files=Files(), clock=Clock()) as made:
+        for topic, each in build.topics.items():
+            made.topics.create(topic, len(each.partitions), {**each.known.settings, **_staged_settings(rules)})
+    splits, counts = _planned(place, build)
+    packs = packed(splits)
+    files: defaultdict[Partition, list[Path]] = defaultdict(list)
+    for pack, staged in zip(packs, results_of(spark, packs, partial(_stage, staging, rules)), strict=True):
+        for split, found in zip(pack, staged.counts, strict=True):
+            told = counts[split.place.topic, split.place.partition]
+            for name, number in (
+                ("recordsBefore", found.read),
+                ("redacted", found.redacted),
+                ("dropped", found.dropped),
+            ):
+                told[name] += number
+        for path, partitions in staged.files:
+            for partition in partitions:
+                files[partition].append(path)
+    results_of(spark, [(each, files[each]) for each in missing], partial(_write, place, build.run))
+    return counts
+
+
+def _staged_settings(rules: RewriteRules) -> dict[str, str]:
+    settings = dict(_KEEPING_TIMES)
+    if rules.codec is not None:
+        settings["compression.type"] = "uncompressed" if rules.codec is Codec.NONE else rules.codec.label
+        if rules.level is not None:
+            settings[f"compression.{rules.codec.label}.level"] = str(rules.level)
+    return settings
+
+
+def _planned(place: BuiltPlace, build: StoreBuilding) -> tuple[list[Split], dict[Partition, dict[str, Any]]]:
+    """All that there is to be read, in the order in which it is to be written, and how much that is."""
+    splits: list[Split] = []
+    counts: dict[Partition, dict[str, Any]] = {}
+    with place.opened() as store:
+        for topic in build.topics:
+            for number in store.topics.partitions(topic):
+                log = store.log(topic, number)
+                assert isinstance(log, ReadableLog)
+                view = log.view
+                directory = store.topics.directory(topic, number)
+                splits += splits_of(
+                    log,
+                    PartitionPlace(str(directory.parent), topic, number),
+                    view.start_offset,
+                    max(view.bound(Isolation.COMMITTED), view.start_offset),
+                    isolation=Isolation.COMMITTED,
+                    on_loss=_fail,
+                )
+                size_bytes = sum(segment.size_bytes for segment in view.segments)
+                counts[topic, number] = {"recordsBefore": 0, "beforeBytes": size_bytes, "redacted": 0, "dropped": 0}
+    return splits, counts
+
+
+def _stage(staging: Path, rules: RewriteRules, pack: Sequence[Split]) -> _PackStaged:
+    """Stage the records of splits in a worker; neighbours with the same codec go into one file."""
+    done = _PackStaged()
+    sticky = Sticky()
+    with Store.open([staging], mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store:
+        for codec, splits in groupby(pack, _codec):
+            with Staging(store, Clock(), codec=codec) as attempt:
+                for split in splits:
+                    counts = _Counts()
+                    _stage_split(attempt, split, rules, sticky, counts)
+                    done.counts.append(counts)
+                staged = attempt.finish()
+            if staged is not None:
+                path = staging / staged.name
+                done.files.append(_StagedFile(path, frozenset(run.partition for run in StagedFile(Files(), path).runs)))
+    return done
+
+
+def _stage_split(staging: Staging, split: Split, rules: RewriteRules, sticky: Sticky, counts: _Counts) -> None:
+    topic = split.place.topic
+    partitions = staging.partitions(topic)
+    reader = SplitReader(Files(), Clock(), columns=_COLUMNS, on_loss=_fail)
+    for batch in reader.read(split):
+        hashes = key_hashes(batch.column("key")).tolist()
+        counts.read += batch.num_rows
+        for (timestamp, key, value, headers), key_hash in zip(_rows(batch), hashes, strict=True):
+            place = sticky.partition(topic, partitions, len(value or b"")) if key is None else key_hash % partitions
+            if key not in rules.redacted_keys:
+                staging.add(topic, place, (timestamp, key, value, headers))
+            elif rules.drops_redacted:
+                counts.dropped += 1
+            else:
+                counts.redacted += 1
+                staging.add(topic, place, (timestamp, key, None, ()))
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes | None, bytes | None, Headers]]:
+    times, *others = (batch.column(name) for name in _COLUMNS)
+    columns: list[list[Any]] = [column.to_pylist() for column in (times.cast(pa.int64()), *others)]
+    for timestamp, key, value, headers in zip(*columns, strict=True):
+        yield timestamp, key, value, [(header["key"], header["value"]) for header in headers]
+
+
+def _write(place: BuiltPlace, run: str, piece: tuple[Partition, list[Path]]) -> None:
+    """Write a new partition in a worker."""
+    partition, staged = piece
+    copy_staged(Files(), place.build(run), partition, staged)
+
+
+def _codec(split: Split) -> Codec:
+    """The codec of the batch that a split begins with, for records whose topic leaves it to producers."""
+    return codec_of(split.header[_ATTRIBUTES_AT[split.header[MAGIC_AT]]])
+
+
+def _fail(loss: RecordsGoneError) -> None:
+    raise loss

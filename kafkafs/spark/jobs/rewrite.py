@@ -1,0 +1,132 @@
+"""`rewrite`: a store made anew with its batches recompressed or put together, keys redacted, or other partitions."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkafs.spark.errors import JobError
+from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
+from kafkafs.spark.jobs.repartitioning import build_repartitioned
+from storage.config import check_topic_setting
+from storage.record.compression import Codec
+from storage.store.batch_rewriting import RewriteRules
+from storage.store.rewritten_copy import copy_rewritten
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from os import PathLike
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafkafs.spark.jobs.log_dirs import StorePath
+    from storage.store.checkpoints import Partition
+    from storage.store.store import Store
+    from storage.store.store_building import StoreBuilding
+
+SCHEMA: Final = (
+    "topic string, partition int, recordsBefore long, recordsAfter long, batchesBefore long, batchesAfter long, "
+    "beforeBytes long, afterBytes long, redacted long, dropped long, segments int"
+)
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_CODECS: Final = {codec.label: codec for codec in Codec}
+
+
+def rewrite(
+    spark: SparkSession,
+    store: StorePath,
+    target: str | PathLike[str],
+    topics: Collection[str] | None = None,
+    *,
+    settings: Mapping[str, str] = _NONE,
+    codec: str | None = None,
+    level: int | None = None,
+    batch_bytes: int | None = None,
+    redact_keys: Collection[bytes] = (),
+    drop_redacted: bool = False,
+    partitions: int | None = None,
+) -> DataFrame:
+    """Make a store at `target` that has the records of another one, or of some of its topics, in other batches.
+
+    Batches are compressed with `codec`, at `level`, and neighbours put together up to `batch_bytes`. Of records whose
+    key is one of `redact_keys` the key is left, or nothing with `drop_redacted`. Otherwise records keep their offsets,
+    times, headers, producers and transactions, the aborted ones too.
+
+    With `partitions` each topic gets so many, and what a consumer with read_committed sees of it goes to them where
+    Kafka's producers would send it: as new records, outside of transactions, in the order that records of a key had in
+    their partition.
+
+    The `settings` hold for each of the topics in addition to what is known of it. The store that is read does not
+    change, and the new one is there when this returns: a row for each partition that the one or the other has.
+
+    Raises `NotAStoreError` unless there is nothing at `target`, or an empty directory. A job that did not come to its
+    end is gone on with by the same call.
+    """
+    rules = _rules(codec, level, batch_bytes, redact_keys, drops_redacted=drop_redacted)
+    place = BuiltPlace.of(store, target)
+    purpose = {
+        "job": "rewrite",
+        "codec": codec,
+        "level": level,
+        "batchBytes": batch_bytes,
+        "redactKeys": _fingerprint(rules.redacted_keys),
+        "dropRedacted": drop_redacted,
+        "partitions": partitions,
+    }
+    if partitions is not None:
+        if batch_bytes is not None:
+            raise JobError(
+                "with other partitions all batches are made anew, as large as max.message.bytes of the topic allows; "
+                "leave the size of batches out"
+            )
+        with place.begun(purpose, topics, settings, partitions=partitions) as build:
+            counts = build_repartitioned(spark, place, build, rules)
+            told: Mapping[Partition, Mapping[str, Any]] = place.publish(build)
+        return _frame(spark, {each: {**counts.get(each, {}), **told.get(each, {})} for each in {*counts, *told}})
+
+    def work(opened: Store, build: StoreBuilding, partition: Partition) -> None:
+        copy_rewritten(opened, build, partition, rules)
+
+    with place.begun(purpose, topics, settings) as build:
+        build_in_tasks(spark, place, build, work)
+        return _frame(spark, place.publish(build))
+
+
+def _fingerprint(keys: Collection[bytes]) -> str:
+    """What tells sets of keys apart without naming one."""
+    return sha256(b"".join(len(key).to_bytes(8, "big") + key for key in sorted(keys))).hexdigest()
+
+
+def _rules(
+    codec: str | None,
+    level: int | None,
+    batch_bytes: int | None,
+    redact_keys: Collection[bytes],
+    *,
+    drops_redacted: bool,
+) -> RewriteRules:
+    """What is asked for; raises `JobError` or `ConfigError` for what cannot be."""
+    if codec is not None and codec not in _CODECS:
+        raise JobError(f"a codec is one of {', '.join(_CODECS)}, not '{codec}'")
+    if level is not None:
+        if codec not in {"gzip", "lz4", "zstd"}:
+            raise JobError("a level is one of gzip, lz4 or zstd: give one of these codecs with it")
+        check_topic_setting(f"compression.{codec}.level", str(level))
+    if batch_bytes is not None and batch_bytes < 1:
+        raise JobError(f"batches are put together up to a number of bytes from 1 on, not {batch_bytes}")
+    if drops_redacted and not redact_keys:
+        raise JobError("there is nothing to drop: say which keys are to be redacted")
+    return RewriteRules(
+        codec=None if codec is None else _CODECS[codec],
+        level=level,
+        redacted_keys=frozenset(redact_keys),
+        drops_redacted=drops_redacted,
+        batch_bytes=batch_bytes or 0,
+    )
+
+
+def _frame(spark: SparkSession, told: Mapping[Partition, Mapping[str, Any]]) -> DataFrame:
+    names = [field.split()[0] for field in SCHEMA.split(", ")][2:]
+    rows = [(*partition, *(told[partition].get(name) for name in names)) for partition in sorted(told)]
+    return spark.createDataFrame(rows, SCHEMA)

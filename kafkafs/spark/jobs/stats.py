@@ -1,0 +1,131 @@
+"""`stats`: what each partition of a store holds, in numbers, counted segment by segment in the workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafkafs.spark.jobs.log_dirs import log_dirs
+from kafkafs.spark.jobs.results import results_of, task_bytes
+from storage.clock import Clock
+from storage.errors import UnknownPartitionError
+from storage.files import Files
+from storage.partition.statistics import LogStatistics, counted_ranges
+from storage.segment.batch_counts import CountedRange, count_batches
+from storage.store.splits import packed
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafkafs.spark.jobs.log_dirs import StorePath
+    from storage.segment.batch_counts import BatchCounts
+
+SCHEMA: Final = (
+    "topic string, partition int, records long, batches long, bytes long, indexBytes long, segments long, "
+    "startOffset long, endOffset long, firstTimestamp long, lastTimestamp long, controlBatches long, "
+    "codecs map<string, long>, magics map<int, long>, damages long, "
+    "averageBatchBytes double, largestBatchBytes long, recordsPerSecond double, bytesPerSecond double"
+)
+
+
+class PartitionStatistics(NamedTuple):
+    """A partition, and what it holds."""
+
+    topic: str
+    partition: int
+    found: LogStatistics
+
+
+class _Piece(NamedTuple):
+    """A segment's range, and which of the partitions it is of."""
+
+    number: int
+    counted: CountedRange
+
+    @property
+    def size_bytes(self) -> int:
+        return self.counted.size_bytes
+
+
+def stats(spark: SparkSession, store: StorePath, topics: Collection[str] | None = None) -> DataFrame:
+    """Count what each partition holds, or those of some topics: a row for each, as `kafkafs stats` has them.
+
+    In addition there are the average and the largest size of its batches, and the records and the bytes of batches
+    for each second between the first and the last timestamp, null where that is no time. Everything is counted before
+    this returns; what is deleted meanwhile is left out.
+    """
+    return spark.createDataFrame([_row(each) for each in count_partitions(spark, store, topics)], SCHEMA)
+
+
+def count_partitions(
+    spark: SparkSession, store: StorePath, topics: Collection[str] | None = None
+) -> list[PartitionStatistics]:
+    """The same, with the damages; raises `UnknownPartitionError` for a topic that is not there."""
+    partitions: list[PartitionStatistics] = []
+    pieces: list[_Piece] = []
+    for each, ranges in _planned(log_dirs(store), topics):
+        pieces += [_Piece(len(partitions), counted) for counted in ranges]
+        partitions.append(each)
+    packs = packed(pieces, task_bytes(spark, sum(piece.size_bytes for piece in pieces)))
+    for pack, counts in zip(packs, results_of(spark, packs, _count), strict=True):
+        for piece, found in zip(pack, counts, strict=True):
+            if found is not None:
+                partitions[piece.number].found.add(piece.counted, found)
+    return partitions
+
+
+def _planned(
+    paths: Sequence[str], topics: Collection[str] | None
+) -> Iterator[tuple[PartitionStatistics, list[CountedRange]]]:
+    """The partitions with nothing counted yet, and what there is to count of each."""
+    files = Files()
+    with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=Clock()) as opened:
+        for topic in dict.fromkeys(opened.topics.inventory.topics if topics is None else topics):
+            for partition in opened.topics.partitions(topic):
+                try:
+                    view = opened.log(topic, partition).view
+                except UnknownPartitionError:
+                    continue  # it was deleted meanwhile
+                empty = LogStatistics(view.start_offset, view.end_offset)
+                yield PartitionStatistics(topic, partition, empty), list(counted_ranges(files, view))
+
+
+def _count(pack: tuple[_Piece, ...]) -> list[BatchCounts | None]:
+    """Count in a worker; None for what was deleted meanwhile."""
+    return [_counted(piece.counted) for piece in pack]
+
+
+def _counted(counted: CountedRange) -> BatchCounts | None:
+    try:
+        return count_batches(Files(), counted)
+    except FileNotFoundError:
+        return None
+
+
+def _row(each: PartitionStatistics) -> tuple[Any, ...]:
+    found = each.found
+    first, last = found.first_timestamp, found.last_timestamp
+    span_s = 0.0 if first is None or last is None else (last - first) / 1000
+    return (
+        each.topic,
+        each.partition,
+        found.records,
+        found.batches,
+        found.size_bytes,
+        found.index_bytes,
+        found.segments,
+        found.start_offset,
+        found.end_offset,
+        first,
+        last,
+        found.control_batches,
+        dict(sorted(found.codecs.items())),
+        dict(sorted(found.magics.items())),
+        len(found.damages),
+        found.batch_bytes / found.batches if found.batches else None,
+        found.largest_batch_bytes if found.batches else None,
+        found.records / span_s if span_s > 0 else None,
+        found.batch_bytes / span_s if span_s > 0 else None,
+    )

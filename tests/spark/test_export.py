@@ -1,0 +1,273 @@
+"""What is exported, read by pyarrow alone: the records that a mount shows, each once, whatever the run met with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pytest
+from click.testing import CliRunner
+from pyarrow import parquet
+from spark_rows import rows_of_lines, rows_of_table
+
+from kafkafs.cli import main
+from kafkafs.spark import jobs
+from kafkafs.spark.errors import DataLossError, JobError, OptionError
+from kafkafs.spark.jobs.export_writing import ExportTask, write_files
+from storage.clock import Clock
+from storage.files import Files
+from storage.partition.view import Isolation
+from storage.store.splits import PartitionPlace, splits_of
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from conftest import GrowingStore
+    from pyspark.sql import SparkSession
+
+DAY_MS = 86_400_000
+TIME_S_MAX = 300
+
+KILLED = """
+import json, os, sys
+from kafkafs.spark import jobs, session
+from kafkafs.spark.jobs.export_target import ExportTarget
+from storage.files import Files
+
+store, target, point, settings = sys.argv[1:]
+
+class DyingFiles(Files):
+    def rename(self, old, new):
+        if "topic=" in str(new):
+            self.renamed = getattr(self, "renamed", 0) + 1
+            if self.renamed == 2:
+                os._exit(9)
+        super().rename(old, new)
+
+if point == "staged":
+    ExportTarget.publish = lambda *_, **__: os._exit(9)
+else:
+    before = ExportTarget.__init__
+    ExportTarget.__init__ = lambda self, files, root: before(self, DyingFiles(), root)
+jobs.export(session(json.loads(settings)), store, target, incremental=True)
+"""
+
+
+def values(target: Path, name: str = "value") -> list[str]:
+    """The values that are exported, as `GrowingStore` has them."""
+    found = parquet.read_table(target).column(name).to_pylist()
+    return sorted(each if isinstance(each, str) else each.decode() for each in found)
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+@pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9"])
+def test_records_are_those_of_the_tree(
+    name: str,
+    isolation: Isolation,
+    spark: SparkSession,
+    tmp_path: Path,
+    datasets: Callable[[str], Path],
+    mounted_lines: Callable[[Sequence[Path], Isolation], bytes],
+) -> None:
+    paths = [datasets(name) / name / each for each in ("d1", "d2")]
+    found = jobs.export(spark, paths, tmp_path / "out", headers=True, isolation=isolation.value).collect()
+    table = parquet.read_table(tmp_path / "out")
+    rows = rows_of_table(table)
+    assert rows == rows_of_lines(mounted_lines(paths, isolation))
+    assert len(rows) > 30_000
+    assert sum(each.records for each in found) == len(rows)
+    for each in found:
+        assert (tmp_path / "out" / each.file).stat().st_size == each.bytes
+        file = parquet.ParquetFile(tmp_path / "out" / each.file).read()
+        offsets = file.column("offset").to_pylist()
+        assert offsets == sorted(set(offsets))
+        assert (len(offsets), offsets[0], offsets[-1] + 1) == (each.records, each.startOffset, each.endOffset)
+        assert {str(time) for time in pc.cast(file.column("timestamp"), "date32").to_pylist()} == {each.date}
+        assert each.file.startswith(f"topic={each.topic}/date={each.date}/")
+    assert spark.read.parquet(str(tmp_path / "out")).count() == len(rows)
+
+
+def test_what_is_new_is_added(spark: SparkSession, growing: GrowingStore, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    growing.create("a", 2)
+    growing.append("a", 0, 30)
+
+    def exported() -> list[tuple[str, int, int, int]]:
+        rows = jobs.export(spark, growing.path, target, incremental=True).collect()
+        assert values(target) == growing.values()
+        return [(row.topic, row.partition, row.startOffset, row.endOffset) for row in rows]
+
+    assert exported() == [("a", 0, 0, 30)]
+    assert exported() == []
+    growing.append("a", 0, 5, first_timestamp_ms=1_700_000_000_000 + 2 * DAY_MS)
+    growing.append("a", 1, 3)
+    growing.create("_b")
+    growing.append("_b", 0, 4)
+    assert exported() == [("_b", 0, 0, 4), ("a", 0, 30, 35), ("a", 1, 0, 3)]
+    assert len(list(target.glob("topic=a/date=*"))) == 2
+    marks = json.loads((target / "_kafkafs" / "watermarks.json").read_text())["watermarks"]
+    assert [(each["topic"], each["partition"], each["endOffset"]) for each in marks] == [
+        ("_b", 0, 4),
+        ("a", 0, 35),
+        ("a", 1, 3),
+    ]
+    jobs.export(spark, growing.path, target)
+    assert values(target) == growing.values(), "all of it, in place of what was there"
+    with pytest.raises(JobError, match=r"exported with headers=false, .*, and now it would be headers=true"):
+        jobs.export(spark, growing.path, target, incremental=True, headers=True)
+
+
+def test_what_is_gone_is_told(spark: SparkSession, growing: GrowingStore, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    growing.create("a")
+    growing.append("a", 0, 200)
+    jobs.export(spark, growing.path, target, incremental=True)
+    begin = growing.retire("a", 0, keep=2)
+    with pytest.raises(JobError, match=f"a-0 is exported from offset 0 on, and begins with {begin} by now"):
+        jobs.export(spark, growing.path, target)
+    growing.append("a", 0, 300)
+    gone = growing.retire("a", 0, keep=1)
+    assert gone > 200
+    with pytest.raises(DataLossError, match=f"of a-0 from offset 200 up to {gone} are gone, .* --accept-data-loss"):
+        jobs.export(spark, growing.path, target, incremental=True)
+    jobs.export(spark, growing.path, target, incremental=True, accept_data_loss=True)
+    assert values(target) == sorted(f"a-0-{offset}" for offset in [*range(200), *range(gone, 500)])
+    growing.store.topics.delete("a")
+    growing.create("a")
+    growing.append("a", 0, 1000)
+    with pytest.raises(JobError, match="a-0 is of another topic than the one of that name that was exported"):
+        jobs.export(spark, growing.path, target, incremental=True)
+
+
+@pytest.mark.parametrize("point", ["staged", "publishing"])
+def test_a_driver_that_is_killed_and_run_again(
+    point: str, spark: SparkSession, spark_settings: dict[str, str], growing: GrowingStore, tmp_path: Path
+) -> None:
+    target = tmp_path / "out"
+    growing.create("a", 3)
+    for partition in range(3):
+        growing.append("a", partition, 10)
+    jobs.export(spark, growing.path, target, incremental=True)
+    for partition in range(3):
+        growing.append("a", partition, 20)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, growing.path, target, point, json.dumps(spark_settings)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIME_S_MAX,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )
+    assert done.returncode == 9, done.stderr[-4000:]
+    assert len(values(target)) == {"staged": 30, "publishing": 50}[point]
+    growing.append("a", 0, 5)
+    jobs.export(spark, growing.path, target, incremental=True)
+    assert values(target) == growing.values()
+
+
+def test_attempts_write_files_of_their_own_and_few_at_once(growing: GrowingStore, tmp_path: Path) -> None:
+    """Records of 100 days in turn: no more files are open than may be, and each record is in one."""
+    growing.create("a")
+    for number in range(400):
+        offset = growing.store.log("a", 0).view.end_offset
+        growing.append("a", 0, 1, first_timestamp_ms=number % 100 * DAY_MS - offset)
+    with Store.open([growing.path], mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as opened:
+        place = PartitionPlace(str(growing.path), "a", 0)
+        splits = splits_of(opened.log("a", 0), place, 0, 400, on_loss=lambda loss: pytest.fail(str(loss)))
+    task = ExportTask(tuple(splits), str(tmp_path), False, "binary", "zstd", False)
+    attempts = [write_files(task) for _ in range(2)]
+    assert [each.file for each in attempts[0]] == [each.file for each in attempts[1]]
+    assert len({each.staged for attempt in attempts for each in attempt}) == len(list(tmp_path.glob("*.parquet")))
+    offsets = [
+        offset for each in attempts[0] for offset in parquet.read_table(each.staged).column("offset").to_pylist()
+    ]
+    assert sorted(offsets) == list(range(400))
+    assert len({each.file.date for each in attempts[0]}) == 100
+
+
+def test_values_as_text(spark: SparkSession, growing: GrowingStore, tmp_path: Path) -> None:
+    growing.create("a")
+    growing.append("a", 0, 3)
+    jobs.export(spark, growing.path, tmp_path / "text", values="text", compression="zstd")
+    table = parquet.read_table(tmp_path / "text")
+    assert [str(table.schema.field(name).type) for name in ("key", "value")] == ["string", "string"]
+    assert values(tmp_path / "text") == growing.values()
+    frame = spark.createDataFrame([(b"\xff", "a")], "value binary, topic string")
+    growing.store.close()
+    frame.write.format("kafkafs").mode("append").save(str(growing.path))
+    with pytest.raises(Exception, match="a value in a-0 from offset 3 to 3 is not UTF-8: export it with --values bin"):
+        jobs.export(spark, growing.path, tmp_path / "text", values="text", incremental=True)
+    assert len(values(tmp_path / "text")) == 3
+
+
+def test_tables(spark: SparkSession, growing: GrowingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deltalake import DeltaTable
+    from pyiceberg.catalog import load_catalog
+    from pyiceberg.utils.config import Config
+
+    for name, value in (
+        ("TYPE", "sql"),
+        ("URI", f"sqlite:///{tmp_path}/catalog.db"),
+        ("WAREHOUSE", f"file://{tmp_path}/warehouse"),
+    ):
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__EXPORTED__{name}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())  # it was read when the package was loaded
+
+    def exported(table: str) -> None:
+        jobs.export(
+            spark, growing.path, tmp_path / table, incremental=True, headers=True, table=table, catalog="exported"
+        )
+
+    growing.create("a", 2)
+    for count, partition in ((4, 0), (3, 1), (5, 0)):
+        growing.append("a", partition, count, first_timestamp_ms=1_700_000_000_000 + count * DAY_MS)
+        for table in ("delta", "iceberg"):
+            exported(table)
+            exported(table)
+        delta = DeltaTable(tmp_path / "delta").to_pyarrow_table()
+        iceberg = load_catalog("exported").load_table(("kafka", "a")).scan().to_arrow()
+        for found in (delta, iceberg):
+            assert sorted(value.decode() for value in found.column("value").to_pylist()) == growing.values()
+        assert set(delta.column("topic").to_pylist()) == {"a"}
+        assert delta.column("date").type == "date32"
+    (tmp_path / "delta" / "_kafkafs" / "registered.json").unlink()
+    exported("delta")
+    assert DeltaTable(tmp_path / "delta").to_pyarrow_table().num_rows == 12, "what the table has is not added again"
+    with pytest.raises(OptionError, match="a table's files are never replaced: --table goes with --incremental"):
+        jobs.export(spark, growing.path, tmp_path / "delta", headers=True, table="delta")
+    with pytest.raises(JobError, match=r"the Iceberg catalog 'none' cannot be used: .+"):
+        jobs.export(spark, growing.path, tmp_path / "x", incremental=True, table="iceberg", catalog="none")
+
+
+@pytest.mark.parametrize(("table", "package"), [("delta", "deltalake"), ("iceberg", "pyiceberg")])
+def test_a_table_without_its_package(
+    table: str, package: str, spark: SparkSession, growing: GrowingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (package, "pyiceberg.catalog"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(JobError, match=rf"--table {table} needs {package}: run `pip install 'kafkafs\[lake\]'`"):
+        jobs.export(spark, growing.path, growing.path.parent / "out", incremental=True, table=table)
+
+
+def test_the_command(spark: SparkSession, growing: GrowingStore, tmp_path: Path) -> None:
+    assert spark.getActiveSession() is not None
+    growing.create("a")
+    growing.append("a", 0, 3)
+    command = ["spark", "export", str(growing.path), str(tmp_path / "out"), "a", "--values", "text", "--jsonl"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0, done.output
+    row = json.loads(done.stdout)
+    assert (row["topic"], row["partition"], row["startOffset"], row["endOffset"], row["records"]) == ("a", 0, 0, 3, 3)
+    assert (tmp_path / "out" / row["file"]).is_file()
+    assert "exported 3 records in 1 files" in done.stderr
+    inside = CliRunner().invoke(main, ["spark", "export", str(growing.path), str(growing.path / "out")])
+    assert inside.exit_code == 1
+    assert "is in the store itself, where no broker bears it: export to another directory" in inside.stderr
+    missing = CliRunner().invoke(main, ["spark", "export", str(growing.path), str(tmp_path / "b"), "b"])
+    assert missing.stderr.endswith("kafkafs: there is no topic 'b' in the store; its topics are: a\n")
