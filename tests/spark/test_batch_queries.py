@@ -81,6 +81,18 @@ def test_tasks_are_few_unless_more_are_asked_for(spark: SparkSession, store: Gro
     assert values(frame) == store.values()
 
 
+def test_a_task_has_no_more_records_than_it_may_have(spark: SparkSession, store: GrowingStore) -> None:
+    store.append("orders", 0, 163)
+    frame = loaded(spark, store, maxRecordsPerPartition=20)
+    sizes = frame.rdd.mapPartitions(lambda rows: [sum(1 for _ in rows)]).collect()
+    assert max(sizes) <= 20
+    assert sum(sizes) == 218
+    assert len(sizes) == 12, "203 of one partition in 11 parts, 10 of another, and 5 of a third with these"
+    assert values(frame) == store.values()
+    few = loaded(spark, store, maxRecordsPerPartition=1000, minPartitions=3)
+    assert few.rdd.getNumPartitions() >= 3
+
+
 def test_lost_data_fails_a_query_unless_it_may_be_lost(spark: SparkSession, store: GrowingStore) -> None:
     store.append("orders", 0, 200)
     starting = json.dumps({"orders": {"0": 0, "1": 0}})

@@ -2,47 +2,57 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from spark_rows import rows_of_lines
+
+from storage.partition.view import Isolation
 
 if TYPE_CHECKING:
-    from conftest import GrowingStore
+    from collections.abc import Callable, Sequence
 
 pytestmark = pytest.mark.installed
 
 TIME_S_MAX = 300
-PLAIN = """
-import json, sys
-from pyspark.sql import SparkSession
-builder = SparkSession.builder
-for name, value in json.loads(sys.argv[1]).items():
-    builder = builder.config(name, value)
-spark = builder.getOrCreate()
-print(sorted(row.value.decode() for row in spark.read.format("kafkafs").load(sys.argv[2]).collect()))
-spark.stop()
-"""
+CLIENT = Path(__file__).with_name("plain_client.py")
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 @pytest.mark.parametrize("place", ["spark.master", "spark.remote"])
-def test_a_plain_session_reads_a_store(place: str, spark_settings: dict[str, str], growing: GrowingStore) -> None:
-    growing.create("orders", 2)
-    growing.append("orders", 1, 9)
-    settings = {key: value for key, value in spark_settings.items() if key != "spark.master"}
+def test_a_plain_session_reads_what_a_mount_shows(
+    place: str,
+    spark_settings: dict[str, str],
+    datasets: Callable[[str], Path],
+    mounted_lines: Callable[[Sequence[Path], Isolation], bytes],
+) -> None:
+    wanted = [
+        ([datasets(name) / name / each for each in ("d1", "d2")], isolation)
+        for name in ("kafka-2.2", "kafka-3.9")
+        for isolation in Isolation
+    ]
+    settings = {place: "local[2]", **{key: spark_settings[key] for key in spark_settings if key != "spark.master"}}
+    told = [[",".join(map(str, paths)), isolation.value] for paths, isolation in wanted]
     done = subprocess.run(
-        [sys.executable, "-P", "-c", PLAIN, json.dumps({place: "local[1]", **settings}), str(growing.path)],
+        [sys.executable, "-P", CLIENT, json.dumps(settings), json.dumps(told)],
         capture_output=True,
         text=True,
         check=False,
         timeout=TIME_S_MAX,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYTHONPATH": str(FIXTURES), "PYSPARK_PYTHON": sys.executable},
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.splitlines()[-1] == str(growing.values())
+    expected = [rows_of_lines(mounted_lines(paths, isolation)) for paths, isolation in wanted]
+    assert done.stdout.splitlines()[-len(wanted) :] == [
+        f"{len(rows)} {hashlib.sha256(repr(rows).encode()).hexdigest()}" for rows in expected
+    ]
+    assert all(len(rows) > 30_000 for rows in expected)
 
 
 def test_what_spark_looks_for_is_imported_without_arrow_and_the_kernel() -> None:
