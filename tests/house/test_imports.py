@@ -29,6 +29,7 @@ ROWS = (
     ("storage.partition",),
     ("storage.cleanup",),
     ("storage.store",),
+    ("storage.building",),
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
     ("kafkafs.locator", "kafkafs.render", "kafkafs.sizes", "kafkafs.dump"),

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storage.building.batch_rewriting import RewriteRules
+from storage.building.built_topics import built_topics
+from storage.building.compacted_copy import copy_compacted
+from storage.building.rewritten_copy import copy_rewritten
+from storage.building.staged_copy import copy_staged
+from storage.building.store_building import StoreBuilding
 from storage.clock import Clock
 from storage.files import Files
 from storage.partition.view import Isolation
 from storage.record.compression import Codec
-from storage.store.batch_rewriting import RewriteRules
-from storage.store.built_topics import built_topics
 from storage.store.checkpoints import OffsetCheckpoint, write_offsets
-from storage.store.compacted_copy import copy_compacted
-from storage.store.rewritten_copy import copy_rewritten
-from storage.store.staged_copy import copy_staged
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
-from storage.store.store_building import StoreBuilding
 from storage.testing.consuming import consumed
 
 if TYPE_CHECKING:

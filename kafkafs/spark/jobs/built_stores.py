@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kafkafs.spark.errors import JobError
 from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import results_of
+from storage.building.built_topics import built_topics
+from storage.building.store_building import StoreBuilding
 from storage.clock import Clock
 from storage.files import Files
-from storage.store.built_topics import built_topics
 from storage.store.splits import packed
 from storage.store.store import Mode, Store
-from storage.store.store_building import StoreBuilding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
+from storage.building.compacted_copy import copy_compacted
 from storage.clock import Clock
-from storage.store.compacted_copy import copy_compacted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
+    from storage.building.store_building import StoreBuilding
     from storage.store.checkpoints import Partition
     from storage.store.store import Store
-    from storage.store.store_building import StoreBuilding
 
 SCHEMA: Final = (
     "topic string, partition int, verdict string, beforeBytes long, afterBytes long, recordsRead long, "

@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from kafkafs.spark.jobs.results import results_of
 from kafkafs.spark.partitioner import Sticky, key_hashes
+from storage.building.staged_copy import copy_staged
+from storage.building.store_building import ATTEMPT_SUFFIX
 from storage.clock import Clock
 from storage.files import Files
 from storage.partition.readable_log import ReadableLog
@@ -24,11 +26,9 @@ from storage.record.compression import Codec, codec_of
 from storage.record.layout import MAGIC_AT
 from storage.store.split_reading import SplitReader
 from storage.store.splits import PartitionPlace, packed, splits_of
-from storage.store.staged_copy import copy_staged
 from storage.store.staged_file import StagedFile
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
-from storage.store.store_building import ATTEMPT_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkafs.spark.jobs.built_stores import BuiltPlace
+    from storage.building.batch_rewriting import RewriteRules
+    from storage.building.store_building import StoreBuilding
     from storage.errors import RecordsGoneError
     from storage.record.encoding import Headers
-    from storage.store.batch_rewriting import RewriteRules
     from storage.store.checkpoints import Partition
     from storage.store.splits import Split
-    from storage.store.store_building import StoreBuilding
 
 _COLUMNS: Final = ("timestamp", "key", "value", "headers")
 _STAGING: Final = "staging"

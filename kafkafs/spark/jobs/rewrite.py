@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkafs.spark.errors import JobError
 from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
 from kafkafs.spark.jobs.repartitioning import build_repartitioned
+from storage.building.batch_rewriting import RewriteRules
+from storage.building.rewritten_copy import copy_rewritten
 from storage.config import check_topic_setting
 from storage.record.compression import Codec
-from storage.store.batch_rewriting import RewriteRules
-from storage.store.rewritten_copy import copy_rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
+    from storage.building.store_building import StoreBuilding
     from storage.store.checkpoints import Partition
     from storage.store.store import Store
-    from storage.store.store_building import StoreBuilding
 
 SCHEMA: Final = (
     "topic string, partition int, recordsBefore long, recordsAfter long, batchesBefore long, batchesAfter long, "

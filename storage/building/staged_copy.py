@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from storage.building.partition_building import PartitionBuilding
+from storage.building.store_building import BuiltPartition
 from storage.cleanup.kept_batch import KeptBatch
 from storage.config import StoreConfig
 from storage.partition.epochs import EpochStart
 from storage.record.reading import read_batches
 from storage.record.rewriting import place
-from storage.store.partition_building import PartitionBuilding
 from storage.store.staged_file import StagedFile
-from storage.store.store_building import BuiltPartition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from storage.building.store_building import StoreBuilding
     from storage.files import Files
     from storage.store.checkpoints import Partition
-    from storage.store.store_building import StoreBuilding
 
 _FIRST_EPOCH = 0
 

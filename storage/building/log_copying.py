@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from storage.building.partition_building import PartitionBuilding
+from storage.building.store_building import BuiltPartition
 from storage.cleanup.sound_batches import sound_batches
 from storage.errors import CorruptBatchError
 from storage.partition.followed_log import FollowedLog
 from storage.segment.names import Kind
 from storage.segment.segment import Segment
-from storage.store.partition_building import PartitionBuilding
-from storage.store.store_building import BuiltPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from storage.building.store_building import StoreBuilding
     from storage.config import TopicConfig
     from storage.files import Files
     from storage.partition.view import LogView, Reach
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from storage.segment.txn_index import AbortedTransaction
     from storage.store.checkpoints import Partition
     from storage.store.store import Store
-    from storage.store.store_building import StoreBuilding
 
 
 class CopiedBatch(NamedTuple):

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from aiokafka.record.memory_records import MemoryRecords
 
+from storage.building.batch_rewriting import RewriteRules
+from storage.building.built_topics import built_topics
+from storage.building.rewritten_copy import copy_rewritten
+from storage.building.store_building import StoreBuilding
 from storage.files import Files
 from storage.partition.aborted_batches import is_control
 from storage.partition.producer_state import AppendOrigin
@@ -17,11 +21,7 @@ from storage.record.batch import RecordBatch
 from storage.record.compression import Codec
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
-from storage.store.batch_rewriting import RewriteRules
-from storage.store.built_topics import built_topics
-from storage.store.rewritten_copy import copy_rewritten
 from storage.store.store import Mode, Store
-from storage.store.store_building import StoreBuilding
 from storage.store.verify import Verification
 from storage.testing.consuming import ConsumedRecord, consumed
 from storage.testing.logs import NOW_MS, StandingClock

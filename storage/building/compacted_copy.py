@@ -11,6 +11,7 @@ import random
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from storage.building.log_copying import LogCopying
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
 from storage.cleanup.compaction_report import Tally
@@ -24,19 +25,18 @@ from storage.partition.log import Log
 from storage.partition.opening import open_sound_log
 from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.directory_names import DirectoryName
-from storage.store.log_copying import LogCopying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from storage.building.store_building import StoreBuilding
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
     from storage.config import TopicConfig
     from storage.partition.view import LogView
     from storage.store.checkpoints import Partition
     from storage.store.store import Store
-    from storage.store.store_building import StoreBuilding
 
 
 def copy_compacted(

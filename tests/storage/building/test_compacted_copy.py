@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from storage.building.built_topics import built_topics
+from storage.building.compacted_copy import copy_compacted
+from storage.building.store_building import StoreBuilding
 from storage.errors import CompactionError
 from storage.files import Files
 from storage.partition.view import Isolation
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.record.kernel.offset_map import SLOT_BYTES
-from storage.store.built_topics import built_topics
 from storage.store.checkpoints import OffsetCheckpoint, write_offsets
-from storage.store.compacted_copy import copy_compacted
 from storage.store.compactions import Compactions
 from storage.store.store import Mode, Store
-from storage.store.store_building import StoreBuilding
 from storage.store.verify import Verification
 from storage.testing.compactable_logs import compactable_logs
 from storage.testing.consuming import consumed

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from storage.building.batch_rewriting import RewriteRules
+from storage.building.built_topics import built_topics
+from storage.building.rewritten_copy import copy_rewritten
+from storage.building.store_building import StoreBuilding
 from storage.errors import BuildError, NotAStoreError, StoreLockedError
 from storage.partition.view import Isolation
 from storage.record.compression import Codec
 from storage.record.encoding import batches_of_rows
-from storage.store.batch_rewriting import RewriteRules
-from storage.store.built_topics import built_topics
 from storage.store.ledger import Entries, Ledger, Transaction
 from storage.store.opening import LogOpening
-from storage.store.rewritten_copy import copy_rewritten
 from storage.store.store import Mode, Store
-from storage.store.store_building import StoreBuilding
 from storage.store.verify import Verification
 from storage.testing.consuming import consumed
 from storage.testing.faults import Cut, CutError, Effect

@@ -7,10 +7,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from storage.building.store_building import BuiltTopic
 from storage.config import check_topic_setting
 from storage.errors import InvalidTopicError, UnknownPartitionError
 from storage.ids import random_id
-from storage.store.store_building import BuiltTopic
 from storage.store.topic_names import CLUSTER_METADATA
 from storage.store.topics import PARTITIONS_MAX
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.building.log_copying import CopiedBatch
 from storage.record.batch import RecordBatch
 from storage.record.compression import Codec
 from storage.record.layout import CODEC_MASK, DELETE_HORIZON_BIT, LARGEST_OFFSET_DELTA, LAST_SEQUENCE
 from storage.record.legacy_encoding import encode_entries, encode_wrapper
 from storage.record.reading import read_batches
 from storage.record.rewriting import merged, recompressed, retaining
-from storage.store.log_copying import CopiedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage.building.batch_rewriting import BatchRewriting
+from storage.building.log_copying import CopiedBatch, LogCopying
 from storage.cleanup.kept_batch import KeptBatch
-from storage.store.batch_rewriting import BatchRewriting
 from storage.store.checkpoints import OffsetCheckpoint
-from storage.store.log_copying import CopiedBatch, LogCopying
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.store.batch_rewriting import RewriteRules, RewriteTally
+    from storage.building.batch_rewriting import RewriteRules, RewriteTally
+    from storage.building.store_building import StoreBuilding
     from storage.store.checkpoints import Partition
     from storage.store.store import Store
-    from storage.store.store_building import StoreBuilding
 
 
 def copy_rewritten(store: Store, build: StoreBuilding, partition: Partition, rules: RewriteRules) -> None:

@@ -1,0 +1,1 @@
+"""Whole stores written anew, partition by partition and by many processes: compacted, rewritten or repartitioned."""
