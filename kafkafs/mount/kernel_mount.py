@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -60,7 +61,7 @@ _REASONS: Final = (
 @contextmanager
 def mounted(operations: pyfuse3.Operations, path: Path, options: set[str]) -> Iterator[None]:
     """Have it mounted meanwhile; afterwards it is gone, whoever uses it. Raises `MountError`."""
-    with _standard_error_kept() as text:
+    with _watched_to_the_last(), _standard_error_kept() as text:
         try:
             pyfuse3.init(operations, str(path), options)
             reason = None
@@ -83,6 +84,38 @@ def sentence_for(said: str) -> str:
         if re.search(pattern, said):
             return sentence
     return f"it cannot be mounted: {' '.join(said.split())}"
+
+
+@contextmanager
+def _watched_to_the_last() -> Iterator[None]:
+    """Have the fusermount3 of `auto_unmount`, if one is started meanwhile, hear of this process's death late enough.
+
+    It hears by a socket, then looks at the mount, and takes it away only if the kernel knows it to be dead. The kernel
+    closes a dead process's descriptors from the last one back to the first, so the socket gets one from before the
+    mount's own.
+    """
+    first = os.open(os.devnull, os.O_RDONLY)
+    before = _sockets()
+    try:
+        yield
+        for descriptor in _sockets() - before:
+            os.dup2(descriptor, first, inheritable=False)
+            os.close(descriptor)
+            return
+    except BaseException:
+        os.close(first)
+        raise
+    os.close(first)
+
+
+def _sockets() -> set[int]:
+    """The descriptors of this process that are sockets."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- names are all that is wanted
+        with suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                found.add(int(name))
+    return found
 
 
 @contextmanager
