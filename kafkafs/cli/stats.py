@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from storage.partition.statistics import LogStatistics
 
-_COLUMNS = (
+COLUMNS = (
     "topic",
     "partition",
     "records",
@@ -60,7 +60,7 @@ def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...
             for topic in dict.fromkeys(topics or opened.topics.inventory.topics)
             for partition in opened.topics.partitions(topic)
         ]
-        write_rows(_COLUMNS, _rows(opened, chosen, progress), form)
+        write_rows(COLUMNS, _rows(opened, chosen, progress), form)
         progress.erase()
 
 

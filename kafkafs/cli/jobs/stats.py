@@ -9,32 +9,13 @@ import click
 from kafkafs.cli.jobs.job_options import job_options
 from kafkafs.cli.jobs.job_session import job_session
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.stats import COLUMNS
 from kafkafs.cli.store_argument import store_argument
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_COLUMNS = (
-    "topic",
-    "partition",
-    "records",
-    "batches",
-    "bytes",
-    "indexBytes",
-    "segments",
-    "startOffset",
-    "endOffset",
-    "firstTimestamp",
-    "lastTimestamp",
-    "controlBatches",
-    "codecs",
-    "magics",
-    "damages",
-    "averageBatchBytes",
-    "largestBatchBytes",
-    "recordsPerSecond",
-    "bytesPerSecond",
-)
+_COLUMNS = (*COLUMNS, "averageBatchBytes", "largestBatchBytes", "recordsPerSecond", "bytesPerSecond")
 
 _DAMAGED = "not all was counted, for there is damage: `kafkafs verify` says where"
 
