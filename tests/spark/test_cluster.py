@@ -154,8 +154,9 @@ def test_a_worker_is_killed(drivers: Drivers, driver: Driver, store: Path) -> No
 def test_a_task_fails(drivers: Drivers, driver: Driver, store: Path) -> None:
     copies = drivers.copies(driver)
     drivers.rules.fail("failed", *finishing(store))
+    writing = driver.begin("write", store=str(store), rows=ROWS, version=1)
     with drivers.failed_task(driver, "failed"):
-        driver.run("write", store=str(store), rows=ROWS, version=1)
+        driver.answer(writing)
     assert values(store) == written(1)
     assert len(staged(store)) <= drivers.copies(driver) - copies
 
