@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
+from kafkafs.spark.jobs.frames import frame_of
 from storage.building.compacted_copy import copy_compacted
 from storage.clock import Clock
 
@@ -59,4 +60,4 @@ def compact(
         told = place.publish(build)
     names = [field.split()[0] for field in SCHEMA.split(", ")]
     rows = [{"topic": topic, "partition": number, **told[topic, number]} for topic, number in sorted(told)]
-    return spark.createDataFrame([tuple(row[name] for name in names) for row in rows], SCHEMA)
+    return frame_of(spark, [tuple(row[name] for name in names) for row in rows], SCHEMA)

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.record_comparison import (
     COMPARED_COLUMNS,
     ONLY_IN_OTHER,
@@ -91,7 +92,7 @@ def diff(
     for pack, comparisons in zip(packs, compared, strict=True):
         for each, comparison in zip(pack, comparisons, strict=True):
             found[each.number] = found[each.number].followed_by(comparison, differences_max)
-    return spark.createDataFrame([_row(pair, each) for pair, each in zip(pairs, found, strict=True)], SCHEMA)
+    return frame_of(spark, [_row(pair, each) for pair, each in zip(pairs, found, strict=True)], SCHEMA)
 
 
 def _paired(ours: OpenedStore, theirs: OpenedStore, topics: Collection[str] | None) -> list[_Pair]:

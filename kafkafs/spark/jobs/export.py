@@ -35,6 +35,7 @@ from kafkafs.spark.jobs.export_writing import (
     export_schema,
     write_files,
 )
+from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import results_of
 from kafkafs.spark.opened_store import OpenedStore
@@ -125,7 +126,7 @@ def export(
                 directory.root, directory.unregistered(), export_schema(headers=headers, values=values)
             )
             directory.note_registered()
-    return spark.createDataFrame([_row(each) for each in files], SCHEMA)
+    return frame_of(spark, [_row(each) for each in files], SCHEMA)
 
 
 def _one_of(name: str, value: str, known: Collection[str]) -> str:

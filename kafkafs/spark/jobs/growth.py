@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.spark.jobs.frames import frame_of
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.creation import are_vacant
@@ -36,4 +37,4 @@ def growth(spark: SparkSession, before: Mapping[Partition, int], after: Mapping[
         start = before.get((topic, partition), 0)
         if end > start:
             rows.append((topic, partition, start, end, end - start))
-    return spark.createDataFrame(rows, SCHEMA)
+    return frame_of(spark, rows, SCHEMA)

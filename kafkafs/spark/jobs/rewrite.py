@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.spark.errors import JobError
 from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
+from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.repartitioning import build_repartitioned
 from storage.building.batch_rewriting import RewriteRules
 from storage.building.rewritten_copy import copy_rewritten
@@ -129,4 +130,4 @@ def _rules(
 def _frame(spark: SparkSession, told: Mapping[Partition, Mapping[str, Any]]) -> DataFrame:
     names = [field.split()[0] for field in SCHEMA.split(", ")][2:]
     rows = [(*partition, *(told[partition].get(name) for name in names)) for partition in sorted(told)]
-    return spark.createDataFrame(rows, SCHEMA)
+    return frame_of(spark, rows, SCHEMA)

@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.balance import KeyLoad, PartitionLoad, balance_rows
+from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.hot_keys import HotKeys
 from kafkafs.spark.jobs.selected import opened, refuse
 from kafkafs.spark.jobs.tasks import in_tasks
@@ -113,7 +114,7 @@ def skew(spark: SparkSession, store: StorePath, topics: Collection[str] | None =
         sizes = planning.log_bytes(partitions)
         ranges = {each: (starts[each], ends[each]) for each in starts.keys() & ends.keys()}
         packs = packed(planning.splits(ranges, DEFAULT_SPLIT_BYTES))
-    known = spark.createDataFrame([_Count(*each, log_bytes=size) for each, size in sorted(sizes.items())], _COUNTS)
+    known = frame_of(spark, [_Count(*each, log_bytes=size) for each, size in sorted(sizes.items())], _COUNTS)
     counts = known.unionAll(in_tasks(spark, packs, _counted, _COUNTS))
     places = [name for name in _COUNTS.names if name not in _SUMS]
     sums = counts.groupBy(*places).agg(*(sql.sum(name).alias(name) for name in _SUMS))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import results_of, task_bytes
 from storage.clock import Clock
@@ -56,7 +57,7 @@ def stats(spark: SparkSession, store: StorePath, topics: Collection[str] | None 
     for each second between the first and the last timestamp, null where that is no time. Everything is counted before
     this returns; what is deleted meanwhile is left out.
     """
-    return spark.createDataFrame([_row(each) for each in count_partitions(spark, store, topics)], SCHEMA)
+    return frame_of(spark, [_row(each) for each in count_partitions(spark, store, topics)], SCHEMA)
 
 
 def count_partitions(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import cores, results_of, task_bytes
 from storage.files import Files
@@ -77,7 +78,7 @@ def verify(spark: SparkSession, store: StorePath, topics: Collection[str] | None
     All is looked at before this returns. Raises a `StorageError` as `Verification` does.
     """
     _, findings = check_store(spark, store, topics)
-    return spark.createDataFrame([_row(finding) for finding in findings], SCHEMA)
+    return frame_of(spark, [_row(finding) for finding in findings], SCHEMA)
 
 
 def check_store(
