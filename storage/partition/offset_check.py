@@ -53,7 +53,9 @@ class OffsetCheck:
         self._is_lost = False
         if not checked.is_gapless:
             self._is_compacted = True
-        self.next_offset = max(self.next_offset, checked.batch.last_offset + 1)
+        last_offset = checked.batch.last_offset
+        if last_offset >= self.next_offset:
+            self.next_offset = last_offset + 1
 
     def lose(self) -> None:
         """What was behind the last batch is not known."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import ChecksumError, MalformedRecordsError, StorageError
 from storage.record.batch import RecordBatch
-from storage.record.compression import Codec
 from storage.record.control import decode_control
 from storage.record.kernel.decode import RecordIterator
 from storage.record.kernel.survey import survey
+from storage.record.layout import CODEC_MASK
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -48,7 +48,7 @@ def _check_records(batch: RecordBatch) -> bool:
         )
     if count == 0:
         return False
-    section = None if batch.codec is Codec.NONE else batch.section()
+    section = batch.section() if batch.attributes & CODEC_MASK else None
     is_consecutive = survey(batch, section).is_consecutive
     if not is_consecutive:
         _check_deltas(batch, section)

@@ -61,16 +61,18 @@ class IndexEntries:
         raw = self._raw()
         current = next(raw, None)
         rises = True
+        is_last_kept = False  # whether the entry before was kept
         slot = 0
         while current is not None:
             following = next(raw, None)
-            fits = kept is None or self._rises(kept, current)
+            fits = rises if is_last_kept else kept is None or self._rises(kept, current)
             # One that is too large would put all behind it in the wrong, so it is measured by those as well.
             follows = following is None or self._rises(current, following)
             if fits and following is not None and not follows:
                 fits = not (self._is_order_without_first(following) if kept is None else self._rises(kept, following))
             if fits:
                 kept = current
+            is_last_kept = fits
             yield IndexEntry(slot * self._entry.size, current, rises, fits)
             current, rises = following, follows
             slot += 1
@@ -81,10 +83,11 @@ class IndexEntries:
         return self.used > 2 and len(third) == self._entry.size and self._rises(second, self._entry.unpack(third))
 
     def _rises(self, before: tuple[int, ...], after: tuple[int, ...]) -> bool:
-        return all(
-            low < high or (low == high and at in self._may_repeat)
-            for at, (low, high) in enumerate(zip(before, after, strict=True))
-        )
+        for at, low in enumerate(before):
+            high = after[at]
+            if low >= high and not (low == high and at in self._may_repeat):
+                return False
+        return True
 
     def _raw(self) -> Iterator[tuple[int, ...]]:
         slot = 0

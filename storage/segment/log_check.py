@@ -53,6 +53,7 @@ class LogCheck:
         self.end = end
         self._file = file
         self._base_offset = base_offset
+        self._offset_max = base_offset + LARGEST_OFFSET_DELTA
         self._findings = findings
         self._name = name
         self._may_end_in_zeros = may_end_in_zeros
@@ -83,14 +84,11 @@ class LogCheck:
                 position = self._behind(error, scan.position, None)
         self._settle(None)
 
-    @property
-    def _offset_max(self) -> int:
-        return self._base_offset + LARGEST_OFFSET_DELTA
-
     def _place(self, checked: CheckedBatch) -> None:
         """Take a sound batch into account, which may be out of place."""
         batch, first_offset, last_offset = checked.batch, checked.first_offset, checked.batch.last_offset
-        self._settle(first_offset)
+        if self._open:
+            self._settle(first_offset)
         self.position = batch.position + batch.size_bytes
         if not self.next_offset <= first_offset <= last_offset <= self._offset_max:
             self._findings.add(
@@ -105,8 +103,10 @@ class LogCheck:
                 )
             )
         if last_offset <= self._offset_max:
-            self.next_offset = max(self.next_offset, last_offset + 1)
-            self.claimed_offset = max(self.claimed_offset, self.next_offset)
+            if last_offset >= self.next_offset:
+                self.next_offset = last_offset + 1
+            if self.next_offset > self.claimed_offset:
+                self.claimed_offset = self.next_offset
             self._last_good = last_offset
 
     def _behind(self, error: CorruptBatchError, start: int, own_end: int | None) -> int | None:
