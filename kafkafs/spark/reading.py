@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafkafs.spark.opened_store import report_loss
 from kafkafs.spark.rows import SparkRows
+from kafkafs.spark.worker import settle
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.split_reading import SplitReader
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 def read_splits(splits: Sequence[Split], schema: StructType, options: StoreOptions) -> Iterator[pa.RecordBatch]:
     """The rows of splits, one after another."""
+    settle()
     rows = SparkRows(schema)
     reader = SplitReader(
         Files(),

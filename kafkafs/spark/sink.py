@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.sink_options import SinkOptions, check_columns
+from kafkafs.spark.worker import settle
 from storage.clock import Clock
 from storage.errors import StoreLockedError
 from storage.files import Files
@@ -57,6 +58,7 @@ class _Sink:
     def _stage(self, batches: Iterator[RecordBatch]) -> StagedMessage:
         from kafkafs.spark.staged_rows import StagedRows
 
+        settle()
         options = self._options
         with (
             Store.open(options.paths, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store,

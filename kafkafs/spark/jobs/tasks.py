@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, TypeVar
 
+from kafkafs.spark.worker import settle
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -29,6 +31,7 @@ def in_tasks(
     held = [pickle.dumps(piece) for piece in pieces]  # a task unpickles none but its own
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for batch in batches:
             for number in batch.column("id"):
                 yield from work(pickle.loads(held[number.as_py()]))  # noqa: S301 -- what was pickled above
