@@ -14,7 +14,9 @@ from kafkafs.cli.failures import EXIT_FAILED
 from kafkafs.cli.output import chosen_form, output_options, write_detailed_rows
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
+from storage.clock import Clock
 from storage.errors import StorageError, UnknownPartitionError
+from storage.store.retentions import Retentions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -101,6 +103,7 @@ def retention(
 
 
 def _outcomes(store: Store, chosen: Sequence[Partition], *, is_applying: bool) -> Iterator[_Outcome]:
+    retentions = Retentions(store, Clock())
     progress = Progress.on_terminal()
     for number, (topic, partition) in enumerate(chosen, start=1):
         progress.show_count("planning retention", number, len(chosen))
@@ -108,10 +111,10 @@ def _outcomes(store: Store, chosen: Sequence[Partition], *, is_applying: bool) -
         try:
             # Opening a log to write it recovers it: that is for those alone of which something goes.
             followed = store.follow_partition(topic, partition)
-            plan = followed.on_view(partial(store.retention_plan, topic, partition))
+            plan = followed.on_view(partial(retentions.plan, topic, partition))
             if is_applying and plan.is_due:
-                plan = store.retention_plan(topic, partition)
-                store.apply_retention(topic, partition, plan)
+                plan = retentions.plan(topic, partition)
+                retentions.apply(topic, partition, plan)
                 is_applied = plan.is_due
         except UnknownPartitionError:
             continue  # it was deleted meanwhile

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.tree.log_fact import LogFact
 from storage.cleanup.retention import plan_retention
+from storage.store.retentions import Retentions
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
@@ -21,13 +22,13 @@ class RetentionPlanFile(LogFact):
 
     def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock, store: Store) -> None:
         super().__init__(path, source, clock)
-        self._store = store
+        self._retentions = Retentions(store, clock)
 
     def text(self, view: LogView) -> bytes:
         """The lines."""
         source = self._source
         if isinstance(source.path, PartitionPath):
-            plan = self._store.retention_plan(source.topic, source.partition, view)
+            plan = self._retentions.plan(source.topic, source.partition, view)
         else:
             plan = plan_retention(source.directory.name, view, None, high_watermark=0, now_ms=self._clock.now_ms())
         return "".join(f"{line}\n" for line in plan.lines()).encode()

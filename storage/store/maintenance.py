@@ -17,6 +17,7 @@ from storage.cleanup.retention_plan import segments_text
 from storage.errors import CompactionStoppedError, LogChangedError, StorageError, UnknownPartitionError
 from storage.partition.log import Log
 from storage.store.compactions import Compactions
+from storage.store.retentions import Retentions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,6 +76,7 @@ class Maintenance:
         self._store = store
         self._clock = clock
         self._stopped = stopped
+        self._retentions = Retentions(store, clock)
         self._compactions = Compactions(store, clock, wait=stopped.wait, is_stopped=stopped.is_set)
         config = store.config
         begun_s = clock.elapsed_s() + config.log_initial_task_delay_ms / 1000
@@ -149,13 +151,12 @@ class Maintenance:
             self._attempt(job, partition, partial(self._retain_one, partition))
 
     def _retain_one(self, partition: Partition) -> None:
-        store = self._store
-        plan = self._on_log(partition).on_view(lambda view: store.retention_plan(*partition, view))
+        plan = self._on_log(partition).on_view(lambda view: self._retentions.plan(*partition, view))
         for warning in plan.warnings:
             logger.debug("%s: %s", plan.log, warning)
         if not plan.is_due:
             return
-        store.apply_retention(*partition, plan)
+        self._retentions.apply(*partition, plan)
         self.totals.deleted_segments += len(plan.deleted)
         self.totals.deleted_bytes += plan.deleted_bytes
         logger.info(

@@ -15,17 +15,13 @@ from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
-from storage.cleanup.retention import apply_retention, plan_retention
 from storage.config import StoreConfig
 from storage.errors import NotAStoreError, ReadOnlyStoreError, StorageError
 from storage.partition.followed_log import FollowedLog
-from storage.partition.log import Log
-from storage.partition.readable_log import ReadableLog
 from storage.store.checkpointing import lower_checkpoints, write_checkpoints
 from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.commits import Commits
 from storage.store.creation import check_vacant, make_directories, write_store
-from storage.store.directory_names import DirectoryName
 from storage.store.ledger import Ledger
 from storage.store.log_dir import LogDir
 from storage.store.open_logs import LogRequest, OpenLogs
@@ -37,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
-    from storage.cleanup.retention_plan import RetentionPlan
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Files
@@ -269,33 +264,6 @@ class Store:
         _, log_dir = self.topics.place(topic, partition)
         checkpointed = log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get((topic, partition), 0)
         return min(max(checkpointed, view.start_offset), view.end_offset)
-
-    def retention_plan(self, topic: str, partition: int, view: LogView | None = None) -> RetentionPlan:
-        """What retention would delete now of the partition as the view shows it, or as it is; raises as `log` does."""
-        if view is None:
-            log = self.log(topic, partition)
-            assert isinstance(log, ReadableLog)
-            return log.on_view(lambda view: self.retention_plan(topic, partition, view))
-        return plan_retention(
-            str(DirectoryName(topic, partition)),
-            view,
-            self.cleanup_config(topic),
-            high_watermark=self.high_watermark(topic, partition, view),
-            now_ms=self._clock.now_ms(),
-        )
-
-    def apply_retention(self, topic: str, partition: int, plan: RetentionPlan) -> list[Path]:
-        """Delete what a plan of the partition says; gives the files, renamed, that are removed when they are due.
-
-        They are among the topics' `removals`. Raises as `cleanup.retention.apply_retention` does, and
-        `ReadOnlyStoreError`.
-        """
-        log = self.log(topic, partition)
-        if not isinstance(log, Log):
-            raise ReadOnlyStoreError("the store is open for reading only", path=self.log_dirs[0].path)
-        deleted = apply_retention(log, plan)
-        self.topics.removals.add_files(deleted, self._clock.now_ms() + log.config.file_delete_delay_ms)
-        return deleted
 
     def open_logs(self) -> Mapping[Partition, PartitionLog]:
         """The logs that are open now."""

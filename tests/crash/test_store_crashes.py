@@ -14,6 +14,7 @@ from storage.partition.flushing import Durability
 from storage.record.encoding import BatchForm
 from storage.record.reading import read_batches
 from storage.store.opening import LogOpening
+from storage.store.retentions import Retentions
 from storage.store.store import Mode, Store
 from storage.testing.logs import StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
@@ -110,10 +111,11 @@ class PromisingStore:
         view = log.view
         left_bytes = sum(segment.size_bytes for segment in view.segments[count:])
         self.store.topics.change_config(topic, {"retention.bytes": str(left_bytes)})
-        plan = self.store.retention_plan(topic, number)
+        retentions = Retentions(self.store, StandingClock())
+        plan = retentions.plan(topic, number)
         assert len(plan.deleted) == count
         with promises.removing(plan.new_start_offset):
-            self.store.apply_retention(topic, number, plan)
+            retentions.apply(topic, number, plan)
         promises.starts.add(log.view.start_offset)  # a full disk keeps the last segment
         for path in self.store.topics.removals.due(2**62):
             self.store.topics.removals.remove(path)

@@ -10,6 +10,7 @@ from storage.files import Files
 from storage.partition.log import Log
 from storage.partition.view import Isolation
 from storage.record.encoding import BatchForm
+from storage.store.retentions import Retentions
 from storage.store.store import Store
 from storage.testing.consuming import consumed
 from storage.testing.logs import NOW_MS, StandingClock, sent
@@ -33,24 +34,24 @@ def fill(log: Log, batches: int = 24) -> None:
         log.append_as_leader(sent(rows, form), leader_epoch=number // 5)
 
 
-def take_half(store: Store, topic: str) -> None:
+def take_half(store: Store, retentions: Retentions, topic: str) -> None:
     view = store.log(topic, 0).view
     kept = sum(segment.size_bytes for segment in view.segments[len(view.segments) // 2 :])
     store.topics.change_config(topic, {"retention.bytes": str(kept)})
-    plan = store.retention_plan(topic, 0)
+    plan = retentions.plan(topic, 0)
     assert 2 * len(plan.deleted) == len(view.segments) - len(view.segments) % 2
-    store.apply_retention(topic, 0, plan)
+    retentions.apply(topic, 0, plan)
 
 
-def take_all(store: Store, topic: str) -> None:
+def take_all(store: Store, retentions: Retentions, topic: str) -> None:
     store.topics.change_config(topic, {"retention.ms": "1"})
-    plan = store.retention_plan(topic, 0)
+    plan = retentions.plan(topic, 0)
     assert plan.rolls
-    store.apply_retention(topic, 0, plan)
+    retentions.apply(topic, 0, plan)
 
 
-def take_all_and_go_on(store: Store, topic: str) -> None:
-    take_all(store, topic)
+def take_all_and_go_on(store: Store, retentions: Retentions, topic: str) -> None:
+    take_all(store, retentions, topic)
     fill_behind = BatchForm(producer_id=9001, producer_epoch=0, base_sequence=48)
     store.log(topic, 0).append_as_leader(sent(b"behind", fill_behind), leader_epoch=7)
 
@@ -68,7 +69,7 @@ def test_a_broker_adopts_what_retention_has_left(real_kafka: RealKafka, tmp_path
     clock.ms = NOW_MS + 86_400_000
     found = {}
     for topic, act in ACTS.items():
-        act(store, topic)
+        act(store, Retentions(store, clock), topic)
         log = store.log(topic, 0)
         assert isinstance(log, Log)
         records = [list(consumed(log, isolation)) for isolation in Isolation]

@@ -15,6 +15,7 @@ from kafkafs.tree.node import File
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.files import Files
+from storage.store.retentions import Retentions
 from storage.store.store import Store
 from storage.testing.logs import StandingClock, sent
 
@@ -46,7 +47,8 @@ class Lab:
         return file.open()
 
     def delete(self) -> None:
-        self.store.apply_retention("orders", 0, self.store.retention_plan("orders", 0))
+        retentions = Retentions(self.store, self.clock)
+        retentions.apply("orders", 0, retentions.plan("orders", 0))
         assert self.log.view.start_offset == 36
 
     def remove(self) -> None:

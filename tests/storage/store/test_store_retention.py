@@ -12,6 +12,7 @@ from storage.cleanup.retention_plan import RetentionPlan, Rule, Scope
 from storage.errors import LogChangedError, ReadOnlyStoreError
 from storage.store.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
 from storage.store.opening import LogOpening
+from storage.store.retentions import Retentions
 from storage.store.settings_file import SettingsFile
 from storage.store.store import Mode, Store
 from storage.store.topic_settings import TopicSettings
@@ -44,6 +45,10 @@ class Lab:
         }
 
     @property
+    def retentions(self) -> Retentions:
+        return Retentions(self.store, self.clock)
+
+    @property
     def log(self):
         return self.store.log("t", 0)
 
@@ -67,7 +72,7 @@ class Lab:
         SettingsFile.find(self.files, [self.store.log_dirs[0].path]).replace(TopicSettings())
 
     def plan(self) -> RetentionPlan:
-        return self.store.retention_plan("t", 0)
+        return self.retentions.plan("t", 0)
 
     def deleted_names(self) -> list[str]:
         return sorted(name for name in self.files.names("/a/t-0") if name.endswith(".deleted"))
@@ -80,7 +85,7 @@ def test_files_are_removed_when_the_topics_delay_is_over() -> None:
     lab.clock.ms = NOW_MS + 25_001
     plan = lab.plan()
     assert [(each.base_offset, each.rule) for each in plan.deleted] == [(0, Rule.TIME), (2, Rule.TIME)]
-    deleted = lab.store.apply_retention("t", 0, plan)
+    deleted = lab.retentions.apply("t", 0, plan)
     assert sorted(path.name for path in deleted) == lab.deleted_names() != []
     assert lab.log.view.start_offset == 4
     removals = lab.store.topics.removals
@@ -91,13 +96,13 @@ def test_files_are_removed_when_the_topics_delay_is_over() -> None:
     assert lab.deleted_names() == []
     assert removals.due(2**62) == []
     with pytest.raises(LogChangedError):
-        lab.store.apply_retention("t", 0, plan)
+        lab.retentions.apply("t", 0, plan)
 
 
 def test_closing_removes_what_nobody_reads_any_more_and_a_crash_leaves_it_to_recovery() -> None:
     for is_crash in (False, True):
         lab = Lab({"retention.bytes": "1"})
-        lab.store.apply_retention("t", 0, lab.plan())
+        lab.retentions.apply("t", 0, lab.plan())
         assert lab.deleted_names() != []
         if is_crash:
             lab.reopen_after_crash()
@@ -116,7 +121,7 @@ def test_a_topic_of_a_broker_is_touched_once_its_policy_is_known_and_only_below_
     store = lab.reopen()
     plan = lab.plan()
     assert (plan.scope, plan.is_due, plan.high_watermark) == (Scope.SETTINGS_UNKNOWN, False, 5)
-    assert store.apply_retention("t", 0, plan) == []
+    assert lab.retentions.apply("t", 0, plan) == []
     store.topics.change_config("t", {"retention.bytes": "0"})
     assert lab.plan().scope is Scope.SETTINGS_UNKNOWN
     store.topics.change_config("t", {"cleanup.policy": "delete"})
@@ -127,7 +132,7 @@ def test_a_topic_of_a_broker_is_touched_once_its_policy_is_known_and_only_below_
     assert [segment.base_offset for segment in lab.plan().deleted] == [0, 2]
     store.topics.create("ours", 1)
     store.log("ours", 0).append_as_leader(sent(b"x"))
-    assert store.retention_plan("ours", 0).high_watermark == 1
+    assert lab.retentions.plan("ours", 0).high_watermark == 1
 
 
 def test_a_store_that_is_only_read_says_what_would_go_and_changes_nothing() -> None:
@@ -138,7 +143,7 @@ def test_a_store_that_is_only_read_says_what_would_go_and_changes_nothing() -> N
     plan = lab.plan()
     assert replace(plan, now_ms=expected.now_ms) == expected
     with pytest.raises(ReadOnlyStoreError):
-        lab.store.apply_retention("t", 0, plan)
+        lab.retentions.apply("t", 0, plan)
     assert lab.files.steps == steps
 
 
@@ -146,7 +151,7 @@ def test_a_checkpointed_start_outlives_the_segments_below_it() -> None:
     lab = Lab()
     lab.log.advance_start(5)
     lab.store.write_checkpoints()
-    lab.store.apply_retention("t", 0, lab.plan())
+    lab.retentions.apply("t", 0, lab.plan())
     assert lab.log.view.bases == (4, 6)
     lab.reopen_after_crash()
     assert (lab.log.view.start_offset, lab.log.view.bases) == (5, (4, 6))
