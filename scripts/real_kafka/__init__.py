@@ -1,10 +1,13 @@
 """A real Apache Kafka for interop tests: the parts of `scripts/kafka`.
 
-`release` finds one with Maven and keeps it, `java` runs its classes, `broker` starts and stops brokers, `judging` lets
-a broker adopt a partition directory. Only the standard library is used, so that any Python 3.11 runs them.
+`release` finds one and keeps it, `java` runs its classes, `broker` starts and stops brokers, `judging` lets a broker
+adopt a partition directory. `spark_connector` finds what Spark reads a broker with. `maven` finds both, and `cache`
+keeps them. Only the standard library is used, so that any Python 3.11 runs them.
 """
 
 from __future__ import annotations
+
+import sys
 
 
 class UnavailableError(Exception):
@@ -13,3 +16,8 @@ class UnavailableError(Exception):
 
 class FailedError(Exception):
     """What was asked for did not happen; the message is the reason."""
+
+
+def say(sentence: str) -> None:
+    """Tell whoever waits what goes on."""
+    print(f"scripts/kafka: {sentence}", file=sys.stderr, flush=True)

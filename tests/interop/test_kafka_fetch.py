@@ -20,40 +20,65 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 MVN = """\
 import os, pathlib, re, sys
 
-VERSIONS = ["3.9.1", "3.9.2", "3.10.0", "4.3.1", "4.4.0-rc1", "4.4.0", "5.0.0-rc1"]
-INCOMPLETE = "4.4.0"
-
-def order(version):
-    numbers, _, candidate = version.partition("-")
-    return [*map(int, (numbers + ".0.0").split(".")[:3]), not candidate]
+LISTED = {
+    "kafka_2.13": ["3.9.1", "3.9.2", "3.10.0", "4.3.1", "4.4.0-rc1", "4.4.0", "5.0.0-rc1"],
+    "spark-sql-kafka-0-10_2.13": ["3.5.9", "4.2.0", "4.2.0-preview5", "4.3.0", "4.10.0"],
+    "spark-token-provider-kafka-0-10_2.13": ["3.5.9", "4.0.0", "4.1.0", "4.2.0", "4.3.0"],
+}
+INCOMPLETE = {
+    "kafka_2.13": ["4.4.0"],
+    "spark-sql-kafka-0-10_2.13": ["4.3.0"],
+    "spark-token-provider-kafka-0-10_2.13": ["4.2.0", "4.1.0"],
+}
+NEEDED = {
+    "kafka_2.13": {"slf4j-api": ("org.slf4j", "1.7.36")},
+    "spark-sql-kafka-0-10_2.13": {
+        "kafka-clients": ("org.apache.kafka", "3.9.2"),
+        "scala-library": ("org.scala-lang", "2.13.17"),
+    },
+}
 
 def option(name):
-    return pathlib.Path(next(each for each in sys.argv if each.startswith(name)).partition("=")[2])
+    return next((each.partition("=")[2] for each in sys.argv if each.startswith("-D%s=" % name)), "")
+
+def fail(reason):
+    print("[ERROR] %s -> [Help 1]" % reason)
+    sys.exit(1)
 
 with open(os.environ["MAVEN_CALLS"], "a") as calls:
     calls.write("called\\n")
 if "MAVEN_WAITS_FOR" in os.environ:
     open(os.environ["MAVEN_WAITS_FOR"]).read()
 if "MAVEN_FAILS" in os.environ:
-    print("[ERROR] %s -> [Help 1]" % os.environ["MAVEN_FAILS"])
-    sys.exit(1)
-pom = pathlib.Path(sys.argv[sys.argv.index("-f") + 1]).read_text()
-wanted = dict(re.findall("<artifactId>(.*?)</artifactId>\\\\s*<version>(.*?)</version>", pom))
-version = wanted["kafka_2.13"]
-if version.startswith("["):
-    low, high = version.strip("[)").split(",")
-    newest = max((each for each in VERSIONS if order(low) <= order(each) < order(high)), key=order)
-    option("-DoutputFile").write_text("   org.apache.kafka:kafka_2.13:pom:%s:compile" % newest)
-elif version == INCOMPLETE:
-    print("[ERROR] Could not find artifact org.apache.kafka:kafka-clients:jar:%s in central -> [Help 1]" % version)
-    sys.exit(1)
-else:
-    jars = option("-DoutputDirectory")
+    fail(os.environ["MAVEN_FAILS"])
+pom = pathlib.Path(sys.argv[sys.argv.index("-f") + 1]).read_text().partition("<dependencies>")[2]
+pattern = "<groupId>(.*?)</groupId>\\s*<artifactId>(.*?)</artifactId>\\s*<version>(.*?)</version>"
+wanted = {artifact: (group, version) for group, artifact, version in re.findall(pattern, pom)}
+repository = pathlib.Path(__file__).parent / "repository"
+for artifact, (group, version) in wanted.items():
+    folder = repository.joinpath(*group.split("."), artifact)
+    if version == "RELEASE":
+        folder.mkdir(parents=True, exist_ok=True)
+        listed = "".join("<version>%s</version>" % each for each in LISTED[artifact])
+        (folder / "maven-metadata-central.xml").write_text(listed)
+        version = max(LISTED[artifact])
+    if version in INCOMPLETE.get(artifact, []):
+        fail("Could not find artifact %s:%s:jar:%s in central" % (group, artifact, version))
+    if option("outputFile"):
+        pom = folder / version / ("%s-%s.pom" % (artifact, version))
+        pathlib.Path(option("outputFile")).write_text("   %s:%s:pom:%s:compile:%s" % (group, artifact, version, pom))
+if option("outputDirectory"):
+    jars = pathlib.Path(option("outputDirectory"))
     jars.mkdir(parents=True, exist_ok=True)
-    del wanted["real-kafka"]
-    logging = {"slf4j-reload4j": "1.7.36"} if version.startswith("3") else {"log4j-core": "2.25.4"}
-    for artifact, its_version in {**wanted, **logging, "slf4j-api": "1.7.36"}.items():
-        (jars / ("%s-%s.jar" % (artifact, its_version))).touch()
+    for artifact in list(wanted):
+        wanted |= NEEDED.get(artifact, {})
+    if "kafka_2.13" in wanted:
+        logging = ("slf4j-reload4j", "1.7.36") if wanted["kafka_2.13"][1].startswith("3") else ("log4j-core", "2.25.4")
+        wanted[logging[0]] = ("org.logging", logging[1])
+    groups = option("includeGroupIds").split(",")
+    for artifact, (group, version) in wanted.items():
+        if groups == [""] or group in groups:
+            (jars / ("%s-%s.jar" % (artifact, version))).touch()
 """
 SHELL_MVN = """\
 #!/bin/sh
@@ -81,9 +106,12 @@ class Checkout:
             (self.programs / name).chmod(0o755)
 
     def fetch(self, **environment: str) -> subprocess.Popen[str]:
+        return self.run("fetch", **environment)
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         known = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
         return subprocess.Popen(
-            [sys.executable, self.scripts / "kafka", "fetch"],
+            [sys.executable, self.scripts / "kafka", *arguments],
             env={**known, "PATH": str(self.programs), "MAVEN_CALLS": str(self.calls), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -102,7 +130,7 @@ def checkout(tmp_path: Path) -> Checkout:
 def test_the_newest_whole_release_of_each_series_is_fetched_once(checkout):
     output, said = checkout.fetch().communicate()
     assert output == "3.9=3.9.2\n4=4.3.1\n"
-    assert said.count("passing over Apache Kafka 4.4.0:") == 1
+    assert said.count("passing over kafka_2.13 4.4.0:") == 1
     assert checkout.jars("3.9.2") == {
         "kafka_2.13-3.9.2.jar",
         "kafka-tools-3.9.2.jar",
@@ -121,6 +149,38 @@ def test_the_newest_whole_release_of_each_series_is_fetched_once(checkout):
     checkout.calls.unlink()
     assert checkout.fetch().communicate() == (output, "")
     assert not checkout.calls.exists()
+
+
+def test_the_newest_whole_connector_that_spark_can_use_is_fetched_once(checkout):
+    output, said = checkout.run("connector", "4.3.1").communicate()
+    jars = [
+        "kafka-clients-3.9.2.jar",
+        "spark-sql-kafka-0-10_2.13-4.2.0.jar",
+        "spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
+    ]
+    folder = checkout.cache / "connector-4.3.1"
+    assert output == f"jars={','.join(str(folder / jar) for jar in jars)}\n"
+    assert sorted(jar.name for jar in folder.iterdir()) == jars
+    passed_over = [line.split()[3:5] for line in said.splitlines() if "passing over" in line]
+    assert passed_over == [
+        ["spark-sql-kafka-0-10_2.13", "4.3.0:"],
+        ["spark-token-provider-kafka-0-10_2.13", "4.2.0:"],
+        ["spark-token-provider-kafka-0-10_2.13", "4.1.0:"],
+    ]
+    assert {entry.name for entry in checkout.cache.iterdir()} == {"lock", "connector-4.3.1"}
+
+    checkout.calls.unlink()
+    assert checkout.run("connector", "4.3.1").communicate() == (output, "")
+    assert not checkout.calls.exists()
+
+
+def test_a_spark_that_no_connector_is_for_is_said_so(checkout):
+    process = checkout.run("connector", "5.0.0")
+    output, said = process.communicate()
+    assert (process.returncode, output) == (3, "")
+    sentence = "scripts/kafka: Maven gives no whole version of spark-sql-kafka-0-10_2.13 that is wanted"
+    assert said.splitlines()[-1] == sentence
+    assert {entry.name for entry in checkout.cache.iterdir()} == {"lock"}
 
 
 def test_a_fetch_waits_for_another_and_takes_over_when_that_one_is_killed(checkout, tmp_path):
