@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka import AIOKafkaProducer
+from broker_clients import CODECS, consume, create_topic
 
 from storage.files import Files
 from storage.partition.view import Isolation
@@ -34,7 +34,6 @@ TOPIC = "shared"
 NAME = f"{TOPIC}-0"
 BROKER = {"log.index.size.max.bytes": "240", "log.index.interval.bytes": "256", "log.retention.ms": "-1"}
 """Indexes small enough for some segments."""
-CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 
 # Our producers, none of whose ids a broker has given out so soon.
 IDEMPOTENT, COMMITTING, OPEN, TO_ABORT = range(9001, 9005)
@@ -83,15 +82,6 @@ def known(log: Log) -> set[tuple[int | None, ...]]:
     }
 
 
-async def create_topic(bootstrap: str) -> None:
-    client = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await client.start()
-    try:
-        await client.create_topics([NewTopic(TOPIC, 1, 1)])
-    finally:
-        await client.close()
-
-
 async def produce(bootstrap: str) -> dict[int, Content]:
     """Have the broker append batches in every codec, and transactions that end either way."""
     sent: dict[int, Content] = {}
@@ -113,20 +103,6 @@ async def produce(bootstrap: str) -> dict[int, Content]:
             await send(producer, 10)
             await end()
     return sent
-
-
-async def consume(bootstrap: str, isolation: Isolation) -> list[tuple[object, ...]]:
-    """The offset, time and content of every record that a consumer is given."""
-    partition = TopicPartition(TOPIC, 0)
-    found = []
-    async with AIOKafkaConsumer(bootstrap_servers=bootstrap, isolation_level=isolation.value) as consumer:
-        consumer.assign([partition])
-        await consumer.seek_to_beginning(partition)
-        end_offset = (await consumer.end_offsets([partition]))[partition]
-        while await consumer.position(partition) < end_offset:
-            records = (await consumer.getmany(timeout_ms=200)).get(partition, ())
-            found += [(record.offset, record.timestamp, record.key, record.value, record.headers) for record in records]
-    return found
 
 
 def begin(writer: PartitionWriter) -> bytes:
@@ -164,7 +140,7 @@ def compared(log: Log, isolation: Isolation) -> list[tuple[object, ...]]:
 def test_a_broker_and_we_take_turns(real_kafka: RealKafka, tmp_path: Path, version: str) -> None:
     log_dir, broker_log = tmp_path / "logs", tmp_path / "broker.log"
     with real_kafka.broker(tmp_path, BROKER, version=version) as broker:
-        asyncio.run(create_topic(broker.bootstrap))
+        asyncio.run(create_topic(broker.bootstrap, TOPIC, 1))
         broker.stop()
 
     clock = StandingClock(int(time.time() * 1000) - 600_000)  # a broker forgets producers who were silent for a day
@@ -214,7 +190,7 @@ def test_a_broker_and_we_take_turns(real_kafka: RealKafka, tmp_path: Path, versi
     assert 0 < len(unflushed) < len(view.bases)
     with real_kafka.broker(killed.parent, BROKER, version=version) as broker:
         for isolation in Isolation:
-            assert asyncio.run(consume(broker.bootstrap, isolation)) == expected[isolation]
+            assert asyncio.run(consume(broker.bootstrap, TOPIC, 0, isolation)) == expected[isolation]
         broker.stop()
     said = said_of_the_log(killed.parent / "broker.log", 0)
     assert complaints(said) == []
