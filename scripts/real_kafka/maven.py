@@ -27,7 +27,7 @@ TIME_S_MAX = 300
 INCOMPLETE_VERSIONS_MAX = 10
 """How many of the newest versions may be listed and yet lack files."""
 
-POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+POM = """<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>kafkafs</groupId>
   <artifactId>real-kafka</artifactId>
