@@ -1,7 +1,8 @@
 """A real Apache Kafka for interop tests: the parts of `scripts/kafka`.
 
-`release` finds one and keeps it, `java` runs its classes, `broker` starts and stops brokers, `judging` lets a broker
-adopt a partition directory. `spark_connector` finds what Spark reads a broker with. `maven` finds both, and `cache`
+`release` finds one and keeps it, `java` runs its classes, `broker` starts and stops brokers, with a `zookeeper` where
+they need one, `clusters` several of them; `processes` are what both leave running. `judging` lets a broker adopt a
+partition directory. `spark_connector` finds what Spark reads a broker with. `maven` finds both, and `cache`
 keeps them. Only the standard library is used, so that any Python 3.11 runs them.
 """
 

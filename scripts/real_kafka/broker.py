@@ -1,70 +1,68 @@
-"""Brokers on loopback: combined KRaft controller and broker, each in a folder of its own.
+"""Brokers on loopback, each in a folder of its own: with KRaft it is its own controller, before 3.0 it has a ZooKeeper.
 
 The folder holds `logs/` (the log directory), `broker.properties`, `broker.log` (everything the process printed) and,
-while it may be alive, `broker.pid`.
+while it may be alive, `broker.pid`; of a ZooKeeper there are the same. Clusters of several brokers are in `cluster`.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import os
-import random
 import re
-import select
 import signal
 import socket
 import struct
 import subprocess
-import time
 import uuid
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from real_kafka import FailedError, java
+from real_kafka import FailedError, java, processes, zookeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from real_kafka.release import Release
 
-START_TIME_S_MAX = 120
-STOP_TIME_S_MAX = 60
-PORTS = range(10_000, 30_000)
-"""Below those that the system gives to clients."""
+NAME = "broker"
 PORT_ATTEMPTS = 3
 """A port that was free a moment ago may be taken when the broker asks for it."""
 
+METADATA_REQUEST = struct.pack(">ihhihi", 14, 3, 0, 1, -1, 0)
 API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""Length, key 18, version 0, correlation id 1, no client id."""
+"""Length, key, version 0, correlation id 1, no client id; of all topics. Brokers know the latter since 0.10."""
+
+SMALL = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+"""Settings of any broker that is to start fast."""
+QUICK_SESSIONS = {
+    "broker.heartbeat.interval.ms": "200",
+    # A broker that was killed cannot register again before this is over.
+    "broker.session.timeout.ms": "2000",
+}
 
 
 @dataclass(frozen=True)
 class Running:
-    """A broker that answers."""
+    """A broker that answers; one that has a ZooKeeper says where."""
 
     bootstrap: str
     pid: int
     log_dirs: str
-
-
-def free_ports(count: int) -> list[int]:
-    """Distinct loopback ports that nobody listens on now."""
-    found: list[int] = []
-    for port in random.sample(PORTS, len(PORTS)):
-        with suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            found.append(port)
-        if len(found) == count:
-            return found
-    raise FailedError("no loopback port is free")
+    zookeeper: str | None = None
 
 
 def properties(log_dirs: Path, settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a one-node cluster that starts fast; what is given goes before."""
-    broker, controller = free_ports(2)
+    """Settings of a one-node KRaft cluster that starts fast; what is given goes before."""
+    broker, controller = processes.free_ports(2)
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -73,15 +71,29 @@ def properties(log_dirs: Path, settings: Mapping[str, str]) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
         "log.dirs": str(log_dirs),
-        "broker.heartbeat.interval.ms": "200",
-        # A broker that was killed cannot register anew before this is over.
-        "broker.session.timeout.ms": "2000",
-        "group.initial.rebalance.delay.ms": "0",
-        "offsets.topic.replication.factor": "1",
-        "offsets.topic.num.partitions": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "transaction.state.log.num.partitions": "1",
+        **QUICK_SESSIONS,
+        **SMALL,
+        **settings,
+    }
+
+
+def properties_with_zookeeper(
+    release: Release, log_dirs: Path, settings: Mapping[str, str], connect: str
+) -> dict[str, str]:
+    """The same of a broker that has a ZooKeeper."""
+    (port,) = processes.free_ports(1)
+    where = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+    if not release.names_listeners:
+        where = {"host.name": "127.0.0.1", "port": str(port)}
+    return {
+        "broker.id": "1",
+        **where,
+        "zookeeper.connect": connect,
+        "zookeeper.session.timeout.ms": str(zookeeper.SESSION_TIME_MS),
+        "zookeeper.connection.timeout.ms": "60000",
+        "controlled.shutdown.enable": "false",  # there is no other broker to hand leadership to
+        "log.dirs": str(log_dirs),
+        **SMALL,
         **settings,
     }
 
@@ -104,25 +116,83 @@ def start(release: Release, folder: Path, settings: Mapping[str, str], lifeline:
     With a lifeline the broker is killed as soon as that process is gone.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    running = _running(folder)
+    running = processes.running(folder, NAME)
     if running is not None:
         raise FailedError(f"a broker runs on {folder} already, process {running}")
+    if not release.needs_zookeeper:
+        return _start_with_free_ports(release, folder, settings, lifeline, None)
+    zookeeper.end(folder)
+    connect = zookeeper.start(release, folder, lifeline)
+    try:
+        return _start_with_free_ports(release, folder, settings, lifeline, connect)
+    except BaseException:
+        zookeeper.end(folder)
+        raise
+
+
+def _start_with_free_ports(
+    release: Release, folder: Path, settings: Mapping[str, str], lifeline: int | None, connect: str | None
+) -> Running:
+    """Try ports until the broker gets them."""
     for attempt in range(1, PORT_ATTEMPTS + 1):
-        values = properties(folder / "logs", settings)
+        if connect is None:
+            values = properties(folder / "logs", settings)
+        else:
+            values = properties_with_zookeeper(release, folder / "logs", settings, connect)
         write_properties(folder / "broker.properties", values)
-        _format(release, folder, values)
-        begin = (folder / "broker.log").stat().st_size if (folder / "broker.log").exists() else 0
+        if connect is None:
+            format_log_dirs(release, folder, values)
         try:
-            return _start(release, folder, values, lifeline)
-        except FailedError as failure:
-            said = (folder / "broker.log").read_bytes()[begin:].decode(errors="replace")
-            if lost_port(said) and attempt < PORT_ATTEMPTS:
-                continue
-            raise FailedError(f"{failure}: {reason(said)}; see {folder / 'broker.log'}") from None
+            return launch(release, [Node(folder, values, connect)], lifeline)[0]
+        except LostPortError:
+            if attempt == PORT_ATTEMPTS:
+                raise
     raise AssertionError
 
 
-def _format(release: Release, folder: Path, values: Mapping[str, str]) -> None:
+class LostPortError(FailedError):
+    """Another process took a port between the search for a free one and the start."""
+
+
+class Node(NamedTuple):
+    """A folder for a process, its settings, and where its ZooKeeper is if it has one."""
+
+    folder: Path
+    values: Mapping[str, str]
+    connect: str | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        listeners = self.values.get("listeners", f"PLAINTEXT://127.0.0.1:{self.values.get('port')}")
+        return listeners.partition("://")[2].partition(",")[0]
+
+
+def launch(release: Release, nodes: Sequence[Node], lifeline: int | None) -> list[Running]:
+    """Start processes together, and return once all of them answer; if one does not, none of them is left."""
+    request = METADATA_REQUEST if release.needs_zookeeper else API_VERSIONS_REQUEST
+    with ExitStack() as starting:
+        begun = []
+        for node in nodes:
+            path = node.folder / "broker.properties"
+            write_properties(path, node.values)
+            begin = (node.folder / "broker.log").stat().st_size if (node.folder / "broker.log").exists() else 0
+            command = java.command(release, "kafka.Kafka", str(path), log_level="INFO", settings=[java.QUICK_START])
+            begun.append((starting.enter_context(processes.started(node.folder, NAME, command, lifeline)), begin))
+        for node, (process, begin) in zip(nodes, begun, strict=True):
+            try:
+                processes.wait_for(process, NAME, lambda address=node.address: _answers(address, request))
+            except FailedError as failure:
+                said = (node.folder / "broker.log").read_bytes()[begin:].decode(errors="replace")
+                kind = LostPortError if lost_port(said) else FailedError
+                raise kind(f"{failure}: {reason(said)}; see {node.folder / 'broker.log'}") from None
+        return [
+            Running(node.address, process.pid, node.values["log.dirs"], node.connect)
+            for node, (process, _) in zip(nodes, begun, strict=True)
+        ]
+
+
+def format_log_dirs(release: Release, folder: Path, values: Mapping[str, str], cluster_id: str | None = None) -> None:
     """Let kafka-storage format the log directories that are not; all of them share one cluster id."""
     ids = []
     for log_dir in values["log.dirs"].split(","):
@@ -130,7 +200,7 @@ def _format(release: Release, folder: Path, values: Mapping[str, str]) -> None:
         ids += re.findall(r"(?m)^cluster\.id=(\S+)", meta.read_text() if meta.exists() else "") or [None]
     if None not in ids:
         return
-    cluster_id = next(filter(None, ids), None) or new_id()
+    cluster_id = next(filter(None, ids), cluster_id) or new_id()
     arguments = ["format", "--ignore-formatted", "-t", cluster_id, "-c", str(folder / "broker.properties")]
     tool = release.main_class("StorageTool")
     command = java.command(release, tool, *arguments, log_level="WARN", settings=[java.QUICK_START])
@@ -140,102 +210,29 @@ def _format(release: Release, folder: Path, values: Mapping[str, str]) -> None:
         raise FailedError(f"kafka-storage refused to format {values['log.dirs']}: {why}")
 
 
-def _start(release: Release, folder: Path, values: Mapping[str, str], lifeline: int | None) -> Running:
-    arguments = str(folder / "broker.properties")
-    command = java.command(release, "kafka.Kafka", arguments, log_level="INFO", settings=[java.QUICK_START])
-    with (folder / "broker.log").open("ab") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
-    try:
-        (folder / "broker.pid").write_text(f"{process.pid}\n")
-        if lifeline is not None:
-            _tie(process.pid, lifeline)
-        address = re.findall(r"PLAINTEXT://([^,]+)", values["listeners"])[0]
-        _wait_for_answer(process, address)
-    except BaseException:
-        process.kill()
-        process.wait()
-        (folder / "broker.pid").unlink(missing_ok=True)
-        raise
-    return Running(address, process.pid, values["log.dirs"])
-
-
-def _wait_for_answer(process: subprocess.Popen[bytes], address: str) -> None:
-    deadline = time.monotonic() + START_TIME_S_MAX
-    while not _answers(address):
-        if process.poll() is not None:
-            raise FailedError(f"the broker ended with status {process.returncode}")
-        if time.monotonic() > deadline:
-            raise FailedError(f"the broker does not answer within {START_TIME_S_MAX} s")
-        time.sleep(0.05)
-
-
-def _answers(address: str) -> bool:
+def _answers(address: str, request: bytes) -> bool:
     """Whether a broker answers a request: it opens its port before it serves, and serves once it has caught up."""
     host, port = address.rsplit(":", 1)
     with suppress(OSError), socket.create_connection((host, int(port)), timeout=0.5) as connection:
-        connection.sendall(API_VERSIONS_REQUEST)
+        connection.sendall(request)
         answer = connection.recv(10, socket.MSG_WAITALL)
+        if request == METADATA_REQUEST:
+            return len(answer) == 10 and struct.unpack(">i", answer[4:8]) == (1,)
         return len(answer) == 10 and struct.unpack(">ih", answer[4:]) == (1, 0)
     return False
 
 
-def _tie(pid: int, lifeline: int) -> None:
-    """Leave a process behind that kills the broker when the lifeline ends, and ends with the broker."""
-    broker = os.pidfd_open(pid)
-    if os.fork() != 0:
-        os.close(broker)
-        return
-    os.setsid()
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):
-        os.dup2(nowhere, stream)
-    try:
-        # A lifeline that is gone already cannot be opened.
-        with suppress(ProcessLookupError):
-            if broker in select.select([broker, os.pidfd_open(lifeline)], [], [])[0]:
-                os._exit(0)
-        signal.pidfd_send_signal(broker, signal.SIGKILL)
-    finally:
-        os._exit(0)
-
-
 def stop(folder: Path) -> None:
-    """Stop the broker on the folder cleanly, and wait until it is gone."""
-    if not _end(folder, signal.SIGTERM):
+    """Stop the broker on the folder cleanly, and wait until it is gone, and its ZooKeeper too."""
+    if not processes.end(folder, NAME, signal.SIGTERM):
         raise FailedError(f"no broker runs on {folder}")
+    zookeeper.end(folder)
 
 
 def kill(folder: Path) -> None:
-    """Kill the broker, if one runs on the folder, and wait until it is gone."""
-    _end(folder, signal.SIGKILL)
-
-
-def _end(folder: Path, how: signal.Signals) -> bool:
-    """Whether there was a broker to end."""
-    pid = _running(folder)
-    if pid is not None:
-        with suppress(ProcessLookupError):
-            process = os.pidfd_open(pid)
-            try:
-                signal.pidfd_send_signal(process, how)
-                if not select.select([process], [], [], STOP_TIME_S_MAX)[0]:
-                    raise FailedError(f"process {pid} is still there {STOP_TIME_S_MAX} s after {how.name}")
-            finally:
-                os.close(process)
-    (folder / "broker.pid").unlink(missing_ok=True)
-    return pid is not None
-
-
-def _running(folder: Path) -> int | None:
-    """The process id of the folder's broker, if it is alive; a number that another process bears by now is not."""
-    try:
-        pid = int((folder / "broker.pid").read_text())
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (OSError, ValueError):
-        return None
-    return pid if os.fsencode(folder / "broker.properties") in command.split(b"\0") else None
+    """Kill the broker, if one runs on the folder, and wait until it is gone, and its ZooKeeper too."""
+    processes.end(folder, NAME, signal.SIGKILL)
+    zookeeper.end(folder)
 
 
 def lost_port(log: str) -> bool:

@@ -1,6 +1,6 @@
 """Releases of Apache Kafka: found and fetched with Maven, kept in the cache.
 
-Once a series (3.9, 4) is in the cache Maven is not asked again.
+Once a series (3.9, 4, 0.8.2, ...) is in the cache Maven is not asked again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,22 @@ from real_kafka.maven import Artifact, Maven, numbers
 if TYPE_CHECKING:
     from pathlib import Path
 
-SERIES = ("3.9", "4")
-"""With what the versions of each begin."""
-KAFKA = Artifact("org.apache.kafka", "kafka_2.13")
-TOOLS = Artifact("org.apache.kafka", "kafka-tools")
+GROUP = "org.apache.kafka"
+KAFKA = Artifact(GROUP, "kafka_2.13")
+TOOLS = Artifact(GROUP, "kafka-tools")
+CURRENT = {"3.9": KAFKA, "4": KAFKA}
+OLD = {
+    "0.8.2": Artifact(GROUP, "kafka_2.11"),
+    "0.10.2": Artifact(GROUP, "kafka_2.11"),
+    "1.1": Artifact(GROUP, "kafka_2.12"),
+    "2.8": KAFKA,
+}
+"""Their brokers need ZooKeeper, and leave on disk what later ones do not."""
+SERIES = CURRENT | OLD
+"""With what the versions of each begin, and the broker's artifact, which is built for one version of Scala."""
 LOGGING = "org.apache.logging.log4j"
+JAXB, JAXB_VERSION = Artifact("javax.xml.bind", "jaxb-api"), "2.3.0"
+"""Was part of Java up to 10; brokers from 0.10 to 1.0 rely on that, and those since then ask for this version."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,16 @@ class Release:
         return self.folder.name
 
     @property
+    def needs_zookeeper(self) -> bool:
+        """Whether its brokers keep the cluster's metadata in ZooKeeper."""
+        return numbers(self.version) < [3]
+
+    @property
+    def names_listeners(self) -> bool:
+        """Whether its brokers are told where to listen by `listeners`, as those since 0.9 are."""
+        return numbers(self.version) >= [0, 9]
+
+    @property
     def class_path(self) -> str:
         """Every jar of the release, in the form that Java's -cp takes."""
         return str(self.folder / "jars" / "*")
@@ -45,8 +66,8 @@ class Release:
         if "." in name:
             return name
         wanted = re.compile(rf"(org/apache/)?kafka/(admin|tools)/([a-z]+/)*{re.escape(name)}\.class")
-        for artifact in (TOOLS, KAFKA):
-            with zipfile.ZipFile(self.folder / "jars" / f"{artifact.name}-{self.version}.jar") as jar:
+        for path in sorted(self.folder.glob(f"jars/kafka[-_]*-{self.version}.jar")):
+            with zipfile.ZipFile(path) as jar:
                 for entry in jar.namelist():
                     if wanted.fullmatch(entry):
                         return entry.removesuffix(".class").replace("/", ".")
@@ -73,15 +94,19 @@ def _fetch(series: str, cache: Path, work: Path) -> Release:
     maven = Maven(work)
 
     def take(version: str) -> None:
-        _copy(maven, version, work / version / "jars")
+        _copy(maven, broker, version, work / version / "jars")
 
-    version = maven.newest_whole(KAFKA, lambda listed: listed.startswith(f"{series}."), take)
+    broker = SERIES[series]
+    version = maven.newest_whole(broker, lambda listed: listed.startswith(f"{series}."), take)
     return Release((work / version).rename(cache / version))
 
 
-def _copy(maven: Maven, version: str, jars: Path) -> None:
+def _copy(maven: Maven, broker: Artifact, version: str, jars: Path) -> None:
     """Put every jar that running a version takes into a folder."""
-    dependencies = [artifact.dependency(version) for artifact in (KAFKA, TOOLS)]
+    artifacts = [broker, TOOLS] if numbers(version) >= [0, 10] else [broker]  # before, there was one jar of all tools
+    dependencies = [artifact.dependency(version) for artifact in artifacts]
+    if [0, 10] <= numbers(version) < [1, 1]:
+        dependencies.append(JAXB.dependency(JAXB_VERSION))
     maven.copy(dependencies, jars)
     # The distribution of Kafka 4 adds the binding of slf4j to its log4j; no artifact of Kafka asks for it.
     names = " ".join(sorted(jar.name for jar in jars.iterdir()))

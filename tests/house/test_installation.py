@@ -12,6 +12,7 @@ import pytest
 
 import kafkafs
 import storage
+from storage.internal.definitions import table
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,6 +38,11 @@ def test_each_compiled_module_has_its_types_beside_it() -> None:
     compiled = {name.partition(".")[0] for name in names if name.endswith(".so")}
     assert compiled
     assert {f"{name}.pyi" for name in compiled} <= names
+
+
+def test_the_tables_of_internal_topics_are_installed() -> None:
+    assert len(table("offsets")) > 0
+    assert len(table("metadata")) > 0
 
 
 def test_what_is_optional_is_imported_only_when_used() -> None:

@@ -43,9 +43,9 @@ case "${0##*/} $*" in
     exit ;;
   apt-get*) exit ;;
   gcc*|pkg-config*|fusermount3*) exit 0 ;;
-  python*" "*/bin/kafkafs*)
+  python*" -S "*/scripts/entry.py*)
     echo "$KAFKAFS_LAUNCHER" >"$NOTES.launcher"
-    printf '%s|' "$PWD" "$(cat -- "$(dirname "$0")/../built")" "${@:2}"
+    printf '%s|' "$PWD" "$(cat -- "$(dirname "$0")/../built")" "${@:3}"
     exit ;;
   *) echo "unexpected: $0 $*" >&2; exit 99 ;;
 esac
