@@ -1,0 +1,14 @@
+"""What a store's internal topics tell of its cluster, followed as they grow.
+
+    log_replay         the batches of one log, each taken once: from its start, and then as they are appended
+    followed_topic     the partitions of a topic, each with a replay of its own
+    offsets_topic      `__consumer_offsets`: groups, with their members and offsets
+    transactions_topic `__transaction_state`: transactional ids
+    group_description  a group as Kafka's tools describe it
+    group_rows         its rows: committed offset, end offset, lag, member
+    open_transactions  the transactions that are open, and what they hold up
+    metadata_log       `__cluster_metadata`: topics, settings, brokers
+
+The logs are the caller's. Damage is passed over and counted, so that what lies after it is told; reading the metadata
+log ends before damage, since a missing record may change what every later one means.
+"""

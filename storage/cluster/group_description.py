@@ -1,0 +1,158 @@
+"""A group as Kafka's tools describe it: its kind, its state, and its members with what they are assigned.
+
+The state is the one that the records tell. A classic group with members is `Stable`: that it is rebalancing only its
+coordinator knows. Share groups are `Empty` or `Stable`, as their coordinator has it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from storage.ids import format_id
+from storage.internal.consumer_protocol import PROTOCOL_TYPE, decode_assignment
+from storage.internal.groups_image import GroupKind
+from storage.internal.outcome import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import TypeAlias
+    from uuid import UUID
+
+    from storage.internal.groups_image import CommittedOffset, Fields, Group, TopicPartition
+
+    TopicName: TypeAlias = Callable[[UUID], str | None]
+
+EMPTY: Final = "Empty"
+STABLE: Final = "Stable"
+ASSIGNING: Final = "Assigning"
+RECONCILING: Final = "Reconciling"
+NOT_READY: Final = "NotReady"
+
+_MEMBER_STABLE: Final = 0
+
+
+class GroupMember(NamedTuple):
+    """A member of a group. `partitions` are those that it has; a topic whose name is not known has its id in place."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    partitions: tuple[TopicPartition, ...]
+
+
+class GroupDescription(NamedTuple):
+    """A group as it was at one moment."""
+
+    group_id: str
+    kind: GroupKind
+    state: str
+    members: tuple[GroupMember, ...]
+    offsets: Mapping[TopicPartition, CommittedOffset]
+
+
+def describe_group(group: Group, topic_name: TopicName, now_ms: int) -> GroupDescription:
+    """What is known of the group. `topic_name` says what topic has an id.
+
+    Offsets are left out for which a broker before 2.1 wrote a time of expiry that is past.
+    """
+    offsets = {
+        partition: committed
+        for partition, committed in group.offsets.items()
+        if committed.expires_ms < 0 or committed.expires_ms > now_ms
+    }
+    members = tuple(_members(group, topic_name))
+    return GroupDescription(group.group_id, group.kind, _state(group), members, offsets)
+
+
+def _state(group: Group) -> str:
+    if group.kind is GroupKind.CLASSIC:
+        value = group.value("GroupMetadata")
+        return STABLE if value is not None and value["members"] else EMPTY
+    prefix = f"{group.kind.value}Group"
+    members = group.values(f"{prefix}MemberMetadata")
+    if not members:
+        return EMPTY
+    if group.kind is GroupKind.SHARE:
+        return STABLE
+    metadata = group.value(f"{prefix}Metadata") or {}
+    target = (group.value(f"{prefix}TargetAssignmentMetadata") or {}).get("assignmentEpoch", 0)
+    if group.kind is GroupKind.STREAMS:
+        topology = group.value("StreamsGroupTopology")
+        if topology is None or topology["epoch"] != metadata.get("validatedTopologyEpoch"):
+            return NOT_READY
+    if metadata.get("epoch", 0) > target:
+        return ASSIGNING
+    current = group.values(f"{prefix}CurrentMemberAssignment")
+    are_reconciled = all(_is_reconciled(current.get(member), target) for member in members)
+    return STABLE if are_reconciled else RECONCILING
+
+
+def _is_reconciled(current: Fields | None, target_epoch: int) -> bool:
+    return current is not None and current["state"] == _MEMBER_STABLE and current["memberEpoch"] == target_epoch
+
+
+def _members(group: Group, topic_name: TopicName) -> Iterator[GroupMember]:
+    if group.kind is GroupKind.CLASSIC:
+        yield from _classic_members(group)
+        return
+    prefix = f"{group.kind.value}Group"
+    known = dict(_own_names(group))
+    for key, said in group.values(f"{prefix}MemberMetadata").items():
+        current = group.values(f"{prefix}CurrentMemberAssignment").get(key, {})
+        if group.kind is GroupKind.STREAMS:
+            partitions = tuple(_of_tasks(group, current))
+        else:
+            partitions = tuple(_of_ids(current.get("assignedPartitions") or (), known, topic_name))
+        yield GroupMember(str(key[0]), said.get("instanceId"), said["clientId"], said["clientHost"], partitions)
+
+
+def _classic_members(group: Group) -> Iterator[GroupMember]:
+    value = group.value("GroupMetadata")
+    if value is None:
+        return
+    for member in value["members"]:
+        partitions: tuple[TopicPartition, ...] = ()
+        if value["protocolType"] == PROTOCOL_TYPE and member["assignment"]:
+            assignment = decode_assignment(member["assignment"])
+            if isinstance(assignment, Message):
+                assigned = assignment.fields["assignedPartitions"]
+                partitions = tuple((each["topic"], number) for each in assigned for number in each["partitions"])
+        yield GroupMember(
+            member["memberId"], member.get("groupInstanceId"), member["clientId"], member["clientHost"], partitions
+        )
+
+
+def _own_names(group: Group) -> Iterator[tuple[UUID, str]]:
+    """The names of topics by their ids, where the group's own records tell them."""
+    for name, lists in (
+        ("ConsumerGroupPartitionMetadata", ("topics",)),
+        ("ShareGroupStatePartitionMetadata", ("initializingTopics", "initializedTopics")),
+    ):
+        value = group.value(name) or {}
+        for topics in lists:
+            yield from ((topic["topicId"], topic["topicName"]) for topic in value.get(topics) or ())
+
+
+def _of_ids(
+    assigned: Iterable[dict[str, Any]], known: Mapping[UUID, str], topic_name: TopicName
+) -> Iterator[TopicPartition]:
+    for each in assigned:
+        topic_id = each["topicId"]
+        name = known.get(topic_id) or topic_name(topic_id) or format_id(topic_id)
+        yield from ((name, partition) for partition in each["partitions"])
+
+
+def _of_tasks(group: Group, current: Mapping[str, Any]) -> Iterator[TopicPartition]:
+    """The partitions that a member's active tasks read, as far as their offsets were committed.
+
+    A task has the partition of its number of each topic that it reads which has so many.
+    """
+    topology = group.value("StreamsGroupTopology") or {}
+    topics = {
+        each["subtopologyId"]: [*each["sourceTopics"], *(topic["name"] for topic in each["repartitionSourceTopics"])]
+        for each in topology.get("subtopologies") or ()
+    }
+    for task in current.get("activeTasks") or ():
+        for topic in topics.get(task["subtopologyId"], ()):
+            yield from ((topic, number) for number in task["partitions"] if (topic, number) in group.offsets)

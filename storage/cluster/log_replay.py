@@ -1,0 +1,127 @@
+"""The batches of one log of an internal topic, each taken once: from the log's start, and then as they are appended.
+
+After `advance`, what a replay knows is what reading the log from its start gives. It begins again where the log was
+truncated, replaced, or lost its start, and where something was damaged that may have been mended. A compaction changes
+nothing: what it takes away was superseded by what was taken already.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import CorruptBatchError, StorageError
+from storage.partition.past_damage import batches_past_damage
+from storage.partition.producer_state import marker_of
+from storage.record.batch import RecordBatch
+from storage.segment.names import Kind
+
+if TYPE_CHECKING:
+    from storage.partition.readable_log import ReadableLog
+    from storage.partition.view import LogView
+    from storage.record.reading import Batch
+
+DAMAGES_MAX: Final = 10
+"""How many damaged places are kept; all are counted."""
+
+
+class LogReplay(ABC):
+    """What a log tells, record by record; not for several threads.
+
+    `damages` are the first of the places that were passed over, and `damage_count` is how many there were. `unread` is
+    how many records are of a type or version that is not known here, or cannot be read.
+    """
+
+    def __init__(self, log: ReadableLog) -> None:
+        self.log = log
+        self._restart()
+
+    def advance(self) -> None:
+        """Take what is new. Raises `UnknownPartitionError` if the log is gone, and what opening its files raises."""
+        self.log.on_view(self._advance)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything was read that the log holds."""
+        return self.damage_count == self.unread == 0
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Forget everything."""
+
+    @abstractmethod
+    def _take(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int | None) -> bool:
+        """Take the next record, with its producer if it is in a transaction; False if it cannot be read."""
+
+    @abstractmethod
+    def _end_transaction(self, producer_id: int, offset: int, *, is_commit: bool) -> None:
+        """Take the marker that ends a producer's transaction."""
+
+    def _restart(self) -> None:
+        self.damages: list[StorageError] = []
+        self.damage_count = 0
+        self.unread = 0
+        self._next_offset = 0
+        self._start_offset: int | None = None
+        self._cuts: tuple[int, ...] = ()
+        self._bases: tuple[int, ...] = ()
+        self._last: tuple[int, int] | None = None  # the last batch: its last offset and its checksum
+        self._clear()
+
+    def _advance(self, view: LogView) -> None:
+        if self._is_another(view):
+            self._restart()
+        self._start_offset, self._cuts, self._bases = view.start_offset, view.cuts, view.bases
+        self._next_offset = max(self._next_offset, view.start_offset)
+        if self._next_offset >= view.end_offset:
+            return
+        for segment, piece in batches_past_damage(view, self._next_offset):
+            if isinstance(piece, CorruptBatchError):
+                self._pass_over(piece)
+                continue
+            try:
+                self._take_batch(piece, view.start_offset)
+            except StorageError as error:
+                self._pass_over(error.located(path=segment.path(Kind.LOG)))
+            self._last = (piece.last_offset, piece.crc)
+            self._next_offset = piece.last_offset + 1
+        self._next_offset = view.end_offset
+
+    def _is_another(self, view: LogView) -> bool:
+        """Whether what was taken so far is no longer what the log begins with."""
+        if self._start_offset is None:
+            return False
+        if view.start_offset != self._start_offset or view.end_offset < self._next_offset:
+            return True
+        if view.cuts[: len(self._cuts)] != self._cuts:
+            return True
+        if any(cut < self._next_offset for cut in view.cuts[len(self._cuts) :]):
+            return True
+        if self.damage_count and view.bases != self._bases:
+            return True
+        if self._last is None:
+            return False
+        last_offset, crc = self._last
+        try:
+            batch = view.find(last_offset)
+        except CorruptBatchError:
+            return True
+        return batch is None or (batch.last_offset, batch.crc) != (last_offset, crc)
+
+    def _take_batch(self, batch: Batch, start_offset: int) -> None:
+        producer_id: int | None = None
+        if isinstance(batch, RecordBatch):
+            if batch.is_control:
+                marker = marker_of(batch)
+                if marker is not None:
+                    self._end_transaction(batch.producer_id, batch.base_offset, is_commit=marker.committed)
+                return
+            producer_id = batch.producer_id if batch.is_transactional else None
+        for record in list(batch.records()):  # whole or not at all, as a broken one may be found at its end
+            if record.offset >= start_offset and not self._take(record.key, record.value, record.offset, producer_id):
+                self.unread += 1
+
+    def _pass_over(self, damage: StorageError) -> None:
+        self.damage_count += 1
+        if len(self.damages) < DAMAGES_MAX:
+            self.damages.append(damage)

@@ -1,0 +1,298 @@
+"""What the records of the metadata log come to: topics, brokers, settings and the rest, as a broker has them in memory.
+
+`ClusterImage.apply` takes the records in the order of their offsets, first those of a snapshot and then those of the
+log after it. Records between the beginning and the end of a metadata transaction count when it ends, and never if it is
+aborted, as in a broker. Reading files and decoding records is left to the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+Fields = dict[str, Any]
+"""The fields of one record, by the names that Kafka's schemas give them."""
+
+NO_LEADER_CHANGE: Final = -2
+TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
+RESOURCE_NAMES: Final[Mapping[int, str]] = {
+    TOPIC_RESOURCE: "topic",
+    BROKER_RESOURCE: "broker",
+    8: "broker-logger",
+    16: "client-metrics",
+    32: "group",
+}
+"""The kinds of things that have settings, by Kafka's numbers for them."""
+
+_BEGIN: Final = "BeginTransactionRecord"
+_END: Final = "EndTransactionRecord"
+_ABORT: Final = "AbortTransactionRecord"
+_VOTERS: Final = "VotersRecord"
+_KRAFT_VERSION: Final = "KRaftVersionRecord"
+_CHANGE: Final = 1
+_UNDO: Final = -1
+_PARTITION_LISTS: Final = (
+    "isr",
+    "replicas",
+    "removingReplicas",
+    "addingReplicas",
+    "directories",
+    "eligibleLeaderReplicas",
+    "lastKnownElr",
+)
+
+
+class Resource(NamedTuple):
+    """What a setting is of: a kind from `RESOURCE_NAMES`, and a name, which is empty for the default of all brokers."""
+
+    kind: int
+    name: str
+
+
+class Setting(NamedTuple):
+    """A setting's value, and the offset of the record that set it; None for a record in a snapshot."""
+
+    value: str
+    offset: int | None
+
+
+@dataclass(slots=True)
+class ClusterTopic:
+    """A topic, with each partition as `PartitionRecord` has it; `offset` is that of its `TopicRecord`."""
+
+    name: str
+    topic_id: UUID
+    offset: int | None
+    partitions: dict[int, Fields] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ClusterImage:
+    """A cluster as its metadata log tells it up to `end_offset`; not for several threads at once.
+
+    `snapshot` is the id of the snapshot that the image began with, empty without one. Entries of `features` and the
+    other tables are the fields of the last record about each. Secrets of users are never kept. `unknown` counts the
+    records of types that are not known here, by their names.
+    """
+
+    snapshot: str = ""
+    end_offset: int = 0
+    topics: dict[UUID, ClusterTopic] = field(default_factory=dict)
+    topic_ids: dict[str, UUID] = field(default_factory=dict)
+    brokers: dict[int, Fields] = field(default_factory=dict)
+    controllers: dict[int, Fields] = field(default_factory=dict)
+    settings: dict[Resource, dict[str, Setting]] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
+    acls: dict[UUID, Fields] = field(default_factory=dict)
+    users: dict[tuple[str, int], int] = field(default_factory=dict)  # name and mechanism: how many iterations
+    tokens: dict[str, Fields] = field(default_factory=dict)
+    next_producer_id: int = 0
+    kraft_version: int = 0
+    voters: list[Fields] = field(default_factory=list)  # as `VotersRecord` has them; none where the quorum is static
+    unknown: dict[str, int] = field(default_factory=dict)
+    _pending: list[tuple[str, Fields, int | None]] | None = None
+
+    def apply(self, name: str, fields: Fields, offset: int | None) -> None:
+        """Take the next record, called as its schema is; one of an unknown type changes nothing but `unknown`."""
+        if offset is not None:
+            self.end_offset = offset + 1
+        if name == _BEGIN:
+            self._pending = []
+        elif name == _END:
+            pending, self._pending = self._pending or [], None
+            for each in pending:
+                self._apply(*each)
+        elif name == _ABORT:
+            self._pending = None
+        elif self._pending is not None:
+            self._pending.append((name, fields, offset))
+        else:
+            self._apply(name, fields, offset)
+
+    def apply_control(self, name: str, fields: Fields, offset: int | None) -> None:
+        """Take the next record if it is a control record, which no metadata transaction holds back."""
+        if offset is not None:
+            self.end_offset = offset + 1
+        if name == _VOTERS:
+            self.voters = fields["voters"]
+        elif name == _KRAFT_VERSION:
+            self.kraft_version = fields["kRaftVersion"]
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether records wait for the end of a metadata transaction."""
+        return self._pending is not None
+
+    def topic(self, name: str) -> ClusterTopic | None:
+        """The topic of that name, None if the cluster has none."""
+        topic_id = self.topic_ids.get(name)
+        return None if topic_id is None else self.topics[topic_id]
+
+    def settings_of(self, kind: int, name: str) -> Mapping[str, Setting]:
+        """What is set for a topic, a broker or another resource itself."""
+        return self.settings.get(Resource(kind, name), {})
+
+    def _apply(self, name: str, fields: Fields, offset: int | None) -> None:
+        applied = self._APPLIED.get(name)
+        if applied is None:
+            self.unknown[name] = self.unknown.get(name, 0) + 1
+        else:
+            applied(self, fields, offset)
+
+    # Topics
+
+    def _topic(self, fields: Fields, offset: int | None) -> None:
+        topic = ClusterTopic(fields["name"], fields["topicId"], offset)
+        self.topics[topic.topic_id] = topic
+        self.topic_ids[topic.name] = topic.topic_id
+
+    def _remove_topic(self, fields: Fields, _: int | None) -> None:
+        topic = self.topics.pop(fields["topicId"], None)
+        if topic is not None and self.topic_ids.get(topic.name) == topic.topic_id:
+            del self.topic_ids[topic.name]
+            self.settings.pop(Resource(TOPIC_RESOURCE, topic.name), None)
+
+    def _partition(self, fields: Fields, _: int | None) -> None:
+        topic = self.topics.get(fields["topicId"])
+        if topic is not None:
+            topic.partitions[fields["partitionId"]] = fields
+
+    def _change_partition(self, fields: Fields, _: int | None) -> None:
+        topic = self.topics.get(fields["topicId"])
+        known = None if topic is None else topic.partitions.get(fields["partitionId"])
+        if topic is None or known is None:
+            return
+        changed = {**known, "partitionEpoch": known["partitionEpoch"] + 1}
+        changed.update({key: fields[key] for key in _PARTITION_LISTS if fields.get(key) is not None})
+        if fields["leader"] != NO_LEADER_CHANGE:
+            changed.update(leader=fields["leader"], leaderEpoch=known["leaderEpoch"] + 1)
+        if fields["leaderRecoveryState"] >= 0:
+            changed["leaderRecoveryState"] = fields["leaderRecoveryState"]
+        topic.partitions[fields["partitionId"]] = changed
+
+    def _clear_eligible(self, fields: Fields, _: int | None) -> None:
+        name = fields["topicName"]
+        named = self.topics.values() if not name else filter(None, (self.topic(name),))
+        for topic in named:
+            for number, known in topic.partitions.items():
+                topic.partitions[number] = {**known, "eligibleLeaderReplicas": [], "lastKnownElr": []}
+
+    # Brokers and controllers
+
+    def _broker(self, fields: Fields, _: int | None) -> None:
+        self.brokers[fields["brokerId"]] = fields
+
+    def _remove_broker(self, fields: Fields, _: int | None) -> None:
+        self.brokers.pop(fields["brokerId"], None)
+
+    def _fence(self, fields: Fields, _: int | None) -> None:
+        self._change_broker(fields["id"], fenced=True)
+
+    def _unfence(self, fields: Fields, _: int | None) -> None:
+        self._change_broker(fields["id"], fenced=False)
+
+    def _broker_change(self, fields: Fields, _: int | None) -> None:
+        changes: Fields = {}
+        if fields["fenced"] in (_CHANGE, _UNDO):
+            changes["fenced"] = fields["fenced"] == _CHANGE
+        if fields.get("inControlledShutdown") == _CHANGE:
+            changes["inControlledShutdown"] = True
+        if fields.get("logDirs"):
+            changes["logDirs"] = fields["logDirs"]
+        if fields.get("cordonedLogDirs") is not None:
+            changes["cordonedLogDirs"] = fields["cordonedLogDirs"]
+        self._change_broker(fields["brokerId"], **changes)
+
+    def _change_broker(self, broker_id: int, **changes: object) -> None:
+        known = self.brokers.get(broker_id)
+        if known is not None:
+            self.brokers[broker_id] = {**known, **changes}
+
+    def _controller(self, fields: Fields, _: int | None) -> None:
+        self.controllers[fields["controllerId"]] = fields
+
+    # Settings, features, quotas
+
+    def _setting(self, fields: Fields, offset: int | None) -> None:
+        resource = Resource(fields["resourceType"], fields["resourceName"])
+        value = fields["value"]
+        if value is not None:
+            self.settings.setdefault(resource, {})[fields["name"]] = Setting(value, offset)
+        elif resource in self.settings:
+            self.settings[resource].pop(fields["name"], None)
+            if not self.settings[resource]:
+                del self.settings[resource]
+
+    def _feature(self, fields: Fields, _: int | None) -> None:
+        if fields["featureLevel"] == 0:
+            self.features.pop(fields["name"], None)
+        else:
+            self.features[fields["name"]] = fields["featureLevel"]
+
+    def _quota(self, fields: Fields, _: int | None) -> None:
+        parts = ((each["entityType"], each["entityName"]) for each in fields["entity"])
+        entity = tuple(sorted(parts, key=lambda part: (part[0], part[1] is not None, part[1] or "")))
+        if not fields["remove"]:
+            self.quotas.setdefault(entity, {})[fields["key"]] = fields["value"]
+        elif entity in self.quotas:
+            self.quotas[entity].pop(fields["key"], None)
+            if not self.quotas[entity]:
+                del self.quotas[entity]
+
+    # Who may do what
+
+    def _acl(self, fields: Fields, _: int | None) -> None:
+        self.acls[fields["id"]] = fields
+
+    def _remove_acl(self, fields: Fields, _: int | None) -> None:
+        self.acls.pop(fields["id"], None)
+
+    def _user(self, fields: Fields, _: int | None) -> None:
+        self.users[fields["name"], fields["mechanism"]] = fields["iterations"]
+
+    def _remove_user(self, fields: Fields, _: int | None) -> None:
+        self.users.pop((fields["name"], fields["mechanism"]), None)
+
+    def _token(self, fields: Fields, _: int | None) -> None:
+        self.tokens[fields["tokenId"]] = fields
+
+    def _remove_token(self, fields: Fields, _: int | None) -> None:
+        self.tokens.pop(fields["tokenId"], None)
+
+    def _producer_ids(self, fields: Fields, _: int | None) -> None:
+        self.next_producer_id = fields["nextProducerId"]
+
+    def _nothing(self, _fields: Fields, _offset: int | None) -> None:
+        pass
+
+    _APPLIED: ClassVar[Mapping[str, Callable[[ClusterImage, Fields, int | None], None]]] = {
+        "TopicRecord": _topic,
+        "RemoveTopicRecord": _remove_topic,
+        "PartitionRecord": _partition,
+        "PartitionChangeRecord": _change_partition,
+        "ClearElrRecord": _clear_eligible,
+        "RegisterBrokerRecord": _broker,
+        "UnregisterBrokerRecord": _remove_broker,
+        "FenceBrokerRecord": _fence,
+        "UnfenceBrokerRecord": _unfence,
+        "BrokerRegistrationChangeRecord": _broker_change,
+        "RegisterControllerRecord": _controller,
+        "ConfigRecord": _setting,
+        "FeatureLevelRecord": _feature,
+        "ClientQuotaRecord": _quota,
+        "AccessControlEntryRecord": _acl,
+        "RemoveAccessControlEntryRecord": _remove_acl,
+        "UserScramCredentialRecord": _user,
+        "RemoveUserScramCredentialRecord": _remove_user,
+        "DelegationTokenRecord": _token,
+        "RemoveDelegationTokenRecord": _remove_token,
+        "ProducerIdsRecord": _producer_ids,
+        "NoOpRecord": _nothing,
+        "ZkMigrationStateRecord": _nothing,
+    }

@@ -1,0 +1,58 @@
+"""The blobs that members of a classic group of consumers exchange: what they subscribe to, and what they are assigned.
+
+They are the `subscription` and `assignment` of a group metadata record's members where its `protocolType` is
+`consumer`; other protocols have blobs of their own. A member may write a newer version than is known here, with more at
+its end: it is read as the newest known one, as Kafka reads it, and what is left over is in `rest`.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from storage.internal.definitions import table
+from storage.internal.outcome import Outcome, Raw, read
+from storage.record.kernel.message_writer import write_message
+
+if TYPE_CHECKING:
+    from storage.internal.definitions import Definition
+
+PROTOCOL_TYPE: Final = "consumer"
+
+_NUMBER: Final = struct.Struct(">h")
+
+
+def decode_subscription(data: bytes) -> Outcome:
+    """What a member subscribes to; never raises for what the bytes are."""
+    return _decode(_definition("ConsumerProtocolSubscription"), data)
+
+
+def decode_assignment(data: bytes) -> Outcome:
+    """What a member is assigned; never raises for what the bytes are."""
+    return _decode(_definition("ConsumerProtocolAssignment"), data)
+
+
+def encode_subscription(version: int, fields: dict[str, Any]) -> bytes:
+    """The bytes of a subscription; raises `InvalidRecordError` for an unknown version or fields that do not fit it."""
+    return _NUMBER.pack(version) + write_message(_definition("ConsumerProtocolSubscription").schema(version), fields)
+
+
+def encode_assignment(version: int, fields: dict[str, Any]) -> bytes:
+    """The bytes of an assignment; raises `InvalidRecordError` for an unknown version or fields that do not fit it."""
+    return _NUMBER.pack(version) + write_message(_definition("ConsumerProtocolAssignment").schema(version), fields)
+
+
+@cache
+def _definition(name: str) -> Definition:
+    return next(definition for definition in table("consumer_protocol") if definition.name == name)
+
+
+def _decode(definition: Definition, data: bytes) -> Outcome:
+    if len(data) < _NUMBER.size:
+        return Raw(data, None, None, "the blob is shorter than its version")
+    (version,) = _NUMBER.unpack_from(data)
+    if version < 0:
+        return Raw(data, None, version, f"{definition.name} has no version {version}")
+    schema = definition.schema(min(version, definition.newest_version))
+    return read(definition, schema, version, data, _NUMBER.size)

@@ -1,0 +1,167 @@
+"""What the records of `__consumer_offsets` come to: groups of every kind and the offsets that they have committed.
+
+`GroupsImage.apply` takes the records of one partition of the topic in the order of their offsets, and `end_transaction`
+its transaction markers: offsets that a transaction commits count once it does. All records about a group are in one
+partition, so images of several partitions add up. Decoding is left to the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Fields = dict[str, Any]
+"""The fields of a key or a value, by the names that Kafka's schemas give them."""
+
+TopicPartition = tuple[str, int]
+
+_OFFSETS: Final = "OffsetCommit"
+_MODERN: Final = ("ConsumerGroup", "ShareGroup", "StreamsGroup")
+_NO_TIME: Final = -1
+
+
+class GroupKind(Enum):
+    """What kind of group it is, as Kafka's tools write it."""
+
+    CLASSIC = "Classic"
+    CONSUMER = "Consumer"
+    SHARE = "Share"
+    STREAMS = "Streams"
+
+
+class CommittedOffset(NamedTuple):
+    """An offset that a group has committed, as the record at `record_offset` says.
+
+    `expires_ms` is -1 unless a broker before 2.1 wrote when it expires.
+    """
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_ms: int
+    expires_ms: int
+    record_offset: int
+
+
+@dataclass(slots=True)
+class Group:
+    """A group as its records tell it.
+
+    `records` are the values by the kind of record, called as its schema without `Key` or `Value`, and by the rest of
+    the key after the group. `pending` are offsets of transactions that have not ended, by producer id.
+    """
+
+    group_id: str
+    offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    records: dict[str, dict[tuple[Any, ...], Fields]] = field(default_factory=dict)
+    pending: dict[int, dict[TopicPartition, CommittedOffset]] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> GroupKind:
+        """The kind; a group that only commits offsets, without members, is a classic one."""
+        for prefix, kind in zip(_MODERN, (GroupKind.CONSUMER, GroupKind.SHARE, GroupKind.STREAMS), strict=True):
+            if any(name.startswith(prefix) for name in self.records):
+                return kind
+        return GroupKind.CLASSIC
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is known of the group any more."""
+        return not (self.offsets or self.records or self.pending)
+
+    def values(self, name: str) -> Mapping[tuple[Any, ...], Fields]:
+        """The values of a kind of record, by the rest of their keys."""
+        return self.records.get(name, {})
+
+    def value(self, name: str) -> Fields | None:
+        """The value of a kind of record that there is one of for each group."""
+        return self.values(name).get(())
+
+
+@dataclass(slots=True)
+class GroupsImage:
+    """The groups that one partition of `__consumer_offsets` tells of up to `end_offset`; not for several threads."""
+
+    groups: dict[str, Group] = field(default_factory=dict)
+    end_offset: int = 0
+    _open: dict[int, set[str]] = field(default_factory=dict)  # the groups that a producer's transaction commits for
+
+    def apply(self, name: str, key: Fields, value: Fields | None, offset: int, producer_id: int | None = None) -> None:
+        """Take the next record: `name` is that of its schemas without `Key` and `Value`; no value is a tombstone.
+
+        `producer_id` is given for a record in a transaction: the offset that it commits counts when that commits. A
+        tombstone counts at once.
+        """
+        self.end_offset = offset + 1
+        group_id, *rest = key.values()
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Group(group_id)
+        if name == _OFFSETS and value is None:
+            _forget(group, (rest[0], rest[1]))
+        elif name == _OFFSETS and value is not None:
+            self._commit(group, (rest[0], rest[1]), _committed(value, offset), producer_id)
+        elif value is None:
+            self._remove(group, name, tuple(rest))
+        else:
+            group.records.setdefault(name, {})[tuple(rest)] = value
+        if group.is_empty:
+            del self.groups[group_id]
+
+    def end_transaction(self, producer_id: int, offset: int, *, is_commit: bool) -> None:
+        """Take the marker at `offset` that ends a producer's transaction.
+
+        What a group committed without a transaction after the transaction's own commit stays, as brokers have it.
+        """
+        self.end_offset = offset + 1
+        for group_id in self._open.pop(producer_id, ()):
+            group = self.groups.get(group_id)
+            if group is None:
+                continue
+            pending = group.pending.pop(producer_id, {})
+            for partition, committed in pending.items() if is_commit else ():
+                known = group.offsets.get(partition)
+                if known is None or known.record_offset < committed.record_offset:
+                    group.offsets[partition] = committed
+            if group.is_empty:
+                del self.groups[group_id]
+
+    def _commit(
+        self, group: Group, partition: TopicPartition, committed: CommittedOffset, producer_id: int | None
+    ) -> None:
+        if producer_id is None:
+            group.offsets[partition] = committed
+        else:
+            group.pending.setdefault(producer_id, {})[partition] = committed
+            self._open.setdefault(producer_id, set()).add(group.group_id)
+
+    def _remove(self, group: Group, name: str, rest: tuple[Any, ...]) -> None:
+        values = group.records.get(name)
+        if values is not None:
+            values.pop(rest, None)
+            if not values:
+                del group.records[name]
+
+
+def _forget(group: Group, partition: TopicPartition) -> None:
+    """Take a tombstone of an offset, which takes away what open transactions have committed of it too."""
+    group.offsets.pop(partition, None)
+    for producer_id, pending in list(group.pending.items()):
+        pending.pop(partition, None)
+        if not pending:
+            del group.pending[producer_id]
+
+
+def _committed(value: Fields, offset: int) -> CommittedOffset:
+    return CommittedOffset(
+        value["offset"],
+        value.get("leaderEpoch", _NO_TIME),
+        value["metadata"],
+        value["commitTimestamp"],
+        value.get("expireTimestamp", _NO_TIME),
+        offset,
+    )

@@ -1,0 +1,21 @@
+"""`__consumer_offsets`: committed offsets, and what brokers know of classic, consumer, share and streams groups.
+
+`decode` never raises for what the bytes of a record are. Types 0 and 1 are offsets, which brokers before 0.9 wrote as
+0; both are read alike. The blobs of a classic group's members are read by `storage.internal.consumer_protocol`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from storage.internal.keyed_topic import KeyedTopic
+
+TOPIC: Final = "__consumer_offsets"
+OFFSET_COMMIT_TYPES: Final = (0, 1)
+GROUP_METADATA_TYPE: Final = 2
+
+_topic = KeyedTopic("offsets", aliases={0: 1})
+decode = _topic.decode
+encode_key = _topic.encode_key
+encode_value = _topic.encode_value
+definitions = _topic.definitions

@@ -1,0 +1,20 @@
+"""`__share_group_state`: how far share groups have come in each partition, as snapshots and the updates since.
+
+`decode` never raises for what the bytes of a record are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from storage.internal.keyed_topic import KeyedTopic
+
+TOPIC: Final = "__share_group_state"
+SHARE_SNAPSHOT_TYPE: Final = 0
+SHARE_UPDATE_TYPE: Final = 1
+
+_topic = KeyedTopic("shares")
+decode = _topic.decode
+encode_key = _topic.encode_key
+encode_value = _topic.encode_value
+definitions = _topic.definitions

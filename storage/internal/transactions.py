@@ -1,0 +1,34 @@
+"""`__transaction_state`: for each transactional id its producer and the state of its transaction.
+
+`decode` never raises for what the bytes of a record are. The one type of record is 0.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from storage.internal.keyed_topic import KeyedTopic
+
+TOPIC: Final = "__transaction_state"
+TRANSACTION_LOG_TYPE: Final = 0
+
+
+class TransactionState(enum.IntEnum):
+    """What `transactionStatus` means."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+
+_topic = KeyedTopic("transactions")
+decode = _topic.decode
+encode_key = _topic.encode_key
+encode_value = _topic.encode_value
+definitions = _topic.definitions

@@ -1,0 +1,85 @@
+"""What the records of `__transaction_state` come to: each transactional id with the state that it was left in.
+
+`TransactionsImage.apply` takes the records of one partition of the topic in the order of their offsets. All records
+about a transactional id are in one partition, so images of several partitions add up. Decoding is left to the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Fields = dict[str, Any]
+
+STATE_NAMES: Final[Mapping[int, str]] = {
+    0: "Empty",
+    1: "Ongoing",
+    2: "PrepareCommit",
+    3: "PrepareAbort",
+    4: "CompleteCommit",
+    5: "CompleteAbort",
+    6: "Dead",
+    7: "PrepareEpochFence",
+}
+"""The states of a transaction, by the numbers that the records have for them, as Kafka's tools write them."""
+
+_OPEN: Final = frozenset({1, 2, 3})
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionalId:
+    """A transactional id as its last record tells it. Times are -1 where the record has none."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    state: int
+    timeout_ms: int
+    partitions: tuple[tuple[str, int], ...]
+    updated_ms: int
+    started_ms: int
+    offset: int
+
+    @property
+    def state_name(self) -> str:
+        """The state as Kafka's tools write it."""
+        return STATE_NAMES.get(self.state, f"unknown ({self.state})")
+
+    @property
+    def is_open(self) -> bool:
+        """True if the transaction has begun, and not every partition has been told how it ends."""
+        return self.state in _OPEN
+
+
+@dataclass(slots=True)
+class TransactionsImage:
+    """The transactional ids that one partition of `__transaction_state` tells of up to `end_offset`."""
+
+    ids: dict[str, TransactionalId] = field(default_factory=dict)
+    end_offset: int = 0
+
+    def apply(self, key: Fields, value: Fields | None, offset: int) -> None:
+        """Take the next record; without a value it is a tombstone."""
+        self.end_offset = offset + 1
+        transactional_id = key["transactionalId"]
+        if value is None:
+            self.ids.pop(transactional_id, None)
+            return
+        self.ids[transactional_id] = TransactionalId(
+            transactional_id,
+            value["producerId"],
+            value["producerEpoch"],
+            value["transactionStatus"],
+            value["transactionTimeoutMs"],
+            tuple(
+                (each["topic"], partition)
+                for each in value["transactionPartitions"] or ()
+                for partition in each["partitionIds"]
+            ),
+            value["transactionLastUpdateTimestampMs"],
+            value["transactionStartTimestampMs"],
+            offset,
+        )

@@ -1,0 +1,16 @@
+from typing import Any, Self, final
+
+@final
+class MessageSchema:
+    def __new__(
+        cls,
+        definition: tuple[tuple[str, str, bool, int | None, object, MessageSchema | None], ...],
+        *,
+        flexible: bool,
+    ) -> Self: ...
+    @property
+    def definition(self) -> tuple[tuple[str, str, bool, int | None, object, MessageSchema | None], ...]: ...
+    @property
+    def flexible(self) -> bool: ...
+    def default(self) -> dict[str, Any]: ...
+    def stated(self, fields: dict[str, Any]) -> dict[str, Any]: ...
