@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
-from storage.small_file import replace_file
+from storage.small_file import read_small_file, replace_file
 
 if TYPE_CHECKING:
     import os
@@ -33,7 +33,7 @@ def read_checkpoint(files: Files, path: str | os.PathLike[str], parse: Callable[
     `parse` raises `ValueError` if the columns are too many, too few, or not what they should be.
     """
     try:
-        data = files.read(path)
+        data = read_small_file(files, path, CorruptCheckpointError)
     except FileNotFoundError:
         return []
     if data and not data.strip(b"\0"):

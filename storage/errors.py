@@ -7,6 +7,7 @@ the record offset, as far as whoever raised it could know; callers that know mor
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Self
 
@@ -159,6 +160,37 @@ class DiskFullError(StorageError):
     """The file system has no space for an append; the log is as it was."""
 
 
+class SymbolicLinkError(OSError):
+    """A symbolic link stands where a store has a file or a directory of its own. It is not followed."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(errno.ELOOP, "is a symbolic link, which kafkafs does not follow", os.fspath(path))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (self.filename,)
+
+
+class OwnerError(OSError):
+    """Root cannot give what it makes in another user's directory to that user, whose broker could not open it."""
+
+    def __init__(self, path: str | os.PathLike[str], uid: int, gid: int) -> None:
+        reason = (
+            f"what root makes here would belong to root, because the kernel does not let it be given to user {uid}, "
+            f"whose store this is: run the command as that user, with "
+            f"`setpriv --reuid {uid} --regid {gid} --clear-groups` before it"
+        )
+        super().__init__(errno.EPERM, reason, os.fspath(path))
+        self._given = (uid, gid)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, int, int]]:
+        return type(self), (self.filename, *self._given)
+
+
+def is_full_disk(error: OSError) -> bool:
+    """Whether the error says that the disk, or what its user may have of it, is full."""
+    return error.errno in {errno.ENOSPC, errno.EDQUOT}
+
+
 class PoisonedLogError(StorageError):
     """Writing to the log failed once, so what is on disk is unknown; it takes nothing more until it is recovered."""
 
@@ -181,6 +213,10 @@ class StagingError(StorageError):
 
 class BuildError(StorageError):
     """A store cannot be made anew out of another one as it was asked for, or not by whoever tries."""
+
+
+class MetadataLossError(StorageError):
+    """Recovering the cluster's metadata log would cut records that may have been committed; nothing was done."""
 
 
 class NotAStoreError(StorageError):

@@ -9,13 +9,16 @@ the process; it survives a loss of power after `sync`, and a name does after its
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
 import stat
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
+
+from storage.making import check_can_give, made_file, make_directory
+from storage.unfollowed import open_directory, open_file, placed, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-_FILE_MODE: Final = 0o644
 _VECTOR_MAX: Final = 1024  # buffers that one call to the kernel takes
 
 
@@ -36,6 +38,10 @@ class FileStatus:
     is_directory: bool
     identity: tuple[int, int]
     disk_blocks: int = 0  # of 512 bytes, that are taken
+    is_link: bool = False  # a symbolic one, of which this is said and not of where it leads
+    uid: int = 0
+    gid: int = 0
+    mode: int = 0o644  # the permission bits alone
 
 
 class ReadableFile:
@@ -95,7 +101,37 @@ class ReadableFile:
 
 
 class WritableFile(ReadableFile):
-    """A file open for reading and writing."""
+    """A file open for reading and writing.
+
+    It can rest: without a descriptor, until it is woken. While it rests, or is about to, no other thread uses it.
+    """
+
+    _rested: tuple[int, int] | None = None
+
+    def __init__(self, path: str, descriptor: int, roots: frozenset[str] = frozenset()) -> None:
+        super().__init__(path, descriptor)
+        self._roots = roots
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether it has to be woken before it is used."""
+        return self._rested is not None
+
+    def rest(self) -> None:
+        """Give the descriptor back. What was not synced is not known to get to disk; resting twice is harmless."""
+        if self._descriptor >= 0:
+            self._rested = _identity_of(self._descriptor, self.path)
+            self.close()
+
+    def wake(self) -> None:
+        """Open the file again; raises `FileNotFoundError` if it is not where it was. Waking twice is harmless."""
+        if self._rested is None:
+            return
+        descriptor = open_file(self.path, os.O_RDWR, self._roots)
+        if _identity_of(descriptor, self.path) != self._rested:
+            os.close(descriptor)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
+        self._descriptor, self._rested = descriptor, None
 
     def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
         """Write the buffers one behind the other. An error may leave any part of them written."""
@@ -118,10 +154,13 @@ class WritableFile(ReadableFile):
         except OSError as error:
             raise _at(error, self.path) from None
 
-    def allocate(self, size_bytes: int) -> None:
-        """Make the file at least so long and give it the space, so that writing within cannot fail for want of it."""
+    def allocate(self, size_bytes: int, *, begin: int = 0) -> None:
+        """Make the file at least so long and give it the space, so that writing within cannot fail for want of it.
+
+        What lies before `begin` has its space already.
+        """
         try:
-            os.posix_fallocate(self._descriptor, 0, size_bytes)
+            os.posix_fallocate(self._descriptor, begin, size_bytes - begin)
         except OSError as error:
             raise _at(error, self.path) from None
 
@@ -171,18 +210,41 @@ class MappedRegion:
 
 
 class Files:
-    """The operating system's files."""
+    """The operating system's files.
+
+    No symbolic link is followed, but those that lead to a root and the root itself: a directory that a user named, such
+    as a log directory. A caller that is given one says so, with `add_root`. What has a link in its place raises
+    `SymbolicLinkError`, and so does what lies in a directory below a root that is a link.
+    """
+
+    _roots: frozenset[str] = frozenset()
+
+    def add_root(self, directory: str | os.PathLike[str]) -> None:
+        """Say that a user named this directory: it may be a link, and below it nothing is reached through one."""
+        if os.fspath(directory) not in self._roots:
+            self._roots |= {os.fspath(directory)}
+
+    def check_can_give(self, directory: str | os.PathLike[str]) -> None:
+        """Raise `OwnerError` where what is made in a directory cannot be given to its owner, as it has to be."""
+        check_can_give(os.fspath(directory))
 
     def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
         """Open an existing file for reading; nothing about it changes, its access time aside."""
-        return ReadableFile(os.fspath(path), os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        return ReadableFile(os.fspath(path), open_file(os.fspath(path), os.O_RDONLY, self._roots))
 
     def open_writing(
         self, path: str | os.PathLike[str], *, create: bool = False, exclusive: bool = False
     ) -> WritableFile:
-        """Open a file for writing where it stands, or make an empty one; `exclusive` refuses one that exists."""
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0) | (os.O_EXCL if exclusive else 0)
-        return WritableFile(os.fspath(path), os.open(path, flags, _FILE_MODE))
+        """Open a file for writing where it stands, or make an empty one; `exclusive` refuses one that exists.
+
+        Below a root a new file has the owner and the permissions that `storage.ownership` says.
+        """
+        name = os.fspath(path)
+        if create:
+            descriptor = made_file(self, name, self._roots, exclusive=exclusive)
+        else:
+            descriptor = open_file(name, os.O_RDWR, self._roots)
+        return WritableFile(name, descriptor, self._roots)
 
     def read(self, path: str | os.PathLike[str]) -> bytes:
         """All of a small file."""
@@ -192,47 +254,78 @@ class Files:
     def status(self, path: str | os.PathLike[str]) -> FileStatus | None:
         """What the file system knows of the path; None if nothing is there."""
         try:
-            found = os.stat(path)
+            found = status_of(os.fspath(path), self._roots)
         except FileNotFoundError:
             return None
-        identity = (found.st_dev, found.st_ino)
-        modified_ms = found.st_mtime_ns // 1_000_000
-        return FileStatus(found.st_size, modified_ms, stat.S_ISDIR(found.st_mode), identity, found.st_blocks)
+        return FileStatus(
+            found.st_size,
+            found.st_mtime_ns // 1_000_000,
+            stat.S_ISDIR(found.st_mode),
+            (found.st_dev, found.st_ino),
+            found.st_blocks,
+            stat.S_ISLNK(found.st_mode),
+            found.st_uid,
+            found.st_gid,
+            found.st_mode & 0o777,
+        )
 
     def names(self, directory: str | os.PathLike[str]) -> list[str]:
         """The names in a directory, in no order."""
-        return os.listdir(directory)
+        descriptor = open_directory(os.fspath(directory), self._roots)
+        try:
+            return os.listdir(descriptor)
+        except OSError as error:
+            raise _at(error, os.fspath(directory)) from None
+        finally:
+            os.close(descriptor)
+
+    def links(self, directory: str | os.PathLike[str]) -> list[str]:
+        """The names of the symbolic links in a directory, in no order; no file is looked at for it."""
+        descriptor = open_directory(os.fspath(directory), self._roots)
+        try:
+            with os.scandir(descriptor) as entries:
+                return [entry.name for entry in entries if entry.is_symlink()]
+        except OSError as error:
+            raise _at(error, os.fspath(directory)) from None
+        finally:
+            os.close(descriptor)
 
     def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
         """Give a file or directory another name, in one step and in place of what has that name."""
-        Path(old).replace(new)
+        with (
+            placed(os.fspath(old), self._roots) as (source, source_place),
+            placed(os.fspath(new), self._roots) as (target, target_place),
+        ):
+            os.replace(source, target, src_dir_fd=source_place, dst_dir_fd=target_place)
 
     def remove(self, path: str | os.PathLike[str]) -> None:
-        """Take a file's name away; those who have it open keep it."""
-        Path(path).unlink()
+        """Take a file's name away, or a link's; those who have the file open keep it."""
+        with placed(os.fspath(path), self._roots) as (name, place):
+            os.unlink(name, dir_fd=place)
 
-    def make_directory(self, path: str | os.PathLike[str]) -> None:
-        """Make a directory in one that exists."""
-        Path(path).mkdir()
+    def make_directory(self, path: str | os.PathLike[str], *, like: str | os.PathLike[str] | None = None) -> None:
+        """Make a directory in one that exists; below a root, with the owner and the permissions of one it is `like`."""
+        make_directory(self, os.fspath(path), self._roots, like)
 
     def remove_directory(self, path: str | os.PathLike[str]) -> None:
         """Remove an empty directory."""
-        Path(path).rmdir()
+        with placed(os.fspath(path), self._roots) as (name, place):
+            os.rmdir(name, dir_fd=place)
 
     def sync_directory(self, path: str | os.PathLike[str]) -> None:
         """Return when the names in a directory are on disk."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = open_directory(os.fspath(path), self._roots, may_be_above=True)  # a store may be made in it
         try:
-            try:
-                os.fsync(descriptor)
-            except OSError as error:
-                raise _at(error, os.fspath(path)) from None
+            os.fsync(descriptor)
+        except OSError as error:
+            raise _at(error, os.fspath(path)) from None
         finally:
             os.close(descriptor)
 
     def lock(self, path: str | os.PathLike[str]) -> FileLock:
         """Take the lock that a broker takes, or raise `BlockingIOError` if somebody has it."""
-        return FileLock(os.fspath(path))
+        name = os.fspath(path)
+        return FileLock(name, made_file(self, name, self._roots))
 
     def is_locked(self, path: str | os.PathLike[str]) -> bool:
         """Whether another process has that lock now.
@@ -240,7 +333,7 @@ class Files:
         Whoever has it must not ask: a process that closes a file gives up all locks that it has on it.
         """
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = open_file(os.fspath(path), os.O_RDONLY, self._roots)
         except FileNotFoundError:
             return False
         try:
@@ -257,12 +350,25 @@ class Files:
         return found.f_bavail * found.f_frsize
 
 
+class _Everything(frozenset[str]):
+    """A set with every path in it."""
+
+    def __contains__(self, path: object) -> bool:
+        return True
+
+
+class NamedFiles(Files):
+    """The operating system's files that a user named and that are no store's: links are followed."""
+
+    _roots = _Everything()
+
+
 class FileLock:
     """A lock file held, as a JVM holds it: a POSIX record lock over the whole file, gone with the process."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+        self._descriptor = descriptor
         try:
             try:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -277,6 +383,14 @@ class FileLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _identity_of(descriptor: int, path: str) -> tuple[int, int]:
+    try:
+        found = os.fstat(descriptor)
+    except OSError as error:
+        raise _at(error, path) from None
+    return found.st_dev, found.st_ino
 
 
 def _at(error: OSError, path: str) -> OSError:

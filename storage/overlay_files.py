@@ -12,7 +12,9 @@ import io
 import os
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from storage.errors import SymbolicLinkError
 from storage.files import Files, FileStatus, ReadableFile, WritableFile
+from storage.ownership import Access, access_of, terms_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +33,11 @@ class OverlayFiles(Files):
         self._files = files
         self._contents: dict[str, _Content | None] = {}  # by path, None for what was removed
 
+    def add_root(self, directory: str | os.PathLike[str]) -> None:
+        """Say that a user named this directory."""
+        super().add_root(directory)
+        self._files.add_root(directory)
+
     def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
         """Open an existing file for reading."""
         name = os.fspath(path)
@@ -47,15 +54,19 @@ class OverlayFiles(Files):
         if exists and exclusive:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         if not exists and create:
-            self._contents[name] = _Content(self._files, None, 0)
+            terms = terms_of_file(self, name, os.geteuid(), self._roots)
+            made = Access(os.geteuid(), os.getegid(), terms.making_mode)
+            self._contents[name] = _Content(self._files, None, 0, terms.settled(made))
         return _OverlayFile(name, self._present(name))
 
     def _present(self, name: str) -> _Content:
         """The contents of a file that exists, to be changed."""
         if name not in self._contents:
             status = self._files.status(name)
+            if status is not None and status.is_link:
+                raise SymbolicLinkError(name)
             if status is not None:
-                self._contents[name] = _Content(self._files, name, status.size_bytes)
+                self._contents[name] = _Content(self._files, name, status.size_bytes, access_of(status))
         content = self._contents.get(name)
         if content is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -67,7 +78,12 @@ class OverlayFiles(Files):
         if name not in self._contents:
             return self._files.status(path)
         content = self._contents[name]
-        return None if content is None else FileStatus(content.size_bytes, 0, False, (0, id(content)))
+        if content is None:
+            return None
+        access = content.access
+        return FileStatus(
+            content.size_bytes, 0, False, (0, id(content)), uid=access.uid, gid=access.gid, mode=access.mode
+        )
 
     def names(self, directory: str | os.PathLike[str]) -> list[str]:
         """The names in a directory, in no order."""
@@ -79,6 +95,11 @@ class OverlayFiles(Files):
                 if content is not None:
                     names.add(leaf)
         return list(names)
+
+    def links(self, directory: str | os.PathLike[str]) -> list[str]:
+        """The names of the symbolic links in a directory, in no order."""
+        parent = os.fspath(directory)
+        return [name for name in self._files.links(directory) if f"{parent}/{name}" not in self._contents]
 
     def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
         """Give a file another name, in place of what has that name."""
@@ -94,7 +115,7 @@ class OverlayFiles(Files):
     def sync_directory(self, path: str | os.PathLike[str]) -> None:
         """Nothing: no disk would have to be waited for."""
 
-    def make_directory(self, path: str | os.PathLike[str]) -> None:
+    def make_directory(self, path: str | os.PathLike[str], *, like: str | os.PathLike[str] | None = None) -> None:  # noqa: ARG002 -- as in Files
         """Refuse."""
         _refuse(path)
 
@@ -105,6 +126,9 @@ class OverlayFiles(Files):
     def lock(self, path: str | os.PathLike[str]) -> FileLock:
         """Refuse: nobody is kept out of files that are only looked at."""
         _refuse(path)
+
+    def check_can_give(self, directory: str | os.PathLike[str]) -> None:
+        """Nothing: what is only planned needs no owner."""
 
     def is_locked(self, path: str | os.PathLike[str]) -> bool:
         """Whether another process has that lock."""
@@ -118,8 +142,9 @@ class OverlayFiles(Files):
 class _Content:
     """The bytes of a file: pages that were written, over the beginning of a file that stays as it is."""
 
-    def __init__(self, files: Files, base: str | None, size_bytes: int) -> None:
+    def __init__(self, files: Files, base: str | None, size_bytes: int, access: Access) -> None:
         self.size_bytes = size_bytes
+        self.access = access
         self._files = files
         self._base = base
         self._base_bytes = size_bytes  # of the file below, as many as are still to be seen
@@ -193,7 +218,7 @@ class _OverlayFile(WritableFile):
         """Make the file so long."""
         self._content.resize(size_bytes)
 
-    def allocate(self, size_bytes: int) -> None:  # noqa: ARG002 -- as in WritableFile
+    def allocate(self, size_bytes: int, *, begin: int = 0) -> None:  # noqa: ARG002 -- as in WritableFile
         """Refuse."""
         _refuse(self.path)
 

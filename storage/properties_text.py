@@ -51,6 +51,11 @@ def format_properties(properties: Mapping[str, str], comments: Iterable[str] = (
     return "".join(f"{line}\n" for line in lines)
 
 
+def escaped_character(character: str) -> str:
+    """The character as it is written in a value."""
+    return _WRITTEN_AS.get(character) or _ascii(character)
+
+
 def _logical_lines(text: str) -> Iterator[str]:
     """The lines less comments, blank ones and leading blanks; a backslash at its end joins a line with the next."""
     line = ""
@@ -82,7 +87,7 @@ def _unescaped(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _ascii("".join(_WRITTEN_AS.get(character, character) for character in text))
+    return "".join(map(escaped_character, text))
 
 
 def _ascii(text: str) -> str:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import random
 import shutil
+import signal
 import tarfile
 import tomllib
 from pathlib import Path
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 
-pytest_plugins = ["mounts", "real_brokers", "small_disks", "system_call_trees"]
+pytest_plugins = ["mounts", "command_mounts", "real_brokers", "small_disks", "system_call_trees"]
 
 settings.register_profile("test", derandomize=True, deadline=None, max_examples=100, print_blob=True)
 settings.register_profile(
@@ -42,7 +43,14 @@ settings.load_profile(PROFILE)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed of a run that is not derandomized, before Hypothesis would choose one in silence."""
+    """Choose the seed of a run that is not derandomized, before Hypothesis would choose one in silence.
+
+    A shell starts background commands with SIGINT ignored, nohup with SIGHUP, and what they start inherits that: tests
+    send both.
+    """
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
     if PROFILE != "test" and config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(random.getrandbits(32))
 

@@ -23,7 +23,8 @@ from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.creation import check_vacant, make_directories, write_store
 from storage.store.directory_names import DirectoryName
 from storage.store.ledger import Entries, Ledger
-from storage.store.log_dir import LOCK_NAME, LogDir
+from storage.store.log_dir import LogDir
+from storage.store.recognition import LOCK_NAME
 from storage.store.removals import Removals
 from storage.store.topic_settings import KnownTopic, TopicSettings, write_topic_settings
 
@@ -109,7 +110,7 @@ class StoreBuilding:
         published = _read(files, target / _FINISHED_NAME)
         if published is not None and published["purpose"] == purpose:
             return cls(files, target, target, published, _locked(files, target))
-        check_vacant(files, [target])
+        check_vacant(files, [target], is_replaced=True)
         directory = _directory(target)
         if files.status(directory) is None:
             make_directories(files, [directory])
@@ -194,7 +195,9 @@ class StoreBuilding:
         log_dir = LogDir(files, path)
         write_store(files, clock, [log_dir], os.urandom, cluster_id=cluster_id, node_id=node_id)
         topics = MappingProxyType({name: topic.known for name, topic in self.topics.items()})
-        write_topic_settings(files, path, TopicSettings(is_made_here=True, topics=topics))
+        assert log_dir.properties is not None
+        settings = TopicSettings(is_made_here=True, topics=topics, cluster_id=log_dir.properties.cluster_id)
+        write_topic_settings(files, path, settings)
         applied = Ledger(files, source).current.applied
         if applied:
             Ledger(files, [path]).replace(Entries(1, applied))

@@ -6,9 +6,9 @@ was not the same at the end as at the beginning, damage counts only if a second 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.partition.partition_look import PartitionLook
 from storage.segment.finding import Finding, Severity, unreadable
@@ -22,13 +22,25 @@ if TYPE_CHECKING:
 _LOOKS_MAX: Final = 3
 
 
+class Standing(NamedTuple):
+    """What a log directory says of a partition, for an expectation, of which each name is."""
+
+    is_clean: bool
+    reached: Mapping[str, int]
+    outdated: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionExpectation:
     """What is known of a partition before anybody looks.
 
     The log begins at `start_offset` or later: what lies before is there, and nobody relies on it. `reached` are offsets
-    that the log has reached by the word of some file, which is the key. A partition that `is_compacted` may lack
-    offsets, and so may any that shows signs of it.
+    that the log has reached by the word of some file, which is the key; those that are `outdated` may have been written
+    before a leader made this replica truncate its log. A partition that `is_compacted` may lack
+    offsets, and so may any that shows signs of it. One that `is_cluster_metadata` is the log of a KRaft cluster about
+    itself, which has snapshots of its own kind beside it.
+
+    A broker that runs changes its log directory meanwhile: `again` asks what that says now.
     """
 
     directory: str
@@ -37,6 +49,13 @@ class PartitionExpectation:
     is_compacted: bool = False
     start_offset: int = 0
     reached: Mapping[str, int] = field(default_factory=dict)
+    outdated: frozenset[str] = frozenset()
+    is_cluster_metadata: bool = False
+    again: Callable[[Files], Standing] | None = None
+
+    def is_clean_still(self, files: Files) -> bool:
+        """Whether no broker has opened the log directory since it was found closed properly."""
+        return self.is_clean and (self.again is None or self.again(files).is_clean)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +93,7 @@ def check_partition(
 
     A directory that is gone by the time is not looked at, and nothing is wrong with it.
     """
+    files.add_root(Path(expected.directory).parent)
     verdict: PartitionVerdict | None = None
     for _ in range(_LOOKS_MAX):
         try:
@@ -86,6 +106,9 @@ def check_partition(
             continue  # a file went while it was looked at
         except OSError as error:
             return PartitionVerdict(findings=[unreadable("", error)])
+        if found.has_damage and expected.is_clean and not expected.is_clean_still(files):
+            expected, verdict = replace(expected, is_clean=False), None
+            continue  # what is open looks otherwise than what is closed
         again = None if verdict is None else {finding.identity for finding in verdict.findings}
         if again is not None:
             confirmed = [finding for finding in found.findings if finding.identity in again]

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from storage.errors import LogChangedError
+from storage.errors import CorruptCheckpointError, LogChangedError
 from storage.partition.checking import PartitionVerdict, check_partition, listed
+from storage.partition.epochs import LeaderEpochs, may_begin_at
 from storage.partition.partition_look import PartitionLook
 from storage.segment.names import FileName, Kind, State, parse_name
 from storage.segment.segment_check import Expected
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
     from storage.files import Files, FileStatus
     from storage.partition.checking import PartitionExpectation
     from storage.segment.segment_look import SegmentLook
+
+
+def _expected_segment(files: Files, expected: PartitionExpectation, base_offset: int, *, is_last: bool) -> Expected:
+    is_active = is_last and not expected.is_clean
+    begins_epoch = False
+    if is_active:
+        try:
+            begins_epoch = may_begin_at(LeaderEpochs.load(files, expected.directory).entries, base_offset)
+        except (CorruptCheckpointError, OSError):
+            begins_epoch = True
+    return Expected(base_offset, is_active, begins_epoch)
 
 
 class SegmentPiece(NamedTuple):
@@ -60,7 +72,7 @@ class CutPartition:
         pieces = [
             SegmentPiece(
                 expected.directory,
-                Expected(base, base == bases[-1] and not expected.is_clean),
+                _expected_segment(files, expected, base, is_last=base == bases[-1]),
                 listing[str(FileName(base, Kind.LOG))].size_bytes,
             )
             for base in bases

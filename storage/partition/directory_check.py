@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.segment.finding import FindingKind, damage, notice
+from storage.partition.metadata_snapshot import is_left_of_metadata_snapshot
+from storage.segment.finding import FindingKind, damage, linked, notice
 from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State, parse_name
 from storage.small_file import TEMPORARY_SUFFIX
 
@@ -21,9 +22,10 @@ class DirectoryCheck:
     Names that mean nothing to a broker are nobody's business.
     """
 
-    def __init__(self, listing: Mapping[str, FileStatus], findings: FindingList) -> None:
+    def __init__(self, listing: Mapping[str, FileStatus], findings: FindingList, *, is_cluster_metadata: bool) -> None:
         self._listing = listing
         self._findings = findings
+        self._is_cluster_metadata = is_cluster_metadata
         self._names = sorted(
             (name for text in listing if (name := parse_name(text)) is not None),
             key=lambda name: (name.offset, str(name)),
@@ -33,6 +35,9 @@ class DirectoryCheck:
 
     def report(self) -> None:
         """Report what should not be there, and what should."""
+        for text, status in sorted(self._listing.items()):
+            if status.is_link:
+                self._findings.add(linked(text))
         for name in self._names:
             if name.state in {State.CLEANED, State.SWAP}:
                 end = "it did not end" if name.state is State.CLEANED else "it was not brought to its end"
@@ -49,6 +54,8 @@ class DirectoryCheck:
                 self._report_orphan(name)
         left_over = sum(name.state is State.DELETED for name in self._names)
         left_over += sum(text.endswith(TEMPORARY_SUFFIX) for text in self._listing)
+        if self._is_cluster_metadata:
+            left_over += sum(is_left_of_metadata_snapshot(text) for text in self._listing)
         if left_over:
             self._findings.add(notice(FindingKind.LEFT_OVER, "", f"files that are left to be removed: {left_over}"))
 

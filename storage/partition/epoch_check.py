@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptCheckpointError
-from storage.partition.epochs import EPOCHS_NAME, LeaderEpochs
+from storage.partition.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
 from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH
 from storage.segment.finding import FindingKind, damage, unreadable
@@ -48,6 +48,10 @@ class EpochCheck:
     def last_start_offset(self) -> int:
         """Where the last epoch begins that is known, and so up to where there was a log; 0 if none is."""
         return self._entries[-1].offset if self._entries else 0
+
+    def may_begin_at(self, offset: int) -> bool:
+        """Whether a leader after the first one may have begun there; the checkpoint says so, or cannot be read."""
+        return not self._is_usable or may_begin_at(self._entries, offset)
 
     def add(self, batch: Batch, name: str) -> None:
         """The next batch, of the log file of that name."""

@@ -36,6 +36,11 @@ class EpochEnd(NamedTuple):
     offset: int
 
 
+def may_begin_at(entries: Sequence[EpochStart], offset: int) -> bool:
+    """Whether a leader began there that followed on another one, which the very first of a partition does not."""
+    return any(entry.offset == offset and entry != (0, 0) for entry in entries)
+
+
 class LeaderEpochs:
     """The epochs of a partition's log, both epochs and offsets ascending.
 

@@ -75,6 +75,17 @@ class Flushing:
             self.recovery_point = max(self.recovery_point, reached)
             self.flushed_ms = now_ms
 
+    def rest(self) -> bool:
+        """Have the active segment hold no descriptors; False if there is something that is not on disk.
+
+        Nothing is appended meanwhile.
+        """
+        with self._files_lock:
+            if self._is_closed or self._known()[0]:
+                return False
+            self.active.rest()
+            return True
+
     def close(self) -> None:
         """Let go of every file, flushed or not; if that fails for some, the others are closed all the same."""
         with self._files_lock, ExitStack() as stack:

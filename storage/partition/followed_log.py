@@ -7,16 +7,20 @@ truncated. Nothing is looked at before it is asked for. Recovering what a crash 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from errno import ENOENT
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakSet
 
-from storage.errors import UnknownPartitionError
+from storage.errors import CorruptMetadataError, UnknownPartitionError
+from storage.partition.cuts import KnownEpochs, find_cut
 from storage.partition.epochs import LeaderEpochs
 from storage.partition.followed_producers import FollowedProducers
+from storage.partition.metadata import read_topic_id
 from storage.partition.readable_log import ReadableLog
 from storage.partition.recent_segments import RecentSegments
 from storage.partition.view import LogView
@@ -26,12 +30,14 @@ from storage.segment.segment import Segment
 from storage.segment.segment_names import SegmentNames, segments_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from uuid import UUID
 
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Files
     from storage.partition.producers import ProducerStates
+    from storage.segment.segment_files import SegmentFiles
 
     Listing = tuple[int, list[str]]
 
@@ -64,6 +70,10 @@ class FollowedLog(ReadableLog):
     shows what it did before, as far as that is still there. If the directory is gone there is no newer view, which is
     an `UnknownPartitionError`.
 
+    A partition that was moved to another log directory is gone on with by `move`. Before a view is said not to be
+    there, `look_again` is called once, which may do that. A log that `is_parted` shows nothing until it is moved, as
+    another partition of the same name may be in its directory. `topic_id` is the partition's, as far as it is known.
+
     `config` and `checkpointed_start`, before which the log does not begin, may be replaced at any time. Segments below
     the recovery point are believed to be closed properly. What `withheld` says is in no view.
     """
@@ -79,8 +89,11 @@ class FollowedLog(ReadableLog):
         recovery_point: int = 0,
         producer_expiration_ms: int,
         withheld: Callable[[], Withheld] = Withheld,
+        look_again: Callable[[], None] = lambda: None,
     ) -> None:
         self.directory = Path(directory)
+        self.topic_id: UUID | None = None
+        self.is_parted = False
         self.config = config
         self.checkpointed_start = start_offset
         self.recovery_point = recovery_point
@@ -88,13 +101,18 @@ class FollowedLog(ReadableLog):
         self._clock = clock
         self._expiration_ms = producer_expiration_ms
         self._ask_withheld = withheld
+        self._look_again = look_again
         self._withheld: Withheld | None = None  # when that was last asked for
         self._recent = RecentSegments()
         self._looking = Lock()  # held while the directory is looked at
         self._listing: Listing | None = None
         self._found: dict[Segment, _Found] = {}  # in the order of their offsets
+        self._left: WeakSet[SegmentFiles] = WeakSet()  # those of earlier segments, which views may still have
         self._view: LogView | None = None
         self._is_closed = False
+        self._is_moved = False  # since the directory was last looked at
+        self._epochs = KnownEpochs(files)
+        self._cuts: tuple[int, ...] = ()
         self._producers = self._unknown_producers()
 
     @property
@@ -105,6 +123,13 @@ class FollowedLog(ReadableLog):
     @property
     def view(self) -> LogView:
         """The log as it is now; after `close` as it last was."""
+        try:
+            return self._look()
+        except UnknownPartitionError:
+            self._look_again()  # without the lock, as the log may be moved or closed by that
+            return self._look()
+
+    def _look(self) -> LogView:
         with self._looking:
             if self._view is None or not self._is_closed:
                 self._view = self._newest()
@@ -139,6 +164,34 @@ class FollowedLog(ReadableLog):
             unread_bytes += segment.size_bytes
         return unread_bytes
 
+    def move(self, directory: Path) -> None:
+        """Go on in another directory, to which the partition was moved, with what is found there."""
+        with self._looking:
+            self.directory = directory
+            self.is_parted = False
+            self._listing = None
+            self._is_moved = True
+            self._producers = self._unknown_producers()
+            self._left.update(segment.own_files for segment in self._found)
+            for files in self._left:  # for those who have a view
+                files.move(directory)
+
+    def part(self) -> None:
+        """The partition is gone: there is no view until it is moved to where it is back."""
+        with self._looking:
+            self.is_parted = True
+            for segment in self._found:
+                segment.release()
+
+    def is_whole_with(self, sizes: Mapping[str, int]) -> bool:
+        """Whether files of these sizes have all that was known of the last segment: a copy may still be on its way."""
+        with self._looking:
+            last = next(reversed(self._found.items()), None)
+            if last is None:
+                return True
+            end = last[0].known_end if isinstance(last[0], FollowedSegment) else None
+            return sizes.get(last[1].names.name(Kind.LOG), -1) >= (0 if end is None else end.position)
+
     def close(self) -> None:
         """Stop looking, and give memory back; views that somebody has stay good. Closing twice is harmless."""
         with self._looking:
@@ -154,9 +207,11 @@ class FollowedLog(ReadableLog):
         while True:
             listing = self._list()
             try:
-                if listing != self._listing or self._is_last_another():
+                is_changed = listing != self._listing or self._is_last_another()
+                if is_changed:
                     self._take_in(listing[1])
                     self._listing = listing
+                self._know_epochs(is_changed=is_changed)
                 # What is not withheld any more is all there, but perhaps was not yet when it was looked at.
                 before, self._withheld = self._withheld, self._ask_withheld()
                 if before.sequence != self._withheld.sequence:
@@ -168,7 +223,7 @@ class FollowedLog(ReadableLog):
                     raise  # what is listed cannot be opened
 
     def _list(self) -> Listing:
-        status = self._files.status(self.directory)
+        status = None if self.is_parted else self._files.status(self.directory)
         try:
             if status is not None:
                 return status.modified_ms, self._files.names(self.directory)
@@ -178,20 +233,43 @@ class FollowedLog(ReadableLog):
 
     def _take_in(self, names: Sequence[str]) -> None:
         """Find out which segments there are, and keep those that are as they were."""
+        if self.topic_id is None:
+            with suppress(CorruptMetadataError, OSError):
+                self.topic_id = read_topic_id(self._files, self.directory)
         listed = [(each, self._identity(each)) for each in segments_named(names)]
         known = {(found.names, found.identity): (segment, found) for segment, found in self._found.items()}
+        if self._is_moved:
+            known.clear()  # the segments know their files by the directory that they were in
         segments: dict[Segment, _Found] = {}
+        changed: list[FollowedSegment] = []
         for (each, identity), following in zip_longest(listed, listed[1:]):
             found = _Found(each, identity, following)
             segment, before = known.get((each, identity), (None, found))
             is_closed = following is not None and before == found
             if segment is None or not self._is_still(segment, is_closed=is_closed):
+                if isinstance(segment, FollowedSegment):
+                    changed.append(segment)
                 segment = self._new(found)
             segments[segment] = found
         segments = _without_hidden(segments)
         if not _continues(self._found, segments):
             self._producers = self._unknown_producers()
-        self._found = segments
+        files = {each.base_offset: identity for each, identity in listed}
+        self._left.update(  # but for those of which others have the names now
+            segment.own_files
+            for segment, found in self._found.items()
+            if segment not in segments and files.get(segment.base_offset, found.identity) == found.identity
+        )
+        cut = find_cut(self._epochs, self.directory, tuple(self._found), tuple(segments), changed)
+        if cut is not None:
+            self._cuts = (*self._cuts, cut)
+        self._found, self._is_moved = segments, False
+
+    def _know_epochs(self, *, is_changed: bool) -> None:
+        """Know the leader epochs of all that a view shows, for when the log is truncated."""
+        last = next(reversed(self._found), None)
+        if isinstance(last, FollowedSegment):
+            self._epochs.look(self.directory, last.end, is_changed=is_changed)
 
     def _is_still(self, segment: Segment, *, is_closed: bool) -> bool:
         """Whether a segment is what it was, though it may have grown unless the same one follows on it as before."""
@@ -245,10 +323,11 @@ class FollowedLog(ReadableLog):
             view is not None
             and view.segments == segments
             and (view.start_offset, view.end_offset, view.end_position) == (start_offset, end_offset, end_position)
+            and view.cuts == self._cuts
         ):
             return view
         decided = cache(lambda: producers.decided(segments, start_offset, end_offset))
-        return LogView(segments, start_offset, end_offset, end_position, decided, self._recent)
+        return LogView(segments, start_offset, end_offset, end_position, decided, self._recent, cuts=self._cuts)
 
     def _unknown_producers(self) -> FollowedProducers:
         return FollowedProducers(self._files, self._clock, self.directory, expiration_ms=self._expiration_ms)

@@ -1,8 +1,8 @@
 """One partition's log: appending to it, and reading what is in it.
 
 One thread at a time appends, rolls or truncates; readers see the log through `view` and never wait. An append that is
-refused leaves the log as it was. A write or a flush that fails poisons it: readers go on, but nothing more is taken
-until recovery has looked at the files. `docs/concurrency.md` says what readers see. Opening and recovery, and what is
+refused leaves the log as it was. Any other exception poisons the log: readers go on, but nothing more is taken until
+recovery has looked at the files. `docs/concurrency.md` says what readers see. Opening and recovery, and what is
 to be deleted or compacted, are left to others.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from storage.errors import StorageError
 from storage.partition.appending import (
     Appended,
     check_fits,
@@ -44,7 +43,7 @@ class Log(SegmentedLog):
     `config` may be replaced at any time; what it says of new segments holds from the next one on. `in_background` is
     given the flush that follows a roll, and runs it whenever it likes; until then that segment stays open.
     `lower_checkpoints` is called before a truncation; when it returns, no checkpoint on disk says more of the log than
-    this offset.
+    this offset. `checkpoint_start` is called before the log's start moves; when it returns, the checkpoint says so.
     """
 
     def append_as_leader(
@@ -113,21 +112,26 @@ class Log(SegmentedLog):
 
     def _append_together(self, batches: Iterable[StoredBatches], now_ms: int) -> None:
         """Append all, and show them to readers only then; after an error that leaves the log sound, none is there."""
-        view, end_offset = self.view, self.view.end_offset
-        self._is_holding_back = True
-        try:
-            for stored in batches:
-                self._append(stored, now_ms)
-                end_offset = stored.last_offset + 1
-        except (StorageError, OSError):
-            self._is_holding_back = False
-            if end_offset > view.end_offset and self._poison.error is None:
-                with self._poison.poisoning:
-                    self._cut_back(view.end_offset)
-            raise
-        finally:
-            self._is_holding_back = False
-        self._publish(view.start_offset, end_offset)
+        view = self.view
+        refused: BaseException | None = None
+        with self._poison.changing:
+            try:
+                self._is_holding_back = True
+                for stored in batches:
+                    self._append(stored, now_ms)
+            except BaseException as error:
+                if self._poison.error is not None:
+                    raise
+                refused = error
+            finally:
+                self._is_holding_back = False
+            if refused is None:
+                self._publish(view.start_offset, self.producers.end_offset)
+            elif self.producers.end_offset > view.end_offset:
+                self._cut_back(view.end_offset)
+        # Nothing of the append is left, or else the log would be poisoned.
+        if refused is not None:
+            raise refused
 
     def append_as_follower(self, data: Buffer) -> Appended | None:
         """Append the whole batches that another leader has given their places, or none of them; None if there is none.
@@ -149,17 +153,18 @@ class Log(SegmentedLog):
 
     def _append(self, stored: StoredBatches, now_ms: int) -> Appended:
         check_fits(stored, self.config)
-        with self._poison.refusing:
-            self.epochs.follow(stored.batches)
-            active = self._segment_for(stored, now_ms)
-            active.append(stored.buffers, self._accounting(stored.batches))
-        with self._poison.poisoning:
+        with self._poison.changing:
+            with self._poison.refusing:
+                self.epochs.follow(stored.batches)
+                active = self._segment_for(stored, now_ms)
+                active.append(stored.buffers, self._accounting(stored.batches))
             self._take_notice(stored, active)
         return Appended(stored.first_offset, stored.last_offset)
 
     def _segment_for(self, stored: StoredBatches, now_ms: int) -> WritableSegment:
         """The segment that the batches go into: the active one, or a new one."""
         active = self._segments.active
+        active.prepare()
         incoming = Incoming(stored.size_bytes, stored.last_offset, stored.largest_timestamp)
         reason = roll_reason(active, incoming, self.config, now_ms)
         if reason is None:

@@ -76,16 +76,17 @@ class LogSegments:
         self.flushing.roll(following)
         self.all = (*self.all[:-1], rolled.closed(), following)
 
-    def leave_before(self, base_offset: int) -> tuple[Segment, ...]:
-        """Let go of the segments before the one that begins at the offset, and give them; their files stay.
-
-        Raises `LogChangedError` if none begins there.
-        """
+    def count_before(self, base_offset: int) -> int:
+        """How many segments there are before the one that begins at the offset; `LogChangedError` if none does."""
         for index, segment in enumerate(self.all):
             if segment.base_offset == base_offset:
-                left, self.all = self.all[:index], self.all[index:]
-                return left
+                return index
         raise LogChangedError("no segment of the log begins there", path=self._directory, offset=base_offset)
+
+    def leave(self, count: int) -> tuple[Segment, ...]:
+        """Let go of the first segments, and give them; their files stay."""
+        left, self.all = self.all[:count], self.all[count:]
+        return left
 
     def delete(self, segments: Iterable[Segment]) -> list[Path]:
         """Rename the files of segments that are no longer the log's, and give their paths, to be removed later.
@@ -94,13 +95,8 @@ class LogSegments:
         """
         return [path for segment in self._doomed(segments) for path in segment.own_files.delete()]
 
-    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[Path]:
-        """Put the segments that stand as `.cleaned`, and are on disk, in the place of some that are closed.
-
-        That is durable when this returns. It gives the old ones' files, renamed, to be removed later; readers go on
-        with them. Raises `LogChangedError`, having done nothing, if they are no longer some of the log's that follow
-        each other.
-        """
+    def check_closed(self, old: Sequence[Segment]) -> None:
+        """Raise `LogChangedError` unless these are closed segments of the log that follow each other."""
         bases = [segment.base_offset for segment in self.all]
         begin = bases.index(old[0].base_offset) if old[0].base_offset in bases else len(bases)
         end = begin + len(old)
@@ -108,7 +104,16 @@ class LogSegments:
             raise LogChangedError(
                 "the segments to be replaced are no longer closed ones of the log", path=self._directory
             )
-        assert all(old[0].base_offset <= base_offset < bases[end] for base_offset in new_bases)
+
+    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[Path]:
+        """Put the segments that stand as `.cleaned`, and are on disk, in the place of some that are closed.
+
+        That is durable when this returns. It gives the old ones' files, renamed, to be removed later; readers go on
+        with them. `check_closed` has found nothing wrong with the old ones.
+        """
+        begin = self.all.index(old[0])
+        end = begin + len(old)
+        assert all(old[0].base_offset <= base_offset < self.all[end].base_offset for base_offset in new_bases)
         deleted = replace_segments(self._files, self._directory, new_bases, self._doomed(old))
         new = [Segment(self._files, self._directory, base_offset) for base_offset in sorted(new_bases)]
         self.all = (*self.all[:begin], *new, *self.all[end:])

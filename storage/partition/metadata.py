@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptMetadataError, InvalidIdError
 from storage.ids import ZERO_ID, format_id, parse_id
-from storage.small_file import replace_file
+from storage.small_file import read_small_file, replace_file
 
 if TYPE_CHECKING:
     import os
@@ -28,7 +28,7 @@ def read_topic_id(files: Files, directory: str | os.PathLike[str]) -> UUID | Non
     """The id of the topic that the partition in this directory belongs to; None if no file says so."""
     path = Path(directory) / PARTITION_METADATA_NAME
     try:
-        data = files.read(path)
+        data = read_small_file(files, path, CorruptMetadataError)
     except FileNotFoundError:
         return None
     match = _TEXT.fullmatch(data.decode("utf-8", "replace"))

@@ -47,14 +47,17 @@ def open_sound_log(
     base_offset = bases[-1] if bases else start_offset
     active = make(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
     try:
+        checkpointed_start = start_offset
         start_offset = max(start_offset, bases[0] if bases else start_offset)
         end_offset = max(active.read_next_offset(), start_offset)
         producers = ProducerStates(files, directory, expiration_ms=producer_expiration_ms)
         producers.snapshots.remove_strays([*bases, base_offset])
-        producers.truncate_and_reload(start_offset, end_offset, now_ms)
+        producers.truncate_and_reload(checkpointed_start, end_offset, now_ms)
         replay(producers, [*closed, active], end_offset)
         producers.acknowledge(end_offset)
         epochs = LeaderEpochs.load(files, directory)
+        epochs.truncate_from_start(start_offset)
+        epochs.truncate_from_end(end_offset)
         if not bases:
             active.flush()
     except BaseException:

@@ -6,13 +6,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptMetadataError
+from storage.partition.cluster_metadata_check import check_cluster_metadata
 from storage.partition.directory_check import DirectoryCheck
 from storage.partition.epoch_check import EpochCheck
 from storage.partition.epochs import EPOCHS_NAME
 from storage.partition.metadata import PARTITION_METADATA_NAME, read_topic_id
 from storage.partition.offset_check import OffsetCheck
 from storage.partition.producer_check import ProducerCheck
-from storage.segment.finding import Finding, FindingKind, damage, unreadable
+from storage.segment.finding import Finding, FindingKind, damage, notice, unreadable
 from storage.segment.finding_list import FindingList
 from storage.segment.names import FileName, Kind
 from storage.segment.segment_check import Expected, SegmentCheck, transaction_index_check
@@ -50,7 +51,8 @@ class PartitionLook:
         self._looks = looks
         self._advance = advance
         self._findings = FindingList()
-        self._names = DirectoryCheck(listing, self._findings)
+        self._listing = listing
+        self._names = DirectoryCheck(listing, self._findings, is_cluster_metadata=expected.is_cluster_metadata)
         bases = self._names.bases
         self._epochs = EpochCheck(files, expected.directory, self._findings, expected.start_offset)
         self._producers = ProducerCheck(
@@ -84,11 +86,15 @@ class PartitionLook:
         self._offsets.report()
         self._check_snapshots()
         self._check_reached(last, end_offset)
+        if self._expected.is_cluster_metadata:
+            check_cluster_metadata(self._files, self._expected.directory, self._listing.keys(), self._findings)
         self.topic_id = self._topic_id(is_used=self.batches > 0)
 
     def _look_at(self, base_offset: int, *, is_last: bool) -> SegmentCheck | SegmentReplay:
         with ExitStack() as opened:
-            segment = self._segment(Expected(base_offset, is_last and not self._expected.is_clean), opened)
+            is_active = is_last and not self._expected.is_clean
+            begins_epoch = is_active and self._epochs.may_begin_at(base_offset)
+            segment = self._segment(Expected(base_offset, is_active, begins_epoch), opened)
             self._offsets.begin(base_offset, segment.name)
             losses = 0
             for checked in segment:
@@ -148,7 +154,14 @@ class PartitionLook:
 
     def _check_reached(self, last: SegmentCheck | SegmentReplay | None, end_offset: int) -> None:
         """Report it if other files know of more than the log has."""
-        reached = dict(self._expected.reached)
+        reached, outdated = self._expected.reached, self._expected.outdated
+        again = self._expected.again
+        if again is not None and any(offset > end_offset for offset in reached.values()):
+            # A log that was truncated since has lower checkpoints now, and what is appended raises them again.
+            now = again(self._files)
+            reached = {name: min(offset, now.reached.get(name, 0)) for name, offset in reached.items()}
+            outdated = now.outdated
+        reached = dict(reached)
         if self._names.snapshots:
             newest = self._names.snapshots[-1]
             reached[str(FileName(newest, Kind.SNAPSHOT))] = newest
@@ -156,15 +169,14 @@ class PartitionLook:
         beyond = {name: offset for name, offset in reached.items() if offset > end_offset}
         if beyond and (last is None or last.is_readable):
             words = ", ".join(f"{name} has {offset}" for name, offset in beyond.items())
-            self._findings.add(
-                damage(
-                    FindingKind.LOST_TAIL,
-                    "" if last is None else last.name,
-                    f"the log ends at offset {end_offset}, and {words}",
-                    position=0 if last is None else last.position,
-                    offset=end_offset,
-                )
-            )
+            name = "" if last is None else last.name
+            reason = f"the log ends at offset {end_offset}, and {words}"
+            if beyond.keys() <= outdated:
+                reason += "; that is older, so a leader may have made this replica truncate its log since"
+                self._findings.add(notice(FindingKind.LOST_TAIL, name, reason))
+                return
+            position = 0 if last is None else last.position
+            self._findings.add(damage(FindingKind.LOST_TAIL, name, reason, position=position, offset=end_offset))
 
     def _topic_id(self, *, is_used: bool) -> UUID | None:
         try:

@@ -1,59 +1,74 @@
-"""What a failure to write does to a log: it is refused as a whole, or the log takes nothing more.
+"""What a failure does to a log that is being changed: the change is refused as a whole, or the log takes nothing more.
 
-After a failed write or flush nobody knows what is on disk, and asking again would not tell: the kernel reports an error
-once. So the first one poisons the log, and every later attempt to write fails until recovery has looked at the files.
-A full disk is no such failure where what was begun could be undone.
+After a failed write or flush it is unknown what is on disk, and asking again would not tell: the kernel reports an
+error once. An exception of any other kind that ends a change half-way, such as a `MemoryError`, an interrupt or a bug,
+leaves bytes behind that the log does not know of. So an exception in a change poisons the log, and every later attempt
+to write fails until recovery has looked at the files. The one exception is a full disk where what was begun is undone.
 """
 
 from __future__ import annotations
 
-import errno
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from storage.errors import DiskFullError, InvalidIndexEntryError, PoisonedLogError
+from storage.errors import DiskFullError, PoisonedLogError, is_full_disk
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Poison:
     """Whether one log may still be written; `error` says why not.
 
-    `refusing` and `poisoning` are for `with`: around what leaves the log as it was if it fails, and around what does
-    not. Both turn an `OSError` into a `StorageError`.
+    Three guards, for `with`:
+
+    - `changing` is around all of a change, from the first write to what readers are shown. An exception that leaves it,
+      but for a `DiskFullError`, poisons the log. Only the thread that excludes all other changes may enter it, and may
+      enter it again.
+    - `refusing`, within it, is around steps that a full disk leaves undone: there the disk's error becomes a
+      `DiskFullError`.
+    - `poisoning` is around what any failure poisons, a full disk too; any thread may enter it.
+
+    An `Exception` that poisons the log becomes a `PoisonedLogError`; anything else, as an interrupt, goes on as it is.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self.error: PoisonedLogError | None = None
-        self.refusing = _Guard(self, is_undone=True)
-        self.poisoning = _Guard(self, is_undone=False)
+        self.changing = _Changing(self)
+        self.refusing = _Refusing(os.fspath(directory))
+        self.poisoning = _Poisoning(self)
         self._path = os.fspath(directory)
 
     def check(self) -> None:
-        """Raise `PoisonedLogError` if nothing may be written any more."""
+        """Raise `PoisonedLogError` if nothing may be written any more; any thread may ask."""
         if self.error is not None:
             raise PoisonedLogError(self.error.reason, path=self._path) from self.error
 
-    def failure(self, error: Exception, *, is_undone: bool) -> Exception | None:
-        """What to raise in place of an error, after drawing the consequences; None for the error itself."""
-        if isinstance(error, PoisonedLogError):
-            self.error = error
-            return None
-        if isinstance(error, OSError) and error.errno in _NO_SPACE and is_undone:
-            return DiskFullError(f"nothing was changed: {error.strerror}", path=error.filename or self._path)
-        if isinstance(error, OSError) or (isinstance(error, InvalidIndexEntryError) and not is_undone):
-            self.error = PoisonedLogError(f"the log takes nothing more since writing failed: {error}", path=self._path)
-            return self.error
-        return None
+    def settle(self) -> None:
+        """Poison the log if a change began that never ended, as an interrupt may come at any time.
+
+        Only the thread that excludes all changes may ask, and is in none.
+        """
+        if self.changing.depth and self.error is None:
+            self._poison("it was interrupted")
+
+    def poison(self, error: BaseException) -> PoisonedLogError:
+        """Have nothing written from now on, because of this error; gives what to raise, the first that there was."""
+        if self.error is None:
+            if isinstance(error, PoisonedLogError):
+                self.error = error
+            else:
+                self._poison(str(error) or type(error).__name__)
+        assert self.error is not None
+        return self.error
+
+    def _poison(self, reason: str) -> None:
+        self.error = PoisonedLogError(f"the log takes nothing more since writing failed: {reason}", path=self._path)
 
 
-class _Guard:
-    def __init__(self, poison: Poison, *, is_undone: bool) -> None:
+class _Poisoning:
+    def __init__(self, poison: Poison) -> None:
         self._poison = poison
-        self._is_undone = is_undone
 
     def __enter__(self) -> None:
         """Nothing."""
@@ -61,7 +76,37 @@ class _Guard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if isinstance(error, Exception):
-            instead = self._poison.failure(error, is_undone=self._is_undone)
-            if instead is not None:
+        if error is not None:
+            instead = self._poison.poison(error)
+            if isinstance(error, Exception) and error is not instead:
                 raise instead from error
+
+
+class _Changing(_Poisoning):
+    """`depth` says how many of these are entered, or were left in no way that could be noticed."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not isinstance(error, DiskFullError):
+            super().__exit__(kind, error, traceback)
+        self.depth -= 1
+
+
+class _Refusing:
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError) and is_full_disk(error):
+            raise DiskFullError(f"nothing was changed: {error.strerror}", path=error.filename or self._path) from error

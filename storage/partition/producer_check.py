@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, CorruptSnapshotError
-from storage.partition.producer_snapshot import decode_snapshot
+from storage.partition.producer_snapshot import decode_snapshot, read_snapshot
 from storage.partition.producer_state import NO_COORDINATOR_EPOCH
 from storage.partition.producers import ProducerStates
 from storage.record.batch import RecordBatch
@@ -94,8 +94,9 @@ class ProducerCheck:
 
     def _compare(self, offset: int) -> None:
         name = str(FileName(offset, Kind.SNAPSHOT))
+        path = self._directory / name
         try:
-            found = {state.producer_id: state for state in decode_snapshot(self._files.read(self._directory / name))}
+            found = {state.producer_id: state for state in decode_snapshot(read_snapshot(self._files, path))}
         except CorruptSnapshotError as error:
             self._findings.add(damage(FindingKind.SNAPSHOT, name, error.reason))
             return

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from storage.files import Files
 
+SNAPSHOT_BYTES_MAX: Final = 512 * 1024 * 1024
+"""The size up to which a snapshot is read: that of eleven million producers."""
+
 _VERSION: Final = 1
 _NONE: Final = -1
 _HEADER: Final = Struct(">hI")  # version, CRC-32C of everything behind these
@@ -66,6 +69,29 @@ def decode_snapshot(data: bytes) -> list[ProducerState]:
     return [_decode(fields) for fields in _ENTRY.iter_unpack(memoryview(data)[entries_at:])]
 
 
+def read_snapshot(files: Files, path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a snapshot's file, for `decode_snapshot`; of another version's no more than the header.
+
+    Raises `CorruptSnapshotError`, having read no more than that, if the file has not the size that its header says, or
+    more than `SNAPSHOT_BYTES_MAX`.
+    """
+    entries_at = _HEADER.size + _COUNT.size
+    with files.open_reading(path) as file:
+        size_bytes = file.size_bytes()
+        header = file.read_at(0, entries_at)
+        if len(header) == entries_at:
+            if _HEADER.unpack_from(header)[0] != _VERSION:
+                return header
+            (count,) = _COUNT.unpack_from(header, _HEADER.size)
+            if size_bytes != entries_at + count * _ENTRY.size:
+                raise CorruptSnapshotError(f"the snapshot declares {count} producers and has {size_bytes} bytes")
+            if size_bytes > SNAPSHOT_BYTES_MAX:
+                raise CorruptSnapshotError(
+                    f"the snapshot has {size_bytes} bytes, and one is read up to {SNAPSHOT_BYTES_MAX}"
+                )
+        return file.read_at(0, size_bytes)
+
+
 class SnapshotFiles:
     """The snapshots in a partition's directory; `offsets` are those in their names, ascending.
 
@@ -90,7 +116,7 @@ class SnapshotFiles:
         """The states before an offset; raises `CorruptSnapshotError`."""
         path = self._path(offset)
         try:
-            return decode_snapshot(self._files.read(path))
+            return decode_snapshot(read_snapshot(self._files, path))
         except CorruptSnapshotError as error:
             raise error.located(path=path) from None
 
@@ -135,11 +161,23 @@ class SnapshotFiles:
 
         That one is what a clean shutdown wrote.
         """
+        for offset in self.strays(base_offsets):
+            self.remove(offset)
+
+    def strays(self, base_offsets: Collection[int]) -> list[int]:
+        """The snapshots that `remove_strays` would remove."""
         strays = [offset for offset in self.offsets if offset not in base_offsets]
         if strays and strays[-1] >= max(base_offsets, default=0):
             strays.pop()
-        for offset in strays:
-            self.remove(offset)
+        return strays
+
+    def is_readable(self, offset: int) -> bool:
+        """Whether the states before an offset can be read."""
+        try:
+            self.read(offset)
+        except (CorruptSnapshotError, FileNotFoundError):
+            return False
+        return True
 
     def _path(self, offset: int, state: State = State.LIVE) -> Path:
         return self._directory / str(FileName(offset, Kind.SNAPSHOT, state))

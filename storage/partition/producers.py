@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 class ProducerStates:
     """The producers of a partition's log up to `end_offset`.
 
-    One thread changes them. Meanwhile others may call `states` and read `first_unstable_offset`,
+    One thread changes them. Meanwhile others may call `states` and `live` and read `first_unstable_offset`,
     `last_stable_offset` and `end_offset`, which are as of some moment between the changes.
     """
 
@@ -40,9 +40,10 @@ class ProducerStates:
         *,
         expiration_ms: int,
         read_only: bool = False,
+        snapshots: SnapshotFiles | None = None,
     ) -> None:
         self.end_offset = 0
-        self.snapshots = SnapshotFiles(files, directory, read_only=read_only)
+        self.snapshots = SnapshotFiles(files, directory, read_only=read_only) if snapshots is None else snapshots
         self._expiration_ms = expiration_ms
         self._producers: dict[int, ProducerState] = {}
         self._transactions = Transactions()
@@ -51,6 +52,10 @@ class ProducerStates:
     def states(self) -> list[ProducerState]:
         """What is known of each producer."""
         return list(self._producers.values())
+
+    def live(self, now_ms: int) -> list[ProducerState]:
+        """The same without those that have been silent for too long, whether they are forgotten yet or not."""
+        return [state for state in self.states() if not state.is_expired(now_ms, self._expiration_ms)]
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -121,9 +126,7 @@ class ProducerStates:
 
     def expire(self, now_ms: int) -> None:
         """Forget the producers that have been silent for too long."""
-        for state in self.states():
-            if state.is_expired(now_ms, self._expiration_ms):
-                del self._producers[state.producer_id]
+        self._producers = {state.producer_id: state for state in self.live(now_ms)}
 
     def take_snapshot(self, *, sync: bool = True) -> int | None:
         """Write a snapshot at the end offset unless there is one as new; returns its offset if one was written.
@@ -139,7 +142,9 @@ class ProducerStates:
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
         """Fit the producers to a log with these bounds; whatever of it lies behind `end_offset` is to be applied again.
 
-        Snapshots outside of the bounds are removed. If the log ends elsewhere than the producers do, they are loaded
+        Snapshots outside of the bounds, and one at the start itself, are removed, as a broker removes them. So a caller
+        passes the checkpointed start: the snapshot at the base of the log's first segment says what earlier segments
+        had, which retention has deleted since. If the log ends elsewhere than the producers do, they are loaded
         from the newest snapshot left that is whole, less those that have expired; without any, there are none.
         """
         for offset in self.snapshots.offsets:

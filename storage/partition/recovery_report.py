@@ -1,4 +1,8 @@
-"""What recovering a log changed in its directory, step by step, for those who have to trust the log afterwards."""
+"""What recovering a log changed in its directory, step by step, for those who have to trust the log afterwards.
+
+Every file that changed is named by a step, but for the indexes of a segment that was dropped or split, which share the
+step of its log. Without a step no file changed.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,10 @@ class Repair(Enum):
     REMOVED = "removed"  # a file that a crash had left, or whose segment is gone
     RENAMED = "renamed"  # a file whose turn had come when the crash came
     CUT = "cut"  # the end of a log, from the first bytes that cannot be kept
-    DROPPED = "dropped"  # a segment behind a cut, or before the log's start
-    REBUILT = "rebuilt"  # a file whose contents the log has too
+    DROPPED = "dropped"  # a segment after a cut, or before the log's start
+    REBUILT = "rebuilt"  # a file that did not say what the log says
+    TRIMMED = "trimmed"  # an index whose unused end is cut off
+    ADDED = "added"  # a producer snapshot
     SPLIT = "split"  # a segment whose offsets no index can tell
 
 
@@ -32,10 +38,15 @@ class Step(NamedTuple):
 
 
 class RecoveryReport:
-    """The steps in their order, and how much was read for them. The log's bounds are those after all of them."""
+    """The steps in their order, and how much was read for them. The log's bounds are those after all of them.
+
+    `believed_segments` of a log that was not closed properly were not read, because its recovery point says that they
+    are on disk.
+    """
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
+        self.believed_segments = 0
         self.scanned_segments = 0
         self.scanned_bytes = 0
         self.start_offset = 0

@@ -19,6 +19,7 @@ from storage.partition.readable_log import ReadableLog
 from storage.partition.recent_segments import RecentSegments
 from storage.partition.view import Decided, LogView
 from storage.segment.accounting import per_batch
+from storage.segment.writable_segment import undoing
 
 if TYPE_CHECKING:
     import os
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Files
+    from storage.partition.awake_logs import AwakeLogs
     from storage.partition.log_parts import LogParts
     from storage.segment.accounting import Accounting
     from storage.segment.segment import Segment
@@ -53,6 +55,8 @@ class SegmentedLog(ReadableLog):
         in_background: Callable[[Task], None] = lambda task: task(),
         accounting: Accounting = per_batch,
         lower_checkpoints: Callable[[int], None] = lambda offset: None,  # noqa: ARG005
+        checkpoint_start: Callable[[int], None] = lambda offset: None,  # noqa: ARG005
+        awake: AwakeLogs | None = None,
     ) -> None:
         self.directory = directory
         self.config = config
@@ -63,6 +67,7 @@ class SegmentedLog(ReadableLog):
         self._in_background = in_background
         self._accounting = accounting
         self._lower_checkpoints = lower_checkpoints
+        self._checkpoint_start = checkpoint_start
         self._segments = LogSegments(
             files,
             directory,
@@ -77,9 +82,13 @@ class SegmentedLog(ReadableLog):
         self._writing = Lock()  # held by whoever changes the log
         self._poison = Poison(directory)
         self._is_closed = False
-        self._truncations = 0
+        self._cuts: tuple[int, ...] = ()
         self._is_holding_back = False  # from readers what is appended together, until all of it is there
         self._publish(parts.start_offset, parts.end_offset)
+        self._awake = awake
+        self.was_changed = True
+        if awake is not None:
+            awake.add(self)
 
     @property
     def view(self) -> LogView:
@@ -101,18 +110,19 @@ class SegmentedLog(ReadableLog):
         with self._writing:
             self._check_writable()
             if self._segments.active.size_bytes:
-                with self._poison.refusing:
+                with self._poison.changing, self._poison.refusing:
                     self._roll(self.view.end_offset, self._clock.now_ms())
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
-        """An `OSError` says that the log is as it was, but for a producer snapshot at its end."""
+        """A full disk leaves the log as it was, but for a producer snapshot at its end."""
         following = self._segments.create(base_offset, self.config, now_ms)
         try:
             self.producers.advance(base_offset)
             self.producers.take_snapshot(sync=False)
         except OSError:
-            following.close()
-            following.remove_files()
+            with undoing(self.directory):
+                following.close()
+                following.remove_files()
             raise
         try:
             with self._poison.poisoning:
@@ -128,14 +138,14 @@ class SegmentedLog(ReadableLog):
         """What follows a roll, on whatever thread."""
         if self._poison.error is not None:
             return
-        # Whoever runs this cannot answer for the log; the next append says that it is poisoned.
+        # The thread that runs this cannot answer for the log; the next append says that it is poisoned.
         with suppress(StorageError), self._poison.poisoning:
             self.producers.snapshots.sync()
             self._flushing.flush_rolled(self._clock.now_ms())
 
     def flush(self) -> None:
         """Return when everything that was appended before is on disk; any thread may ask for it."""
-        self._check_writable()
+        self._check_open()
         with self._poison.poisoning:
             self._flush()
 
@@ -161,11 +171,12 @@ class SegmentedLog(ReadableLog):
         """
         with self._writing:
             self._check_writable()
-            with self._poison.poisoning:
-                if offset >= self.view.end_offset:
-                    self.epochs.truncate_from_end(offset)
-                else:
+            with self._poison.changing:
+                if offset < self.view.end_offset:
                     self._cut_back(offset)
+                else:
+                    with self._poison.refusing:
+                        self.epochs.truncate_from_end(offset)
 
     def _cut_back(self, offset: int) -> None:
         now_ms = self._clock.now_ms()
@@ -175,7 +186,7 @@ class SegmentedLog(ReadableLog):
         if kept:
             offset = kept[-1].end_below(offset)  # as whoever opens the log later finds it
         start_offset = min(self.view.start_offset, offset)
-        self._truncations += 1
+        self._cuts = (*self._cuts, offset)
         self._show(kept, start_offset, offset, end_position)
         self._flushing.flush_rolled(now_ms)
         self._flushing.lower(offset)
@@ -187,14 +198,20 @@ class SegmentedLog(ReadableLog):
         else:
             segments.truncate_to(offset, self.config, now_ms)
             self.epochs.truncate_from_end(offset)
-            self.producers.truncate_and_reload(start_offset, offset, now_ms)
+            # The snapshot at the first segment's base is all that is left of producers before it.
+            is_at_base = start_offset == segments.all[0].base_offset
+            self.producers.truncate_and_reload(start_offset - is_at_base, offset, now_ms)
             replay(self.producers, segments.all, offset)
             self.producers.acknowledge(offset)
             self.producers.take_snapshot()
         self._publish(start_offset, offset)
 
     def advance_start(self, offset: int) -> None:
-        """Hide what lies before the offset, as deleting records does; files are left for retention to remove."""
+        """Hide what lies before the offset, as deleting records does; files are left for retention to remove.
+
+        The checkpoint says so, durably, before readers see it. Raises `DiskFullError` if it cannot, and nothing has
+        changed then.
+        """
         with self._writing:
             self._check_writable()
             view = self.view
@@ -202,9 +219,12 @@ class SegmentedLog(ReadableLog):
                 raise OffsetOutOfRangeError(f"the log ends at {view.end_offset}", path=self.directory, offset=offset)
             if offset <= view.start_offset:
                 return
-            # Epochs from before the start stay known: after a crash the start may be where it was.
-            self.producers.move_start(offset)
-            self._publish(offset, view.end_offset)
+            with self._poison.changing:
+                with self._poison.refusing:
+                    self._checkpoint_start(offset)
+                # Epochs from before the start stay known: a log without its checkpoint begins with its first segment.
+                self.producers.move_start(offset)
+                self._publish(offset, view.end_offset)
 
     def remove_before(self, base_offset: int) -> list[Path]:
         """Delete the segments before the one that begins at the offset; the log starts there then, unless later.
@@ -216,16 +236,17 @@ class SegmentedLog(ReadableLog):
         with self._writing:
             self._check_writable()
             view = self.view
-            doomed = self._segments.leave_before(base_offset)
+            count = self._segments.count_before(base_offset)
             start_offset = max(view.start_offset, base_offset)
-            with self._poison.poisoning:
+            with self._poison.changing:
+                doomed = self._segments.leave(count)
                 self.producers.move_start(start_offset)
                 self._publish(start_offset, view.end_offset)
                 deleted = self._segments.delete(doomed)
                 deleted += self._delete_snapshots(segment.base_offset for segment in doomed)
-            # What a full disk prevents is made up for when the log is opened the next time.
-            with suppress(DiskFullError), self._poison.refusing:
-                self.epochs.truncate_from_start(base_offset)
+                # What a full disk prevents is made up for when the log is opened the next time.
+                with suppress(DiskFullError), self._poison.refusing:
+                    self.epochs.truncate_from_start(base_offset)
             return deleted
 
     def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[Path]:
@@ -242,7 +263,8 @@ class SegmentedLog(ReadableLog):
         with self._writing:
             self._check_writable()
             view = self.view
-            with self._poison.poisoning:
+            self._segments.check_closed(old)
+            with self._poison.changing:
                 deleted = self._segments.replace(old, new_bases)
                 # Whoever opens it finds that a log without its first segments starts with what is left.
                 start_offset = max(view.start_offset, self._segments.all[0].base_offset)
@@ -257,8 +279,27 @@ class SegmentedLog(ReadableLog):
 
     def expire_producers(self) -> None:
         """Forget the producers that have been silent for too long."""
-        with self._writing:
+        with self._writing, self._poison.changing:
             self.producers.expire(self._clock.now_ms())
+
+    def rest(self) -> bool:
+        """Bring everything to disk and hold no descriptors until the log is changed again; False if it just is.
+
+        Its files have the form, and take the space, of those of a closed log. Readers go on. A poisoned log keeps what
+        it has, and so does one whose flush fails, which poisons it.
+        """
+        if not self._writing.acquire(blocking=False):
+            return False
+        try:
+            self._poison.settle()
+            if self._is_closed or self._poison.error is not None or self._segments.active.is_resting:
+                return False
+            with self._poison.poisoning:
+                self._segments.active.finalise()
+                self._flush()
+                return self._flushing.rest()
+        finally:
+            self._writing.release()
 
     def close(self) -> None:
         """Bring everything to disk in the form that a closed log has, and let go of the files.
@@ -268,14 +309,18 @@ class SegmentedLog(ReadableLog):
         with self._writing:
             if self._is_closed:
                 return
+            self._poison.settle()
             try:
                 if self._poison.error is None:
-                    with self._poison.poisoning:
+                    self._segments.active.wake()
+                    with self._poison.changing:
                         self.producers.take_snapshot()
                         self._segments.active.finalise()
                         self._flush()
             finally:
                 self._is_closed = True
+                if self._awake is not None:
+                    self._awake.discard(self)
                 with self._poison.poisoning:
                     self._flushing.close()
 
@@ -288,9 +333,19 @@ class SegmentedLog(ReadableLog):
         """Give readers another view."""
         decided = Decided(self.producers.last_stable_offset(start_offset, end_offset))
         bounds = start_offset, end_offset, end_position
-        self._view = LogView(segments, *bounds, lambda: decided, self._recent, truncations=self._truncations)
+        self._view = LogView(segments, *bounds, lambda: decided, self._recent, cuts=self._cuts)
 
     def _check_writable(self) -> None:
+        """Raise unless the log takes changes, and have its files open; for the thread that is about to change it."""
+        self._poison.settle()
+        self._check_open()
+        self.was_changed = True
+        if self._segments.active.is_resting:
+            self._segments.active.wake()
+            if self._awake is not None:
+                self._awake.add(self)
+
+    def _check_open(self) -> None:
         self._poison.check()
         if self._is_closed:
             raise StorageError("the log is closed", path=self.directory)

@@ -12,10 +12,12 @@ from enum import Enum, IntEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.errors import FramingError, OffsetOutOfRangeError
+from storage.errors import ChecksumError, CorruptBatchError, OffsetOutOfRangeError
+from storage.partition.aborted_batches import AbortedBatches, is_control
 from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.segment.log_file import WINDOW_BYTES
+from storage.segment.names import Kind
 from storage.segment.segment import LOOKUP_WINDOW_BYTES, TimedOffset
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ class Isolation(Enum):
     """What a reader sees of transactions."""
 
     UNCOMMITTED = "read_uncommitted"  # everything
-    COMMITTED = "read_committed"  # nothing from the first open transaction on; what to leave out is told
+    COMMITTED = "read_committed"  # nothing that was aborted, and nothing from the first open transaction on
 
 
 class SpecialTimestamp(IntEnum):
@@ -47,9 +49,10 @@ class SpecialTimestamp(IntEnum):
 
 
 class Fetched(NamedTuple):
-    """Whole batches in the order of their offsets, and what a reader of committed records leaves out of them.
+    """Whole batches with right checksums, in the order of their offsets, and the transactions that are left out.
 
-    The first batch may begin below the offset that was asked for. `next_offset` is where to go on.
+    The first batch may begin below the offset that was asked for. Control batches are among them. `next_offset` is
+    where to go on, even if all that was read was left out.
     """
 
     batches: list[Batch]
@@ -76,11 +79,11 @@ class LogView:
     """The offsets from `start_offset` up to `end_offset`, which is excluded, and the segments that hold them.
 
     `end_position` is where the last segment's batches end. Offsets may be missing anywhere, after a compaction.
-    `decided` is asked only where transactions matter. What a segment holds at an offset is the same in all views with
-    the same `truncations`, by which the log was cut since it was opened.
+    `decided` is asked only where transactions matter. `cuts` are the offsets at which the log was truncated since it
+    was opened, in their order: what a segment holds at an offset is the same in views with equally many.
     """
 
-    __slots__ = ("_decided", "_recent", "end_offset", "end_position", "segments", "start_offset", "truncations")
+    __slots__ = ("_decided", "_recent", "cuts", "end_offset", "end_position", "segments", "start_offset")
 
     def __init__(
         self,
@@ -91,7 +94,7 @@ class LogView:
         decided: Callable[[], Decided],
         recent: RecentSegments,
         *,
-        truncations: int = 0,
+        cuts: tuple[int, ...] = (),
     ) -> None:
         self.segments = segments
         self.start_offset = start_offset
@@ -99,7 +102,12 @@ class LogView:
         self.end_position = end_position
         self._decided = decided
         self._recent = recent
-        self.truncations = truncations
+        self.cuts = cuts
+
+    @property
+    def truncations(self) -> int:
+        """How often the log was truncated since it was opened."""
+        return len(self.cuts)
 
     @property
     def last_stable_offset(self) -> int:
@@ -120,7 +128,7 @@ class LogView:
             0,
             self._decided,
             self._recent,
-            truncations=self.truncations,
+            cuts=self.cuts,
         )
 
     def bound(self, isolation: Isolation) -> int:
@@ -132,8 +140,10 @@ class LogView:
     ) -> Fetched:
         """The batches from the one that holds the offset on: at least one if there is one, then up to `max_bytes`.
 
-        Raises `OffsetOutOfRangeError` below the log's start and above its end. Damage ends what is read, and is an
-        error where nothing lies before it. Memory stays within the larger of `max_bytes` and a batch, and a window.
+        Their checksums are right, and at `COMMITTED` none belongs to an aborted transaction: those count as read, and
+        are left out. Raises `OffsetOutOfRangeError` below the log's start and above its end. Damage, a wrong checksum
+        too, ends what is read, and is an error where nothing lies before it. Memory stays within the larger of
+        `max_bytes` and a batch, and a window.
         """
         self._check_offset(offset)
         bound = self.bound(isolation)
@@ -144,25 +154,31 @@ class LogView:
                 left_bytes -= batch.size_bytes
                 if first_offset_of(batch) >= bound or (batches and left_bytes < 0):
                     break
+                self._check(batch)
                 batches.append(batch)
                 if left_bytes <= 0:
                     break
-        except FramingError:
+        except CorruptBatchError:
             if not batches:
                 raise
         next_offset = batches[-1].last_offset + 1 if batches else max(offset, bound)
         aborted: list[AbortedTransaction] = []
         if batches and isolation is Isolation.COMMITTED:
             aborted = self.aborted(offset, next_offset)
+            left_out = AbortedBatches(aborted)
+            batches = [batch for batch in batches if is_control(batch) or not left_out.has(batch)]
         return Fetched(batches, next_offset, aborted)
 
     def batches(self, offset: int) -> Iterator[Batch]:
-        """All batches from the one that holds the offset on, in bounded memory."""
+        """All batches from the one that holds the offset on, in bounded memory; their checksums are not looked at.
+
+        Those who decode them check them, many at a time.
+        """
         self._check_offset(offset)
         return self._batches(offset, WINDOW_BYTES)
 
     def find(self, offset: int) -> Batch | None:
-        """The first batch whose last offset is not below the offset."""
+        """The first batch whose last offset is not below the offset; its checksum is not looked at."""
         for segment, end, _ in self.reaches(offset):
             found = segment.find(offset, end)
             if found is not None:
@@ -232,6 +248,14 @@ class LogView:
                 yield first
                 yield from segment.batches(first.position + first.size_bytes, end, window_bytes=window_bytes)
             segment.check_end(end)
+
+    def _check(self, batch: Batch) -> None:
+        """Raise `ChecksumError`, which says where, for a batch that is not as it was written."""
+        try:
+            batch.check_crc()
+        except ChecksumError as error:
+            segment = self.segment_of(batch.last_offset)
+            raise error.located(path=None if segment is None else segment.path(Kind.LOG)) from None
 
     def _index_of(self, offset: int) -> int:
         """Which segment the offset is in, or would be."""

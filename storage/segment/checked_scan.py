@@ -72,16 +72,19 @@ class CheckedScan:
 
 
 def lacks_offsets(base_offset: int, batches: Iterable[Batch]) -> bool:
-    """Whether offsets are missing before the batches of a segment, between them or, by their headers, within one.
+    """True if offsets are missing before the batches of a segment, between them or, by their headers, within one.
 
-    Of batches that were only ever appended none is; after a compaction, as a rule, many are.
+    Of batches that were only ever appended none is; after a compaction, as a rule, many are. The header of a batch
+    with a wrong checksum shows nothing.
     """
     next_offset = base_offset
+    before: Batch | None = None
     for batch in batches:
         if isinstance(batch, RecordBatch):
-            if batch.base_offset != next_offset or batch.count <= batch.last_offset_delta:
-                return True
-        elif batch.last_offset != next_offset:
+            lacks = batch.base_offset != next_offset or batch.count <= batch.last_offset_delta
+        else:
+            lacks = batch.last_offset != next_offset
+        if lacks and batch.crc_matches and (before is None or before.crc_matches):
             return True
-        next_offset = batch.last_offset + 1
+        next_offset, before = batch.last_offset + 1, batch
     return False

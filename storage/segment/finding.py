@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from storage.errors import SymbolicLinkError
+
 
 class Severity(StrEnum):
     """What a finding means for whoever relies on the store."""
@@ -45,6 +47,8 @@ class FindingKind(StrEnum):
     SNAPSHOT = "snapshot"
     EPOCH_CHECKPOINT = "epoch_checkpoint"
     PARTITION_METADATA = "partition_metadata"
+    METADATA_SNAPSHOT = "metadata_snapshot"  # it does not begin or end as one
+    QUORUM_STATE = "quorum_state"
     # In a log directory
     META_PROPERTIES = "meta_properties"
     CHECKPOINT = "checkpoint"
@@ -52,6 +56,7 @@ class FindingKind(StrEnum):
     DUPLICATE_PARTITION = "duplicate_partition"
     SETTINGS = "settings"  # the file that kafkafs keeps
     # Anywhere
+    SYMBOLIC_LINK = "symbolic_link"  # in the place of a file or a directory, which is not followed
     UNREADABLE = "unreadable"
 
 
@@ -100,8 +105,15 @@ def notice(kind: FindingKind, path: str, reason: str) -> Finding:
     return Finding(severity=Severity.NOTICE, kind=kind, path=path, reason=reason)
 
 
+def linked(path: str) -> Finding:
+    """The finding of a symbolic link."""
+    return damage(FindingKind.SYMBOLIC_LINK, path, "it is a symbolic link, which kafkafs does not follow")
+
+
 def unreadable(path: str, error: OSError) -> Finding:
-    """The finding that the operating system refused to show a file."""
+    """The finding that the operating system refused to show a file, or that it is a symbolic link."""
+    if isinstance(error, SymbolicLinkError):
+        return linked(path)
     return Finding(
         severity=Severity.UNREADABLE, kind=FindingKind.UNREADABLE, path=path, reason=error.strerror or str(error)
     )

@@ -6,8 +6,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from storage.segment.finding import FindingKind
+
 if TYPE_CHECKING:
-    from storage.segment.finding import Finding, FindingKind
+    from storage.segment.finding import Finding
 
 KEPT_MAX: Final = 100
 """How many findings of a kind are kept of a file."""
@@ -22,8 +24,10 @@ class FindingList:
         self._last: dict[tuple[str, FindingKind], Finding] = {}
 
     def add(self, finding: Finding) -> None:
-        """Take one more."""
+        """Take one more. Of a symbolic link nothing else is told, and that it is one only once."""
         key = (finding.path, finding.kind)
+        if self._counts[finding.path, FindingKind.SYMBOLIC_LINK]:
+            return
         self._counts[key] += 1
         if self._counts[key] <= KEPT_MAX:
             self._kept.append(finding)

@@ -6,6 +6,7 @@ is an error, for those who want to read on. Which segments a log has is left to 
 
 from __future__ import annotations
 
+from collections import deque
 from enum import Enum
 from threading import RLock
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from storage.segment.segment_names import SegmentNames
 
 _FILE_END: Final = 2**63 - 1
+_TRAIL_BATCHES: Final = 64
 _LOOKS_AT_DAMAGE: Final = 2  # as many as show that it is not something that was being written at the first
 
 
@@ -64,11 +66,12 @@ class FollowedSegment(Segment):
     asked for, and stays where it is until `look`.
     """
 
-    __slots__ = ("_end", "_looking")
+    __slots__ = ("_end", "_looking", "_trail")
 
     def __init__(self, files: Files, directory: str | os.PathLike[str], names: SegmentNames) -> None:
         super().__init__(files, directory, names.base_offset, is_finished=False, names=names)
         self._end: SegmentEnd | None = None
+        self._trail: deque[SegmentEnd] = deque(maxlen=_TRAIL_BATCHES)  # where the last batches end, ascending
         self._looking = RLock()  # held while the end is looked for, and while what depends on it is
 
     @property
@@ -78,6 +81,11 @@ class FollowedSegment(Segment):
             with self._looking:
                 if self._end is None:
                     self._end = self._find_end()
+        return self._end
+
+    @property
+    def known_end(self) -> SegmentEnd | None:
+        """The same without looking for it; None if it was not looked for yet."""
         return self._end
 
     @property
@@ -122,6 +130,14 @@ class FollowedSegment(Segment):
             self.refresh_indexes()
             return Change.GROWN
 
+    def common_offset(self) -> int | None:
+        """The offset up to which the file still holds what it did, to be asked once `look` says that it was replaced.
+
+        That goes back no further than the last batches that were seen to come; None if none of them is there.
+        """
+        with self._looking, self.open_log() as file:
+            return next((end.next_offset for end in reversed(self._trail) if _has(file, end)), None)
+
     def refresh_indexes(self) -> None:
         """Bring in what has changed in those indexes that were used."""
         for index in (self._offset_index, self._time_index, self._transaction_index):
@@ -163,6 +179,7 @@ class FollowedSegment(Segment):
             try:
                 for batch in scan:
                     previous, last, largest_before = last, batch, largest
+                    self._trail.append(SegmentEnd.behind(batch))
                     if batch.max_timestamp > largest[0]:
                         largest = (batch.max_timestamp, batch.last_offset)
             except FramingError as error:

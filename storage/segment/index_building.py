@@ -1,13 +1,15 @@
 """The indexes of a segment made anew from its batches, as recovery makes them.
 
 They are built in memory, within the sizes that the topic allows, and put in place of the old ones at the end, the
-offset index last: as long as that is missing or old, whoever looks after a crash builds all of them again.
+offset index last: as long as that is missing or old, recovery after a crash builds all of them again. A file that has
+the same entries already stays as it is.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Final
 
 from storage.record.layout import NO_TIMESTAMP
 from storage.segment.accounting import AppendedRun
@@ -15,13 +17,27 @@ from storage.segment.names import Kind, State
 from storage.segment.offset_index import OffsetIndex
 from storage.segment.time_index import TimeIndex
 from storage.segment.txn_index import TransactionIndex
+from storage.segment.zero_tail import is_zero
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from storage.config import TopicConfig
     from storage.files import Files
     from storage.record.reading import Batch
     from storage.segment.segment import Segment
     from storage.segment.txn_index import AbortedTransaction
+
+
+_KINDS: Final = (Kind.TRANSACTION_INDEX, Kind.TIME_INDEX, Kind.OFFSET_INDEX)
+
+
+class IndexChange(Enum):
+    """What writing an index changed in its file."""
+
+    MADE = "made"  # there was none
+    TRIMMED = "trimmed"  # it had these entries, and unused slots at its end
+    REPLACED = "replaced"  # it had other entries
 
 
 class IndexBuilding:
@@ -65,17 +81,25 @@ class IndexBuilding:
         """Take in a transaction that the last batch aborts."""
         self._transactions += TransactionIndex.pack(transaction)
 
-    def write(self, files: Files, segment: Segment) -> None:
-        """Replace the segment's indexes; they have the form of a segment to which nothing more is appended.
+    def write(self, files: Files, segment: Segment, kinds: Collection[Kind] = _KINDS) -> dict[Kind, IndexChange]:
+        """Give the segment's indexes, or those of some kinds, the form of a segment to which nothing more is appended.
 
-        Durable when it returns. A transaction index is only made if it has entries, and only emptied if there is one.
+        Durable when it returns; says which files changed, and how. A transaction index is only made if it has entries,
+        and only emptied if there is one.
         """
         self._finish()
-        if self._transactions or files.status(segment.path(Kind.TRANSACTION_INDEX)) is not None:
-            _replace(files, segment.path(Kind.TRANSACTION_INDEX), self._transactions)
-        _replace(files, segment.path(Kind.TIME_INDEX), self._times)
-        _replace(files, segment.path(Kind.OFFSET_INDEX), self._offsets)
+        data = {
+            Kind.TRANSACTION_INDEX: self._transactions,
+            Kind.TIME_INDEX: self._times,
+            Kind.OFFSET_INDEX: self._offsets,
+        }
+        changes = {}
+        for kind in _KINDS:
+            change = _write(files, segment.path(kind), data[kind], kind) if kind in kinds else None
+            if change is not None:
+                changes[kind] = change
         files.sync_directory(segment.path(Kind.LOG).parent)
+        return changes
 
     def write_cleaned(self, files: Files, segment: Segment) -> None:
         """Write the indexes beside a segment that is to replace others, as `.cleaned`; their contents are on disk then.
@@ -94,8 +118,24 @@ class IndexBuilding:
             self._indexed_timestamp = self._largest_timestamp
 
 
-def _replace(files: Files, path: os.PathLike[str], data: bytearray) -> None:
+def _write(files: Files, path: os.PathLike[str], data: bytearray, kind: Kind) -> IndexChange | None:
+    """Have the file hold the data, durably; None if it does already."""
+    status = files.status(path)
+    if status is None:
+        if kind is Kind.TRANSACTION_INDEX and not data:
+            return None
+        change = IndexChange.MADE
+    else:
+        with files.open_writing(path) as file:
+            is_begun = file.read_at(0, len(data)) == data
+            size_bytes = file.size_bytes()
+            if is_begun and size_bytes == len(data):
+                file.sync()
+                return None
+            is_tail_unused = is_begun and is_zero(file, len(data), size_bytes)
+        change = IndexChange.TRIMMED if is_tail_unused else IndexChange.REPLACED
     files.rename(_write_cleaned(files, path, data), path)
+    return change
 
 
 def _write_cleaned(files: Files, path: os.PathLike[str], data: bytearray) -> str:

@@ -1,9 +1,9 @@
 """What the offset index and the time index have in common: a file of ascending entries of one size.
 
-An index is open in one of two ways. *For writing*, the file is ours alone: it is mapped, preallocated while its
-segment is the active one, and trimmed when that is over. *For reading*, not one byte of the file changes, and a live
-broker may append to it, trim it or delete it meanwhile. What entries mean, and which may follow which, is said by
-`OffsetIndex` and `TimeIndex`.
+An index is open in one of two ways. *For writing*, the file is ours alone: it is mapped, has its full size while its
+segment is the active one, with space allocated on disk ahead of its entries, and is trimmed when that is over. *For
+reading*, not one byte of the file changes, and a live broker may append to it, trim it or delete it meanwhile. What
+entries mean, and which may follow which, is said by `OffsetIndex` and `TimeIndex`.
 
 One thread may write while any number look up; those who share an index need no lock of their own.
 """
@@ -126,12 +126,19 @@ class IndexFile:
             self._writing().clear()
 
     def expand(self) -> None:
-        """Give the file of a segment that becomes the active one its full size; entries are kept.
+        """Give the file of a segment that becomes the active one its full size, and space for an entry; entries stay.
 
         If there is no space, the entries are as they were and the index is full.
         """
         with self._length_lock, self._lock:
             self._writing().expand()
+
+    def reserve(self, more: int) -> None:
+        """Have space on disk for so many more entries, as far as there are slots for them.
+
+        Without the space nothing has changed. Adding them does not fail for want of it after that.
+        """
+        self._writing().reserve(more)  # without a lock: no lookup takes notice, and only the thread that writes asks
 
     def trim(self) -> None:
         """Cut the file to its entries; the index is full after that."""
@@ -142,6 +149,16 @@ class IndexFile:
         """Return when the entries and the file's length are on disk. Lookups and appends go on meanwhile."""
         with self._length_lock:
             self._writing().flush()
+
+    def rest(self) -> None:
+        """Hold no descriptor until `wake`. Lookups go on, each reading the file; everything is on disk already."""
+        with self._length_lock, self._lock:
+            self._writing().rest()
+
+    def wake(self) -> None:
+        """Be ready for appends again."""
+        with self._length_lock, self._lock:
+            self._writing().wake()
 
     def close(self) -> None:
         """Trim what is open for writing, and let go of the file and all memory. Closing twice is harmless.

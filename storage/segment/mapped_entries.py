@@ -1,14 +1,15 @@
 """The entries of an index file that we alone write: the file as memory, with room for more.
 
-While it grows the file has its full size, its space really allocated and zeros behind the last entry, so that adding
-an entry neither fails for want of space nor leaves anything stale behind it. Cutting the file to what is used, and
-giving it its full size again, are the owner's decisions. A call that fails leaves the entries as they were. Locking
-is the caller's business.
+While it grows the file has its full size, and zeros behind the last entry, so that adding an entry leaves nothing
+stale behind it. On disk it takes the space of what is used and a little more: a step ahead is really allocated before
+anything is put there, so that a full disk is an error of `reserve` and never one of the map. There is always space for
+one entry. Cutting the file to what is used, and giving it its full size again, are the owner's decisions. A call that
+fails leaves the entries as they were. Locking is the caller's business.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from storage.errors import ConfigError
 from storage.segment.zero_tail import used_slots
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     import os
 
     from storage.files import Files, MappedRegion, WritableFile
+
+
+_BLOCK_BYTES: Final = 4096
+_STEP_BYTES_MAX: Final = 64 * 1024
+"""A step is as long as what is used, within a block and this: a small index stays small, a large one rarely waits."""
 
 
 class MappedEntries:
@@ -33,6 +39,7 @@ class MappedEntries:
         self._entry_bytes = entry_bytes
         self._max_slots = max_bytes // entry_bytes
         self._file = file
+        self._allocated_bytes = 0  # from the file's beginning on, which have their space for certain
         self._length_is_synced = True
         self._is_closed = False
         self._region: MappedRegion | None = None
@@ -71,7 +78,7 @@ class MappedEntries:
     @property
     def size_bytes(self) -> int:
         """How long the file is."""
-        return self._file.size_bytes()
+        return self.slots * self._entry_bytes if self._file.is_resting else self._file.size_bytes()
 
     @property
     def loaded_bytes(self) -> int:
@@ -80,21 +87,32 @@ class MappedEntries:
 
     def last(self) -> bytes:
         """The last entry, empty if there is none."""
+        end = self.count * self._entry_bytes
+        if self.count and self._file.is_resting:
+            return self._read(end - self._entry_bytes, end)
         if self._region is None or self.count == 0:
             return b""
-        end = self.count * self._entry_bytes
         return bytes(self._region.view[end - self._entry_bytes : end])
 
     def used(self) -> tuple[memoryview | bytes, int]:
         """Memory that begins with the entries, and how many they are; good until the file's size is changed."""
+        if self.count and self._file.is_resting:
+            return self._read(0, self.count * self._entry_bytes), self.count
         return (b"" if self._region is None else self._region.view), self.count
 
     def add(self, entry: bytes) -> None:
-        """Put one entry behind the last; there is a slot for it."""
+        """Put one entry behind the last; there is a slot for it. After `reserve` it does not fail for want of space."""
         assert self._region is not None
         assert self.count < self.slots
+        self.reserve(1)
         self._region.put(self.count * self._entry_bytes, entry)
         self.count += 1
+
+    def reserve(self, more: int) -> None:
+        """Have space on disk for so many more entries, as far as there are slots for them."""
+        needed_bytes = min(self.count + more, self.slots) * self._entry_bytes
+        if needed_bytes > self._allocated_bytes:
+            self._allocate(needed_bytes, self.slots)
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries."""
@@ -113,7 +131,7 @@ class MappedEntries:
         self.expand()
 
     def expand(self) -> None:
-        """Give the file its full size, or more if more is used already."""
+        """Give the file its full size, or more if more is used already, and the space for one entry more."""
         full_slots = max(self._max_slots, self.count)
         if self.slots == full_slots:
             return
@@ -122,7 +140,7 @@ class MappedEntries:
         try:
             self._length_is_synced = False
             self._file.truncate(self.count * self._entry_bytes)  # so that there are only zeros behind the entries
-            self._allocate(full_slots)
+            self._enlarge(full_slots)
             slots = full_slots
         finally:
             self._map(slots)
@@ -135,40 +153,79 @@ class MappedEntries:
         self._unmap()
         try:
             self._length_is_synced = False
+            self._allocated_bytes = 0
             self._file.truncate(used_bytes)
         finally:
             self._map(self.count)
 
     def flush(self) -> None:
-        """Return when the entries and the file's length are on disk."""
+        """Return when the entries and the file's length are on disk, as those of a file at rest are."""
+        if self._file.is_resting:
+            return
         if self._region is not None:
             self._region.flush()
         if not self._length_is_synced:
             self._file.sync()
             self._length_is_synced = True
 
+    def rest(self) -> None:
+        """Give back the descriptor and the map of what is on disk; until `wake` each look reads the file."""
+        if not self._is_closed and not self._file.is_resting:
+            slots = self.slots
+            self._unmap()
+            self._file.rest()
+            self.slots = slots
+
+    def wake(self) -> None:
+        """Have the file open and mapped again; raises, and rests on, if that fails."""
+        if self._file.is_resting:
+            self._file.wake()
+            try:
+                self._map(self.slots)
+            except BaseException:
+                self._file.rest()
+                raise
+
     def close(self) -> None:
-        """Trim and let go of the file, even if trimming fails; there are no entries after that."""
+        """Trim a file that does not rest, and let go of it, even if trimming fails; there are no entries after that."""
         if self._is_closed:
             return
         try:
-            self.trim()
+            if not self._file.is_resting:
+                self.trim()
         finally:
             self._unmap()
             self.count = self.slots = 0
             self._is_closed = True
             self._file.close()
 
-    def _allocate(self, slots: int) -> None:
+    def _enlarge(self, slots: int) -> None:
+        self._allocated_bytes = 0
         try:
-            self._file.allocate(slots * self._entry_bytes)
+            self._file.truncate(slots * self._entry_bytes)
+            self._allocate(min(self.count + 1, slots) * self._entry_bytes, slots)
         except OSError:
             self._file.truncate(self.count * self._entry_bytes)  # it may have got part of the way
             raise
 
+    def _allocate(self, needed_bytes: int, slots: int) -> None:
+        """Have the space of so many bytes and of a step ahead, within a file that has these slots."""
+        step_bytes = min(max(needed_bytes, _BLOCK_BYTES), _STEP_BYTES_MAX)
+        end = min((needed_bytes + step_bytes) // _BLOCK_BYTES * _BLOCK_BYTES, slots * self._entry_bytes)
+        self._file.allocate(end, begin=self._allocated_bytes)
+        self._allocated_bytes = end
+
     def _map(self, slots: int) -> None:
         self.slots = slots
         self._region = self._file.map(slots * self._entry_bytes) if slots else None
+
+    def _read(self, begin: int, end: int) -> bytes:
+        """A part of a file at rest."""
+        self._file.wake()
+        try:
+            return self._file.read_at(begin, end - begin)
+        finally:
+            self._file.rest()
 
     def _unmap(self) -> None:
         """Before the file's length changes: what is mapped has to be there."""

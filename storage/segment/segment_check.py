@@ -15,10 +15,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from storage.segment.finding import FindingKind, damage, unreadable
-from storage.segment.index_check import OffsetIndexCheck, TimeIndexCheck
+from storage.record.batch import RecordBatch
+from storage.segment.finding import FindingKind, damage, notice, unreadable
 from storage.segment.log_check import LogCheck
 from storage.segment.names import FileName, Kind
+from storage.segment.offset_index_check import OffsetIndexCheck
+from storage.segment.time_index_check import TimeIndexCheck
+from storage.segment.truncation import EarliestTruncation
 from storage.segment.txn_index_check import TransactionIndexCheck
 
 if TYPE_CHECKING:
@@ -34,10 +37,14 @@ Check = TypeVar("Check", OffsetIndexCheck, TimeIndexCheck)
 
 
 class Expected(NamedTuple):
-    """What is known of a segment before anybody looks; one that `is_active` may be appended to, or could be."""
+    """What is known of a segment before anybody looks; one that `is_active` may be appended to, or could be.
+
+    One that `begins_epoch` may have the first record of a leader at its base.
+    """
 
     base_offset: int
     is_active: bool
+    begins_epoch: bool
 
 
 def transaction_index_check(
@@ -87,6 +94,8 @@ class SegmentCheck:
         self._opened = opened
         self.is_readable = True
         self.batches = 0
+        self._is_before_time_indexes = True  # until a batch passes that no broker without them can have written
+        self._truncation = EarliestTruncation(expected.base_offset, begins_epoch=expected.begins_epoch)
         # Indexes first: what a broker appends meanwhile is in its log before it is in an index.
         self._offsets = self._index(Kind.OFFSET_INDEX, OffsetIndexCheck)
         self._times = self._index(Kind.TIME_INDEX, TimeIndexCheck)
@@ -134,10 +143,13 @@ class SegmentCheck:
                 batch = checked.batch
                 if ranges < len(log.damaged_ranges) or lost < len(log.lost):
                     ranges, lost = self._skip(log, ranges, lost)
+                self._truncation.add(batch, checked.first_offset)
                 if offsets is not None:
-                    offsets.add(batch.position, batch.last_offset)
+                    offsets.add(batch.position, checked.first_offset, batch.last_offset)
                 if times is not None:
                     times.add(batch)
+                if isinstance(batch, RecordBatch):
+                    self._is_before_time_indexes = False
                 self.batches += 1
                 yield checked
             self._skip(log, ranges, lost)
@@ -150,6 +162,8 @@ class SegmentCheck:
 
     def _skip(self, log: LogCheck, ranges: int, lost: int) -> tuple[int, int]:
         """Tell the indexes what does not decode."""
+        if lost < len(log.lost):
+            self._truncation.lose()
         for start, end in log.damaged_ranges[ranges:]:
             if self._offsets is not None:
                 self._offsets.skip(start, end)
@@ -161,25 +175,36 @@ class SegmentCheck:
         return len(log.damaged_ranges), len(log.lost)
 
     def _finish(self) -> None:
+        self._truncation.end(self.next_offset, self.position)
         if self._offsets is not None:
             self._offsets.finish()
         if self._times is not None:
-            self._times.finish(is_closed=not self._expected.is_active)
+            self._times.finish(is_closed=not self._expected.is_active, is_before_indexes=self._is_before_time_indexes)
         if self.transactions is not None:
             self.transactions.finish()
         if self.batches == 0:
             return
         for kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX):
             # Brokers make the indexes of a segment when they first append to it.
-            if self._files.status(self._directory / self._name(kind)) is None:
-                self._findings.add(damage(FindingKind.MISSING_INDEX, self._name(kind), "the segment lacks this index"))
+            name = self._name(kind)
+            if self._files.status(self._directory / name) is not None:
+                continue
+            if kind is Kind.TIME_INDEX and self._is_before_time_indexes:
+                reason = "the segment was written before Kafka 0.10.1, which made no such index"
+                self._findings.add(notice(FindingKind.MISSING_INDEX, name, reason))
+            else:
+                self._findings.add(damage(FindingKind.MISSING_INDEX, name, "the segment lacks this index"))
 
     def _index(self, kind: Kind, make: type[Check]) -> Check | None:
         name = self._name(kind)
         try:
             file = self._opened.enter_context(self._files.open_reading(self._directory / name))
             return make(
-                file, self._expected.base_offset, self._findings, name=name, may_be_untrimmed=self._expected.is_active
+                file,
+                self._expected.base_offset,
+                self._findings,
+                name=name,
+                truncation=self._truncation if self._expected.is_active else None,
             )
         except FileNotFoundError:
             return None

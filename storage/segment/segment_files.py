@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from storage.files import Files, FileStatus, ReadableFile
     from storage.segment.index_source import IndexSource
     from storage.segment.segment_names import SegmentNames
@@ -33,10 +35,10 @@ class SegmentFiles:
 
     One thread at a time renames them, by `delete`; any number look at them. A file that was deleted and then removed is
     a `FileNotFoundError` to those who want the log, and to those who ask for an index as well, of which there may have
-    been none otherwise.
+    been none otherwise. But a log that `lend` gives is there, whatever became of its names, with the indexes that are.
     """
 
-    __slots__ = ("__weakref__", "_directory", "_files", "_log_path", "_names", "_states")
+    __slots__ = ("__weakref__", "_directory", "_files", "_log_path", "_names", "_states", "lend")
 
     def __init__(self, files: Files, directory: str | os.PathLike[str], names: SegmentNames) -> None:
         self._files = files
@@ -44,6 +46,7 @@ class SegmentFiles:
         self._names = names
         self._states: tuple[State, ...] = _IN_PLACE
         self._log_path: str | None = None
+        self.lend: Callable[[], ReadableFile | None] = _nothing
 
     def path(self, kind: Kind) -> Path:
         """Where the file of this kind is, or is about to be."""
@@ -60,7 +63,7 @@ class SegmentFiles:
 
     def open_log(self) -> ReadableFile:
         """The log, to be closed by who opens it."""
-        file = self._open(Kind.LOG)
+        file = self.lend() or self._open(Kind.LOG)
         if file is None:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(self.path(Kind.LOG)))
         return file
@@ -79,6 +82,10 @@ class SegmentFiles:
     def check_is_there(self) -> None:
         """Raise `FileNotFoundError` if the segment was deleted and removed."""
         if self._states is not _IN_PLACE and self.status(Kind.LOG) is None:
+            lent = self.lend()
+            if lent is not None:
+                lent.close()
+                return
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(self.path(Kind.LOG)))
 
     def delete(self) -> list[Path]:
@@ -99,6 +106,10 @@ class SegmentFiles:
                 self._files.rename(path, renamed[-1])
         self._states = _DELETED
         return renamed
+
+    def move(self, directory: str | os.PathLike[str]) -> None:
+        """Take notice that the files were moved to another directory, under the same names."""
+        self._directory, self._log_path = directory, None
 
     def lose(self) -> None:
         """The files are gone for good, or are about to be, and others may have any of their names."""
@@ -127,6 +138,10 @@ class SegmentFiles:
         if self._log_path is None:
             self._log_path = str(Path(self._directory, self._names.name(kind)))  # takes longer than opening the file
         return self._log_path
+
+
+def _nothing() -> None:
+    return None
 
 
 class _IndexOfSegment:

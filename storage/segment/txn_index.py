@@ -200,11 +200,23 @@ class TransactionIndex:
         """Return when the entries are on disk, and the file's name with them. Reading and appending go on meanwhile."""
         with self._closing_lock:
             self._writing()
-            if self._file is not None:
+            if self._file is not None and not self._file.is_resting:
                 self._file.sync()
                 if not self._is_named_on_disk:
                     self._files.sync_directory(Path(self.path).parent)
                     self._is_named_on_disk = True
+
+    def rest(self) -> None:
+        """Hold no descriptor until `wake`; everything is on disk already."""
+        with self._closing_lock, self._lock:
+            if self._file is not None:
+                self._file.rest()
+
+    def wake(self) -> None:
+        """Be ready for appends again."""
+        with self._closing_lock, self._lock:
+            if self._file is not None:
+                self._file.wake()
 
     def close(self) -> None:
         """Let go of the file and all memory. Closing twice is harmless."""

@@ -7,11 +7,11 @@ may flush it, and any number may read it up to a `size_bytes` that they have see
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from storage.errors import InvalidIndexEntryError, PoisonedLogError
+from storage.errors import PoisonedLogError
 from storage.record.layout import NO_TIMESTAMP
 from storage.segment.names import SEGMENT_KINDS, Kind
 from storage.segment.offset_index import OffsetIndex
@@ -21,7 +21,7 @@ from storage.segment.txn_index import AbortedTransaction, TransactionIndex
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -36,6 +36,7 @@ class WritableSegment(Segment):
     __slots__ = (
         "_bytes_since_entry",
         "_index_interval_bytes",
+        "_is_finalised",
         "_is_named_on_disk",
         "_log",
         "created_ms",
@@ -68,6 +69,7 @@ class WritableSegment(Segment):
         self._bytes_since_entry = 0
         self._largest = (NO_TIMESTAMP, base_offset)
         self._is_named_on_disk = True
+        self._is_finalised = False
 
     @classmethod
     def create(
@@ -80,7 +82,10 @@ class WritableSegment(Segment):
         now_ms: int,
         jitter_ms: int = 0,
     ) -> Self:
-        """Make an empty segment in place of whatever has its names; if it fails, there is none."""
+        """Make an empty segment in place of whatever has its names.
+
+        If it fails, there is none, unless what was made cannot be removed, which is a `PoisonedLogError`.
+        """
         segment = cls(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
         segment._is_named_on_disk = False
         opened: list[WritableFile | OffsetIndex | TimeIndex] = []
@@ -95,7 +100,7 @@ class WritableSegment(Segment):
             opened.append(offset_index)
             time_index = TimeIndex.create(files, segment.path(Kind.TIME_INDEX), base_offset, index_bytes)
         except BaseException:
-            with suppress(OSError):
+            with undoing(segment.path(Kind.LOG)):
                 for each in opened:
                     each.close()
                 segment.remove_files()
@@ -146,9 +151,11 @@ class WritableSegment(Segment):
     def append(self, buffers: Sequence[Buffer], runs: Iterable[AppendedRun]) -> None:
         """Write batches that lie one behind the other in the buffers, and index them by the runs that they make up.
 
-        An `OSError` or `InvalidIndexEntryError` says that nothing was appended; `PoisonedLogError` that something may
-        have been.
+        An `Exception` says that nothing was appended; a `PoisonedLogError`, and what is no `Exception`, that something
+        may have been. The indexes have their space before anything is written.
         """
+        runs = tuple(runs)
+        self._reserve(runs)
         position = self._size_bytes
         before = (self._bytes_since_entry, self._largest, self._first_timestamp)
         counts: tuple[int, int] | None = None
@@ -168,25 +175,28 @@ class WritableSegment(Segment):
                     self._bytes_since_entry = 0
                 self._bytes_since_entry += run.size_bytes
                 at += run.size_bytes
-        except (OSError, InvalidIndexEntryError):
+        except Exception:
             self._bytes_since_entry, self._largest, self._first_timestamp = before
-            self._undo(position, counts)
+            with undoing(self._log.path):
+                self._undo(position, counts)
             raise
         self._size_bytes = at
 
+    def _reserve(self, runs: Sequence[AppendedRun]) -> None:
+        """Have space for the entries of an append, and for the one that finishes the time index."""
+        indexed_bytes = self._bytes_since_entry + sum(run.size_bytes for run in runs)
+        entries = min(len(runs), indexed_bytes // (self._index_interval_bytes + 1))
+        self._offset_index.reserve(entries)
+        self._time_index.reserve(entries + 1)
+
     def _undo(self, position: int, counts: tuple[int, int] | None) -> None:
-        try:
-            if self._log.size_bytes() > position:
-                # Where the log is preallocated, this gives up the space: zeros must follow the last batch.
-                self._log.truncate(position)
-                self._log.sync()  # or else what was refused may be back after a loss of power
-            if counts is not None:
-                self._offset_index.truncate_to_entries(counts[0])
-                self._time_index.truncate_to_entries(counts[1])
-        except OSError as error:
-            raise PoisonedLogError(
-                f"what a failed append left behind cannot be removed: {error}", path=self._log.path
-            ) from error
+        if self._log.size_bytes() > position:
+            # Where the log is preallocated, this gives up the space: zeros must follow the last batch.
+            self._log.truncate(position)
+            self._log.sync()  # or else what was refused may be back after a loss of power
+        if counts is not None:
+            self._offset_index.truncate_to_entries(counts[0])
+            self._time_index.truncate_to_entries(counts[1])
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
         """Note a transaction whose abort marker is the last batch."""
@@ -201,7 +211,9 @@ class WritableSegment(Segment):
             self._is_named_on_disk = True
 
     def flush(self) -> None:
-        """Return when all of the segment is on disk."""
+        """Return when all of the segment is on disk, as all of one at rest is."""
+        if self.is_resting:
+            return
         self._log.sync()
         self._offset_index.flush()
         self._time_index.flush()
@@ -211,13 +223,24 @@ class WritableSegment(Segment):
             self._is_named_on_disk = True
 
     def finalise(self) -> None:
-        """Give the files the form that they have once nothing more is appended; they stay open to be flushed."""
+        """Give the files the form that they have in a segment that is not appended to; they stay open to be flushed.
+
+        Nothing fails for want of space.
+        """
+        self._is_finalised = True
         if self._largest[0] >= 0:
             self._time_index.maybe_append(*self._largest, final=True)
         self._offset_index.trim()
         self._time_index.trim()
         if self._log.size_bytes() > self._size_bytes:
             self._log.truncate(self._size_bytes)
+
+    def prepare(self) -> None:
+        """Have room in the indexes for what is appended next, if the segment was finalised; entries are kept."""
+        if self._is_finalised:
+            self._offset_index.expand()
+            self._time_index.expand()
+            self._is_finalised = False
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drop the batch that has the offset, and everything behind it; the rest can be appended to.
@@ -230,6 +253,7 @@ class WritableSegment(Segment):
         self._transaction_index.truncate_to(offset)
         self._offset_index.expand()
         self._time_index.expand()
+        self._is_finalised = False
         if position is not None:
             self._log.truncate(position)
             self._size_bytes = position
@@ -247,6 +271,25 @@ class WritableSegment(Segment):
     def release(self) -> None:
         """Nothing: the indexes of a segment that is written are mapped, and hold no memory of their own."""
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether it holds no descriptors, and is to be woken before it is changed."""
+        return self._log.is_resting
+
+    def rest(self) -> None:
+        """Hold no descriptors until `wake`; all of the segment is on disk. Readers go on."""
+        for each in (self._offset_index, self._time_index, self._transaction_index, self._log):
+            each.rest()
+
+    def wake(self) -> None:
+        """Open the files again, as they are; raises, and rests on, if one cannot be, or is no longer there."""
+        try:
+            for each in (self._offset_index, self._time_index, self._transaction_index, self._log):
+                each.wake()
+        except BaseException:
+            self.rest()
+            raise
+
     def close(self) -> None:
         """Let go of the files, even if that fails for one of them. Closing twice is harmless."""
         try:
@@ -261,6 +304,15 @@ class WritableSegment(Segment):
     def remove_files(self) -> None:
         """Take the names of the segment's files away, the log's first: without it the others mean nothing."""
         remove_segment_files(self._files, self._directory, self.base_offset)
+
+
+@contextmanager
+def undoing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Have it said, by a `PoisonedLogError`, where undoing something fails too."""
+    try:
+        yield
+    except Exception as error:
+        raise PoisonedLogError(f"what a failed change left behind cannot be removed: {error}", path=path) from error
 
 
 def remove_segment_files(files: Files, directory: str | os.PathLike[str], base_offset: int) -> None:

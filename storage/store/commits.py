@@ -44,7 +44,7 @@ _FIRST_EPOCH: Final = 0
 _REPEAT: Final = "repeat the job that wrote it"
 _PUT_BACK: Final = (
     "a commit that was interrupted cannot be completed without it; put it back as it was, or have `kafkafs recover "
-    "STORE --withdraw-commit` take the commit back, and repeat the job"
+    "STORE --withdraw-commit --apply` take the commit back, and repeat the job"
 )
 
 logger = logging.getLogger(__name__)
@@ -219,7 +219,7 @@ class Commits:
     def _say(self, entries: Entries) -> None:
         try:
             self._ledger.replace(entries)
-        except OSError:
+        except BaseException:
             self._entries = self._ledger.current
             raise
         self._entries = entries

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import NotAStoreError
 from storage.ids import format_id, random_id
 from storage.small_file import TEMPORARY_SUFFIX
-from storage.store.log_dir import LOCK_NAME
 from storage.store.properties import META_PROPERTIES_NAME, MetaProperties, write_meta_properties
+from storage.store.recognition import LOCK_NAME, LOST_AND_FOUND
 from storage.store.topic_settings import SETTINGS_NAME, TopicSettings, read_topic_settings, write_topic_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from storage.clock import Clock
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from storage.store.log_dir import LogDir
 
 _META_VERSION: Final = 1
-_NOTHING: Final = frozenset({LOCK_NAME, f"{SETTINGS_NAME}{TEMPORARY_SUFFIX}"})
+_NOTHING: Final = frozenset({LOCK_NAME, LOST_AND_FOUND, f"{SETTINGS_NAME}{TEMPORARY_SUFFIX}"})
 _BEGUN: Final = _NOTHING | {SETTINGS_NAME, META_PROPERTIES_NAME, f"{META_PROPERTIES_NAME}{TEMPORARY_SUFFIX}"}
 
 
 def are_vacant(files: Files, paths: Sequence[Path]) -> bool:
     """Whether a store can be made at the paths: at each is nothing, or an empty directory, or what a crash left of one.
+
+    A directory is empty that has nothing but the `lost+found` of a file system in it.
 
     Whether what is to be made can be, as in a directory that does not exist, is not asked.
     """
@@ -50,9 +52,12 @@ def make_directories(files: Files, paths: Sequence[Path]) -> None:
             files.sync_directory(path.parent)
 
 
-def check_vacant(files: Files, paths: Sequence[Path]) -> None:
-    """Raise `NotAStoreError` where something is that a new store cannot be."""
-    occupied = _first_occupied(files, paths)
+def check_vacant(files: Files, paths: Sequence[Path], *, is_replaced: bool = False) -> None:
+    """Raise `NotAStoreError` where something is that a new store cannot be.
+
+    A directory that is replaced by another may not even have a `lost+found` in it.
+    """
+    occupied = _first_occupied(files, paths, {LOST_AND_FOUND} if is_replaced else set())
     if occupied is not None:
         raise NotAStoreError("a store can be made of an empty directory only", path=occupied)
 
@@ -73,12 +78,14 @@ def write_store(
         properties = MetaProperties(_META_VERSION, cluster_id, node_id, random_id(entropy))
         write_meta_properties(files, log_dir.path, properties, clock.now_ms())
         log_dir.properties = properties
-    write_topic_settings(files, log_dirs[0].path, TopicSettings(is_made_here=True))
+    write_topic_settings(files, log_dirs[0].path, TopicSettings(is_made_here=True, cluster_id=cluster_id))
 
 
-def _first_occupied(files: Files, paths: Sequence[Path]) -> Path | None:
+def _first_occupied(files: Files, paths: Sequence[Path], forbidden: Collection[str] = ()) -> Path | None:
+    for path in paths:
+        files.add_root(path)
     settings = None if _names(files, paths[0]) is None else read_topic_settings(files, paths[0])
-    allowed = _BEGUN if settings is not None and settings.is_begun else _NOTHING
+    allowed = (_BEGUN if settings is not None and settings.is_begun else _NOTHING).difference(forbidden)
     for path in paths:
         names = _names(files, path)
         if names is None or not allowed.issuperset(names):

@@ -24,6 +24,11 @@ class DirectoryState(StrEnum):
     STRAY = "-stray"  # of a topic that the broker's cluster does not have, or has elsewhere
     FUTURE = "-future"  # to stand in for the one in another log directory, once it has all of its records
 
+    @property
+    def is_recovered(self) -> bool:
+        """Whether a broker recovers such a directory when it starts: all but those that are to be removed."""
+        return self is not DirectoryState.DELETE
+
 
 _STATES: Final = "|".join(state for state in DirectoryState if state)
 # Brokers take any unique id; they split what is before it at the last dash.

@@ -35,7 +35,7 @@ class Inventory:
     """Topics and their partitions, ascending, and what else there is.
 
     `unattached` are the directories of partitions that are deleted, stray or being copied; `foreign` are those that no
-    broker puts up with.
+    broker puts up with. `links` stand where a partition, a copy or a stray would.
     """
 
     def __init__(
@@ -43,10 +43,12 @@ class Inventory:
         topics: Mapping[str, Mapping[int, LogDir]],
         unattached: tuple[tuple[LogDir, DirectoryName], ...] = (),
         foreign: tuple[Place, ...] = (),
+        links: tuple[tuple[LogDir, DirectoryName], ...] = (),
     ) -> None:
         self.topics = topics
         self.unattached = unattached
         self.foreign = foreign
+        self.links = links
 
     @classmethod
     def of(
@@ -75,16 +77,30 @@ class Inventory:
             MappingProxyType({topic: MappingProxyType(dict(sorted(found[topic].items()))) for topic in sorted(found)}),
             tuple((log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.unattached)),
             tuple(Place(log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.foreign)),
+            tuple((log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.links)),
         )
+
+    @property
+    def recovered_beside(self) -> tuple[tuple[LogDir, DirectoryName], ...]:
+        """The directories that a broker recovers although they are no topic's partition now: copies and strays.
+
+        The name says the topic and the partition, of which a stray with a long name has lost the end.
+        """
+        return tuple((log_dir, name) for log_dir, name in self.unattached if name.state.is_recovered)
 
     def without(self, topic: str) -> Inventory:
         """The same without one topic."""
         topics = {name: partitions for name, partitions in self.topics.items() if name != topic}
-        return Inventory(MappingProxyType(topics), self.unattached, self.foreign)
+        return Inventory(MappingProxyType(topics), self.unattached, self.foreign, self.links)
 
     def log_dir(self, topic: str, partition: int) -> LogDir | None:
         """Where a partition is; None if there is none."""
         return self.topics.get(topic, {}).get(partition)
+
+    def directory(self, topic: str, partition: int) -> Path | None:
+        """The partition's directory; None if there is none."""
+        log_dir = self.log_dir(topic, partition)
+        return None if log_dir is None else log_dir.path / str(DirectoryName(topic, partition))
 
     def partitions(self) -> set[Partition]:
         """All of them."""

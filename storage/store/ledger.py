@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from storage.errors import CorruptMetadataError, InvalidIdError
 from storage.ids import format_id, parse_id
 from storage.partition.followed_log import Withheld
-from storage.small_file import replace_file
+from storage.small_file import read_small_file, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -107,7 +107,7 @@ class Ledger:
         return entries
 
     def replace(self, entries: Entries) -> None:
-        """Have the file say this, durably; after an `OSError` it says the one or the other."""
+        """Have the file say this, durably; after an error it says the one or the other."""
         replace_file(self._files, self._found()[0], _text(entries).encode())
 
     def withheld(self, partition: Partition) -> Withheld:
@@ -126,7 +126,7 @@ class Ledger:
     def _found(self) -> tuple[Path, bytes]:
         for path in self._paths:
             try:
-                return path, self._files.read(path)
+                return path, read_small_file(self._files, path, CorruptMetadataError)
             except FileNotFoundError:
                 continue
         return self._paths[0], b""

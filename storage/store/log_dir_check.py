@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.errors import CorruptCheckpointError, CorruptMetadataError
+from storage.errors import CorruptCheckpointError, CorruptMetadataError, SymbolicLinkError
 from storage.partition.checking import PartitionExpectation
-from storage.segment.finding import Finding, FindingKind, damage, unreadable
+from storage.partition.metadata_snapshot import check_metadata_snapshot
+from storage.segment.finding import Finding, FindingKind, damage, linked, unreadable
+from storage.segment.finding_list import FindingList
 from storage.segment.names import Kind
 from storage.store.checkpoints import OffsetCheckpoint, read_offsets
-from storage.store.directory_names import parse_directory_name
-from storage.store.log_dir import CLEAN_MARKER_NAME, Listing
-from storage.store.properties import META_PROPERTIES_NAME, read_meta_properties
+from storage.store.directory_names import DirectoryState, parse_directory_name
+from storage.store.log_dir import Listing
+from storage.store.partition_standing import StandingAgain, outdated, reached, was_closed
+from storage.store.properties import META_PROPERTIES_NAME, read_meta_properties, startup_flaw
+from storage.store.topic_names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,23 +30,45 @@ if TYPE_CHECKING:
     _Offsets: TypeAlias = dict[OffsetCheckpoint, dict[Partition, int]]
 
 _KRAFT_VERSION: Final = 1
-# Below each of these a log has been once. The cleaner's tells no more: brokers put it right where it is too large.
-_REACHED: Final = (OffsetCheckpoint.RECOVERY_POINT, OffsetCheckpoint.LOG_START, OffsetCheckpoint.HIGH_WATERMARK)
+_NO_START: Final = "no broker starts with it"
+_BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"  # the records that a KRaft cluster began with
 
 
 class PartitionPlace(NamedTuple):
-    """A partition's directory, what is known of it before anybody looks, and how large its log is."""
+    """A partition's directory, what is known of it before anybody looks, and how large its log is.
+
+    One whose `state` is not `CURRENT` is being copied from another log directory, or is a stray.
+    """
 
     log_dir: str
     name: str
     partition: Partition
     expected: PartitionExpectation
     size_bytes: int
+    state: DirectoryState = DirectoryState.CURRENT
 
     def located(self, finding: Finding) -> Finding:
         """A finding of the directory, as seen from the store."""
         topic, number = self.partition
         return finding.within(self.name, log_dir=self.log_dir, topic=topic, partition=number)
+
+
+class Compacted(NamedTuple):
+    """What is known to be compacted: topics by their settings, and partitions that a cleaner went through.
+
+    `current` are the partitions that are there and not on their way: of what is copied from elsewhere nothing is known,
+    and neither is of a stray, whose topic may be another one of that name.
+    """
+
+    topics: Collection[str]
+    partitions: Collection[Partition]
+    current: Collection[Partition]
+
+    def may_lack_offsets(self, partition: Partition, state: DirectoryState) -> bool:
+        """Whether offsets that the partition lacks may have been compacted away."""
+        is_copied = state is DirectoryState.FUTURE and partition not in self.current
+        is_unknown = is_copied or state is DirectoryState.STRAY
+        return partition[0] in self.topics or partition in self.partitions or is_unknown
 
 
 class LogDirCheck:
@@ -55,40 +82,55 @@ class LogDirCheck:
         self.findings: list[Finding] = []
         self.properties: MetaProperties | None = None
         self._files = files
+        files.add_root(path)
         self.listing = Listing.of(
             {name: parse_directory_name(name) for name in sorted(files.names(path)) if self._is_directory(name)}
         )
+        for name in sorted(files.links(path)):
+            self._report(linked(name))
         self._read_properties()
         for name in self.listing.foreign:
             reason = "no broker starts while such a directory is here"
             self._report(damage(FindingKind.FOREIGN_DIRECTORY, name, reason))
+        self._offsets = self._read_checkpoints()
+        self._check_bootstrap()
 
     @property
-    def is_store(self) -> bool:
-        """Whether there is anything of a log directory here."""
-        has_partitions = bool(self.listing.partitions or self.listing.unattached)
-        return has_partitions or self._files.status(self.path / META_PROPERTIES_NAME) is not None
+    def cleaned(self) -> Collection[Partition]:
+        """The partitions of which a cleaner has said how far it came."""
+        return self._offsets[OffsetCheckpoint.FIRST_DIRTY].keys()
 
-    def places(self, compacted: Collection[str], void: Collection[str]) -> list[PartitionPlace]:
-        """The partitions, in the order of their names, but those that are void; these topics are compacted."""
-        offsets = self._read_checkpoints()
-        is_clean = self._files.status(self.path / CLEAN_MARKER_NAME) is not None
+    def places(self, compacted: Compacted, void: Collection[str]) -> list[PartitionPlace]:
+        """The partitions, those on their way here and strays, in the order of their names, but those that are void.
+
+        Of a copy or a stray the checkpoints say nothing if the partition of the same name is here too. A broker does
+        not close strays, so the marker says nothing of them either.
+        """
+        offsets, current = self._offsets, {(name.topic, name.partition) for name in self.listing.partitions}
+        is_clean = was_closed(self._files, self.path)
         has_topic_id = self.properties is not None and self.properties.version == _KRAFT_VERSION
+        outdated_names = outdated(self._files, self.path, is_clean=is_clean)
+        unattached = [name for name in self.listing.unattached if name.state.is_recovered]
         places = []
-        for name in sorted(self.listing.partitions):
+        for name in sorted([*self.listing.partitions, *unattached]):
             if str(name) in void:
                 continue
             partition = (name.topic, name.partition)
+            is_current = name.state is DirectoryState.CURRENT
+            is_spoken_of = is_current or partition not in current
             expected = PartitionExpectation(
                 directory=str(self.path / str(name)),
-                is_clean=is_clean,
-                has_topic_id=has_topic_id,
-                is_compacted=name.topic in compacted or partition in offsets[OffsetCheckpoint.FIRST_DIRTY],
-                start_offset=offsets[OffsetCheckpoint.LOG_START].get(partition, 0),
-                reached={each.value: offsets[each][partition] for each in _REACHED if partition in offsets[each]},
+                is_clean=is_clean and name.state is not DirectoryState.STRAY,
+                has_topic_id=has_topic_id and is_current,  # which a copy is given with what is copied
+                is_compacted=compacted.may_lack_offsets(partition, name.state),
+                start_offset=offsets[OffsetCheckpoint.LOG_START].get(partition, 0) if is_spoken_of else 0,
+                reached=reached(offsets, partition) if is_spoken_of else {},
+                outdated=outdated_names,
+                is_cluster_metadata=is_current and name.topic == CLUSTER_METADATA,
+                again=StandingAgain(str(self.path), partition) if is_spoken_of else None,
             )
             size_bytes = self._size_bytes(self.path / str(name))
-            places.append(PartitionPlace(str(self.path), str(name), partition, expected, size_bytes))
+            places.append(PartitionPlace(str(self.path), str(name), partition, expected, size_bytes, name.state))
         return places
 
     def _is_directory(self, name: str) -> bool:
@@ -99,9 +141,17 @@ class LogDirCheck:
         try:
             self.properties = read_meta_properties(self._files, self.path)
         except CorruptMetadataError as error:
-            self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, error.reason))
+            self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"{error.reason}; {_NO_START}"))
+        except IsADirectoryError:
+            self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"it is a directory; {_NO_START}"))
+        except SymbolicLinkError:
+            pass  # reported already
         except OSError as error:
             self._report(unreadable(META_PROPERTIES_NAME, error))
+        flaw = None if self.properties is None else startup_flaw(self.properties)
+        if flaw is not None:
+            self.properties = None
+            self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"{flaw}; {_NO_START}"))
 
     def _read_checkpoints(self) -> _Offsets:
         offsets: _Offsets = {}
@@ -111,9 +161,18 @@ class LogDirCheck:
                 offsets[checkpoint] = read_offsets(self._files, self.path, checkpoint)
             except CorruptCheckpointError as error:
                 self._report(damage(FindingKind.CHECKPOINT, checkpoint.value, error.reason))
+            except SymbolicLinkError:
+                continue  # reported already
             except OSError as error:
                 self._report(unreadable(checkpoint.value, error))
         return offsets
+
+    def _check_bootstrap(self) -> None:
+        findings = FindingList()
+        with suppress(FileNotFoundError):
+            check_metadata_snapshot(self._files, self.path / _BOOTSTRAP_NAME, findings, name=_BOOTSTRAP_NAME)
+        for finding in findings.all():
+            self._report(finding)
 
     def _size_bytes(self, directory: Path) -> int:
         """How many bytes of logs a partition has, as far as anybody may know."""

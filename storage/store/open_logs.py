@@ -11,6 +11,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from storage.errors import StorageError
+from storage.partition.followed_log import FollowedLog
+from storage.store.parted_logs import PartedLogs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -58,7 +60,8 @@ class LogRequest:
     If it `is_clean`, everything in it is on disk in the form that a closed log has; otherwise everything below
     `recovery_point` is on disk. It begins at `start_offset` or later, and `may_lack_offsets` in between if a broker had
     it. Before it is truncated `lower_checkpoints` is to be called, so that none of them says more of the log than the
-    offset at which it then ends. Who only follows the log does not show what is `withheld`.
+    offset at which it then ends; before its start is moved `checkpoint_start`, so that the checkpoint says where to. A
+    follower of the log does not show what is `withheld`, and calls `look_again` before it says that the log is gone.
     """
 
     files: Files
@@ -74,7 +77,9 @@ class LogRequest:
     start_offset: int
     may_lack_offsets: bool
     lower_checkpoints: Callable[[int], None]
+    checkpoint_start: Callable[[int], None]
     withheld: Callable[[], Withheld]
+    look_again: Callable[[], None]
 
 
 if TYPE_CHECKING:
@@ -84,7 +89,9 @@ if TYPE_CHECKING:
 class OpenLogs:
     """Logs by their partitions. Any thread may ask; opening one holds up nobody who wants another.
 
-    `failed` are those whose last opening or closing did not succeed, and may have left anything behind.
+    `failed` are those whose last opening or closing did not succeed, and may have left anything behind. `parted` are
+    those of others whose partitions were gone, for when the partitions are back. `recovered` are those that were
+    recovered without being opened.
     """
 
     def __init__(self, open_log: OpenLog) -> None:
@@ -92,6 +99,8 @@ class OpenLogs:
         self._lock = Lock()  # held while the slots are looked at, never while a log is opened or closed
         self._slots: dict[Partition, _Slot] = {}
         self.failed: set[Partition] = set()
+        self.parted = PartedLogs()
+        self.recovered: dict[Partition, PartitionLog] = {}
 
     def get(self, partition: Partition, request: Callable[[], LogRequest]) -> PartitionLog:
         """The partition's log, opened as the request says unless it is open."""
@@ -103,15 +112,46 @@ class OpenLogs:
                     continue  # by somebody who came in between; there is a new slot, or there will be
                 if slot.log is None:
                     asked = request()
+                    slot.log = self.parted.take(partition)
+                if slot.log is None:
                     self.failed.add(partition)
                     slot.log = self._open_log(asked)
                     self.failed.discard(partition)
                 return slot.log
 
+    def recover(self, partition: Partition, recover: Callable[[], PartitionLog]) -> bool:
+        """Recover a log without opening it; False, and nothing is done, if it is open to be written.
+
+        A caller that asks for the log waits until this is done. Raises what `recover` raises.
+        """
+        with self._lock:
+            slot = self._slots.setdefault(partition, _Slot())
+        with slot.lock:
+            if slot.is_closed or (slot.log is not None and not isinstance(slot.log, FollowedLog)):
+                return False
+            self.failed.add(partition)
+            self.recovered[partition] = recover()
+            self.failed.discard(partition)
+            return True
+
+    def open_or_recovered(self) -> dict[Partition, PartitionLog]:
+        """Those that are open, and those that were recovered without being opened, or while they were only followed."""
+        writable = {partition: log for partition, log in self.open().items() if not isinstance(log, FollowedLog)}
+        return {**self.open(), **self.recovered, **writable}
+
     def open(self) -> dict[Partition, PartitionLog]:
         """Those that are open."""
         with self._lock:
             return {partition: slot.log for partition, slot in self._slots.items() if slot.log is not None}
+
+    def _part(self, partition: Partition) -> None:
+        with self._lock:
+            slot = self._slots.pop(partition, None)
+        if slot is not None:
+            with slot.lock:
+                slot.is_closed = True
+                if isinstance(slot.log, FollowedLog):
+                    self.parted.part(partition, slot.log)
 
     def configure(self, topic: str, config: TopicConfig) -> None:
         """Let this hold for the topic's logs, those included that are being opened with what held before."""
@@ -135,6 +175,7 @@ class OpenLogs:
     def close_all(self) -> dict[Partition, StorageError | OSError]:
         """Close every log; gives the errors of those that could not be closed properly."""
         failures: dict[Partition, StorageError | OSError] = {}
+        self.parted.close()
         for partition in self.open():
             try:
                 self.close(partition)
@@ -143,13 +184,21 @@ class OpenLogs:
         return failures
 
     def discard(self, partitions: Collection[Partition]) -> None:
-        """Close logs of which nothing is wanted any more, so that it is all the same whether that succeeds."""
+        """Close logs of which nothing is wanted any more, so that it is all the same whether that succeeds.
+
+        Those of others are kept for who follows them: their partitions may come back.
+        """
         for partition in partitions:
+            log = self.open().get(partition)
             try:
-                self.close(partition)
+                if isinstance(log, FollowedLog):
+                    self._part(partition)
+                else:
+                    self.close(partition)
             except (StorageError, OSError) as error:
                 self.failed.add(partition)
                 logger.warning("closing %s-%d, which is gone: %s", *partition, error)
+            self.recovered.pop(partition, None)
 
 
 class _Slot:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage.files import Files
+    from storage.partition.awake_logs import AwakeLogs
     from storage.partition.recovery_report import RecoveryReport
     from storage.store.checkpoints import Partition
     from storage.store.open_logs import LogRequest, PartitionLog
@@ -27,8 +28,8 @@ logger = logging.getLogger(__name__)
 class LogOpening:
     """What a `Store` takes as `open_log`; `reports` are what recovery had to do, by the partition.
 
-    Appends are as durable as `durability` says. `in_background` runs what brings a rolled segment to disk. Any thread
-    may call it.
+    Appends are as durable as `durability` says. `in_background` runs what brings a rolled segment to disk. How many of
+    the logs hold descriptors is bounded by `awake`. Any thread may call it.
     """
 
     def __init__(
@@ -37,10 +38,12 @@ class LogOpening:
         durability: Durability = Durability.BUFFERED,
         in_background: Callable[[Callable[[], None]], None] = lambda task: task(),
         draw: random.Random | None = None,
+        awake: AwakeLogs | None = None,
     ) -> None:
         self.reports: dict[Partition, RecoveryReport] = {}
         self._durability = durability
         self._in_background = in_background
+        self._awake = awake
         self._draw = random.Random() if draw is None else draw  # noqa: S311 -- jitter is no secret
 
     def __call__(self, request: LogRequest) -> PartitionLog:
@@ -51,8 +54,10 @@ class LogOpening:
         partition = (request.topic, request.partition)
         report = recover_requested(request, request.files)
         self.reports[partition] = report
-        if report.steps:
+        if report.lost_bytes:
             logger.warning("%s was recovered: %s", request.directory.name, report.summary())
+        elif report.steps or (not request.is_clean and report.scanned_segments):
+            logger.info("%s was recovered: %s", request.directory.name, report.summary())
         parts = open_sound_log(
             request.files,
             request.clock,
@@ -72,6 +77,8 @@ class LogOpening:
             durability=self._durability,
             in_background=self._in_background,
             lower_checkpoints=request.lower_checkpoints,
+            checkpoint_start=request.checkpoint_start,
+            awake=self._awake,
         )
 
 
@@ -112,4 +119,5 @@ def followed_log(request: LogRequest) -> FollowedLog:
         recovery_point=request.recovery_point,
         producer_expiration_ms=request.store_config.producer_id_expiration_ms,
         withheld=request.withheld,
+        look_again=request.look_again,
     )

@@ -7,6 +7,7 @@ writing after a crash finishes with what is void; who reads passes it over.
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from storage.small_file import TEMPORARY_SUFFIX
 from storage.store.directory_names import DirectoryName, DirectoryState, parse_directory_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
     from uuid import UUID
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from storage.store.topic_settings import TopicSettings
 
 _UNIQUE_ID_BYTES: Final = 16
+
+logger = logging.getLogger(__name__)
+
 # What a partition's directory holds until it says whose it is.
 _UNFINISHED: Final = frozenset({f"{PARTITION_METADATA_NAME}{TEMPORARY_SUFFIX}"})
 
@@ -52,33 +56,53 @@ class PartitionDirectories:
         They are there, durably, when this returns. After an error, or a crash, they are there or none of them is.
         """
         names = {DirectoryName(*partition): log_dir for partition, log_dir in places.items()}
+        sibling = self._directory_of({topic for topic, _ in places})
         self._settings_file.replace(self._settings_file.current.with_void(map(str, names), topic_id))
         try:
             for name, log_dir in names.items():
                 directory = log_dir.path / str(name)
-                self._files.make_directory(directory)
+                self._files.make_directory(directory, like=sibling)
                 if topic_id is not None:
                     write_topic_id(self._files, directory, topic_id)
             for log_dir in set(names.values()):
                 self._files.sync_directory(log_dir.path)
             self._settings_file.replace(committed)
-        except OSError:
-            with suppress(OSError):  # then it is for whoever comes next
+        except BaseException:
+            with suppress(OSError):  # then the next change does it, or the next opening
                 self.clear_void()
             raise
+
+    def _directory_of(self, topics: Collection[str]) -> Path | None:
+        """A directory that one of the topics has, as the new ones are to be."""
+        for log_dir in self._log_dirs:
+            with suppress(OSError):  # one that was taken away keeps no topic from being made in the others
+                for text in sorted(self._files.names(log_dir.path)):
+                    name = parse_directory_name(text)
+                    if name is not None and name.topic in topics and name.state is DirectoryState.CURRENT:
+                        return log_dir.path / text
+        return None
 
     def delete(self, partitions: Iterable[Partition], topic_id: UUID | None, committed: TopicSettings) -> list[Path]:
         """Have a topic's partitions gone, and the settings file say this; gives what remains to be removed.
 
-        They are gone, durably, when this returns. After an error, or a crash, they are gone or all of them are there.
+        They are gone, durably, when this returns. After an error all of them are there, and after a crash they are gone
+        or all are there.
         """
         names = [str(DirectoryName(*partition)) for partition in partitions]
         self._settings_file.replace(committed.with_void(names, topic_id))
-        return self.clear_void()
+        try:
+            return self.clear_void()
+        except OSError as error:  # they are gone: no reader sees what is void
+            logger.warning("the directories of what was deleted are renamed later: %s", error)
+            return []
 
     def void(self) -> set[Partition]:
         """The partitions that do not count although they may have a directory."""
         return {(name.topic, name.partition) for _, name in self._void()}
+
+    def void_directories(self) -> list[tuple[LogDir, DirectoryName]]:
+        """The directories that `clear_void` would give other names."""
+        return self._void()
 
     def clear_void(self) -> list[Path]:
         """Give directories that do not count the names of deleted ones, and forget that there were any."""

@@ -6,6 +6,7 @@ that agree on cluster and node.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +16,11 @@ from storage.checkpoint_text import integer
 from storage.errors import ConfigError, CorruptMetadataError, InvalidIdError
 from storage.ids import format_id, is_reserved, parse_id
 from storage.properties_text import format_properties, parse_properties
-from storage.small_file import replace_file
+from storage.small_file import read_small_file, replace_file
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from uuid import UUID
 
     from storage.files import Files
@@ -44,7 +45,7 @@ def read_meta_properties(files: Files, directory: str | os.PathLike[str]) -> Met
     """What the directory's file says; None if there is none. Raises `CorruptMetadataError`."""
     path = Path(directory) / META_PROPERTIES_NAME
     try:
-        data = files.read(path)
+        data = read_small_file(files, path, CorruptMetadataError)
     except FileNotFoundError:
         return None
     try:
@@ -73,22 +74,42 @@ def write_meta_properties(
 
 def check_agreement(found: Mapping[str, MetaProperties]) -> None:
     """Raise `CorruptMetadataError` unless these directories, by their paths, can be one broker's."""
-    _check_common("cluster", {path: properties.cluster_id for path, properties in found.items()})
-    _check_common("node", {path: properties.node_id for path, properties in found.items()})
+    for path, reason in disagreements(found):
+        raise CorruptMetadataError(reason, path=path)
+
+
+def disagreements(found: Mapping[str, MetaProperties]) -> Iterator[tuple[str, str]]:
+    """Each directory, by its path, that cannot be of one broker with most of the others, and the reason."""
+    yield from _disagreeing("cluster", {path: properties.cluster_id for path, properties in found.items()})
+    yield from _disagreeing("node", {path: properties.node_id for path, properties in found.items()})
     owners: dict[UUID, str] = {}
     for path, properties in found.items():
         if properties.directory_id is not None:
             owner = owners.setdefault(properties.directory_id, path)
             if owner != path:
-                raise CorruptMetadataError(f"the directory has the same id as {owner}", path=path)
+                yield path, f"the directory has the same id as {owner}"
 
 
-def _check_common(kind: str, found: Mapping[str, object]) -> None:
+def startup_flaw(properties: MetaProperties) -> str | None:
+    """Why no broker starts on the directory, although the file can be read; None if one does.
+
+    The file of a broker with ZooKeeper may lack the cluster, as brokers before 2.4 do not write it.
+    """
+    key = _NODE_ID_KEYS[properties.version]
+    if properties.node_id is None:
+        return f"{key} is missing"
+    return f"{key} is {properties.node_id}, below 0" if properties.node_id < 0 else None
+
+
+def _disagreeing(kind: str, found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     known = {path: value for path, value in found.items() if value is not None}
+    if not known:
+        return
+    ((usual, _),) = Counter(known.values()).most_common(1)
+    usual_path = next(path for path, value in known.items() if value == usual)
     for path, value in known.items():
-        first_path, first = next(iter(known.items()))
-        if value != first:
-            raise CorruptMetadataError(f"the directory is of {kind} {value}, {first_path} of {first}", path=path)
+        if value != usual:
+            yield path, f"the directory is of {kind} {value}, {usual_path} of {usual}"
 
 
 def _meta_properties(values: Mapping[str, str]) -> MetaProperties:

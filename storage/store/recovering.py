@@ -1,42 +1,50 @@
 """Recovering every log of a store at once, and a commit that was interrupted, or saying what that would do.
 
-A log that cannot be recovered keeps nobody from the others; then its log directory is not marked as closed properly.
+What a broker recovers when it starts is recovered: the partitions, copies on their way from another log directory, and
+strays. A log that cannot be recovered does not keep the others from it; then its log directory is not marked as closed
+properly. A plan and the recovery name the same steps, and each file that changes is in one of them.
 """
 
 from __future__ import annotations
 
-from contextlib import closing
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.errors import StorageError
+from storage.errors import StorageError, SymbolicLinkError
 from storage.overlay_files import OverlayFiles
 from storage.partition.followed_log import Withheld
 from storage.partition.recent_segments import RecentSegments
+from storage.partition.recovery import refuse_links
+from storage.partition.recovery_report import RecoveryReport
 from storage.partition.view import Decided, LogView
 from storage.segment.names import Kind, State, parse_name
 from storage.segment.segment import Segment
 from storage.store.checkpoints import OffsetCheckpoint
-from storage.store.ledger import Ledger
-from storage.store.opening import followed_log, recover_requested
+from storage.store.directory_names import DirectoryName, DirectoryState
+from storage.store.metadata_guard import recover_guarded
+from storage.store.open_logs import LogRequest
+from storage.store.recognition import has_segment
+from storage.store.recovered_log_dir import RecoveredLogDir, StoreBefore, recovered_log_dir
+from storage.store.recovering_commit import RecoveredCommit, pending_commit, planned_commit, recovered_commit
 from storage.store.store import Mode, Store
-from storage.store.withdrawal import StagedBatches, withdrawal_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from typing import TypeAlias
 
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Files
-    from storage.partition.recovery_report import RecoveryReport
-    from storage.store.ledger import Intent
-    from storage.store.open_logs import LogRequest
-    from storage.store.withdrawal import Withdrawal
+    from storage.store.checkpoints import Partition
+    from storage.store.log_dir import LogDir
+    from storage.store.open_logs import PartitionLog
 
     Announce: TypeAlias = Callable[[str, int, int], None]
+    Tell: TypeAlias = Callable[["Recovered | RecoveredCommit | RecoveredLogDir"], None]
 
 
 class Recovered(NamedTuple):
@@ -53,14 +61,6 @@ class Recovered(NamedTuple):
     error: StorageError | OSError | None
 
 
-class RecoveredCommit(NamedTuple):
-    """What became of a commit that was interrupted: completed, unless it was withdrawn or there is an error."""
-
-    intent: Intent
-    withdrawn: list[Withdrawal] | None
-    error: StorageError | OSError | None
-
-
 @dataclass
 class RecoveredLog:
     """A log that was recovered and is not opened: what checkpoints say of it."""
@@ -74,38 +74,60 @@ class RecoveredLog:
         """Nothing: no file is open."""
 
 
+@dataclass(frozen=True)
+class RecoveryOptions:
+    """What recovering a store is to do besides.
+
+    `ignores_marker` ignores the marker and the recovery points, and reads all logs from their first segment on.
+    `cuts_metadata` cuts the cluster's metadata log where it is damaged. `withdraws_commit` takes an interrupted commit
+    back if it cannot be completed. The settings are the broker's.
+    """
+
+    ignores_marker: bool = False
+    cuts_metadata: bool = False
+    withdraws_commit: bool = False
+    broker_settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+_NOTHING_ELSE = RecoveryOptions()
+
+
 def recover_store(
     paths: Sequence[str | os.PathLike[str]],
     *,
     files: Files,
     clock: Clock,
     announce: Announce,
-    withdraws_commit: bool = False,
-) -> Iterator[Recovered | RecoveredCommit]:
+    tell: Tell,
+    options: RecoveryOptions = _NOTHING_ELSE,
+) -> None:
     """Recover each log of a store that nobody has open, and leave the store as if it had been closed properly.
 
-    Each is announced, with its number and how many there are. A commit that was interrupted is completed at the end;
-    if it cannot be, and `withdraws_commit`, it is taken back. Raises what `Store.open` raises, before anything is
+    Each is announced, with its number and how many there are, and then its outcome is told; after the logs those of the
+    log directories are, and of a commit that was interrupted. Raises what `Store.open` raises, before anything is
     changed.
     """
+    settings = options.broker_settings
+    with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings) as looked_at:
+        before = StoreBefore.of(looked_at)
     reports: dict[Path, RecoveryReport] = {}
 
     def open_log(request: LogRequest) -> RecoveredLog:
-        reports[request.directory] = report = recover_requested(request, request.files)
-        return RecoveredLog(request.config, _view(request, report), report.end_offset)
+        return recover_requested_log(request, files, options, reports)
 
-    with Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock, open_log=open_log) as store:
-        for topic, partition, place in _announced(store, announce):
-            try:
-                store.log(topic, partition)
-            except (StorageError, OSError) as error:
-                yield Recovered(topic, partition, *place, None, error)
-            else:
-                yield Recovered(topic, partition, *place, reports.pop(place.directory), None)
-    pending = _pending(paths, files)
+    opened = Store.open(
+        paths, mode=Mode.READ_WRITE, files=files, clock=clock, open_log=open_log, broker_settings=settings
+    )
+    with opened as store:
+        run = _Run(store, clock, options, announce, tell, reports)
+        run.recover(lambda request: store.log(request.topic, request.partition), open_log)
+        log_dirs = run.log_dirs(before)
+    for log_dir in log_dirs:
+        tell(log_dir)
+    pending = pending_commit(paths, files)
     if pending is not None:
-        with Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock) as store:
-            yield _recovered_commit(store, pending, withdraws=withdraws_commit)
+        with Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock, broker_settings=settings) as store:
+            tell(recovered_commit(store, pending, withdraws=options.withdraws_commit))
 
 
 def plan_recovery(
@@ -114,81 +136,163 @@ def plan_recovery(
     files: Files,
     clock: Clock,
     announce: Announce,
-    withdraws_commit: bool = False,
-) -> Iterator[Recovered | RecoveredCommit]:
-    """What `recover_store` would do, without changing a byte or keeping anybody out."""
-    with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock) as store:
-        for topic, partition, place in _announced(store, announce):
-            try:
-                report = recover_requested(store.request(topic, partition), OverlayFiles(files))
-            except (StorageError, OSError) as error:
-                yield Recovered(topic, partition, *place, None, error)
-            else:
-                yield Recovered(topic, partition, *place, report, None)
-        pending = _pending(paths, files)
+    tell: Tell,
+    options: RecoveryOptions = _NOTHING_ELSE,
+) -> None:
+    """Tell what `recover_store` would do, without changing a byte or keeping anybody out."""
+    reports: dict[Path, RecoveryReport] = {}
+
+    def plan_log(request: LogRequest) -> RecoveredLog:
+        return recover_requested_log(request, OverlayFiles(files), options, reports)
+
+    opened = Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=options.broker_settings)
+    with opened as store:
+        run = _Run(store, clock, options, announce, tell, reports)
+        run.recover(plan_log, plan_log)
+        for log_dir in run.log_dirs(StoreBefore.of(store)):
+            tell(log_dir)
+        pending = pending_commit(paths, files)
         if pending is not None:
-            yield _planned_commit(store, pending, withdraws=withdraws_commit)
+            tell(planned_commit(store, pending, withdraws=options.withdraws_commit))
 
 
-def _pending(paths: Sequence[str | os.PathLike[str]], files: Files) -> Intent | None:
-    return Ledger(files, [Path(path) for path in paths]).current.pending
+class _Run:
+    """One recovery, or the plan of one, in a store that is open for it."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        options: RecoveryOptions,
+        announce: Announce,
+        tell: Tell,
+        reports: dict[Path, RecoveryReport],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._options = options
+        self._announce = announce
+        self._tell = tell
+        self._reports = reports
+        self._logs: dict[Partition, PartitionLog] = {}
+        self._failed: set[Partition] = set()
+        self._changed: set[LogDir] = set()
+        self._believed: Counter[LogDir] = Counter()
+
+    def recover(
+        self, current: Callable[[LogRequest], PartitionLog], beside: Callable[[LogRequest], PartitionLog]
+    ) -> None:
+        """Recover each log, those of partitions with the one and the others with the other."""
+        places, inventory = list(self._places()), self._store.topics.inventory
+        for number, (log_dir, name) in enumerate(places, start=1):
+            directory, partition = log_dir.path / str(name), (name.topic, name.partition)
+            is_link = (log_dir, name) in inventory.links
+            self._announce(str(name), number, len(places))
+            watermark = log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get(partition, 0)
+            try:
+                if is_link:
+                    raise SymbolicLinkError(directory)
+                if name.state is DirectoryState.CURRENT:
+                    self._logs[partition] = current(self._store.request(*partition))
+                else:
+                    log = beside(request_beside(self._store, self._clock, log_dir, name))
+                    self._store.beside.note(directory, log)
+            except (StorageError, OSError) as error:
+                self._note_failure(log_dir, name, is_link=is_link)
+                self._tell(Recovered(*partition, directory, watermark, None, error))
+                continue
+            report = self._reports.pop(directory)
+            self._believed[log_dir] += report.believed_segments
+            if report.steps:
+                self._changed.add(log_dir)
+            self._tell(Recovered(*partition, directory, watermark, report, None))
+
+    def _note_failure(self, log_dir: LogDir, name: DirectoryName, *, is_link: bool) -> None:
+        self._changed.add(log_dir)
+        if name.state is DirectoryState.CURRENT and not is_link:
+            self._failed.add((name.topic, name.partition))
+        else:
+            self._store.beside.note(log_dir.path / str(name), None)
+
+    def _places(self) -> Iterator[tuple[LogDir, DirectoryName]]:
+        """The directories to be recovered."""
+        inventory = self._store.topics.inventory
+        for topic, partition in sorted(inventory.partitions()):
+            yield self._store.topics.place(topic, partition)[1], DirectoryName(topic, partition)
+        yield from inventory.recovered_beside
+        yield from inventory.links
+
+    def log_dirs(self, before: StoreBefore) -> list[RecoveredLogDir]:
+        """What becomes of the log directories themselves, once the store is closed."""
+        found = []
+        for log_dir in self._store.log_dirs:
+            offsets = self._store.checkpoints_to_write(log_dir, self._logs)
+            is_closed = self._store.was_closed_properly(log_dir, self._logs, self._failed)
+            told = recovered_log_dir(
+                log_dir,
+                before,
+                offsets=offsets,
+                is_closed=is_closed,
+                is_changed=log_dir in self._changed,
+                trusts_marker=before.is_clean(log_dir) and not self._options.ignores_marker,
+                believed_segments=self._believed[log_dir],
+            )
+            if told.is_unchanged:
+                self._store.unchanged.add(log_dir)
+            found.append(told)
+        return found
 
 
-def _recovered_commit(store: Store, pending: Intent, *, withdraws: bool) -> RecoveredCommit:
-    """What has become of the commit in a store that was opened, which completes it unless something is in the way."""
-    return _settled(pending, store.commits.finish, store.commits.withdraw if withdraws else None)
-
-
-def _planned_commit(store: Store, pending: Intent, *, withdraws: bool) -> RecoveredCommit:
-    return _settled(pending, store.commits.check_pending, (lambda: _withdrawals(store, pending)) if withdraws else None)
-
-
-def _settled(
-    pending: Intent, complete: Callable[[], None], withdraw: Callable[[], list[Withdrawal]] | None
-) -> RecoveredCommit:
-    try:
-        complete()
-    except (StorageError, OSError) as error:
-        if withdraw is None:
-            return RecoveredCommit(pending, None, error)
+def recover_requested_log(
+    request: LogRequest, files: Files, options: RecoveryOptions, reports: dict[Path, RecoveryReport]
+) -> RecoveredLog:
+    """Recover what is in a directory; one without any segment is left as it is."""
+    if options.ignores_marker:
+        request = replace(request, is_clean=False, recovery_point=0)
+    if has_segment(files, request.directory):
+        report = recover_guarded(request, files, cuts_metadata=options.cuts_metadata)
     else:
-        return RecoveredCommit(pending, None, None)
-    try:
-        return RecoveredCommit(pending, withdraw(), None)
-    except (StorageError, OSError) as error:
-        return RecoveredCommit(pending, None, error)
+        refuse_links(files, request.directory)
+        report = RecoveryReport()
+        report.start_offset = report.end_offset = request.start_offset
+    reports[request.directory] = report
+    return RecoveredLog(request.config, _view(request, files, report), report.end_offset)
 
 
-def _withdrawals(store: Store, pending: Intent) -> list[Withdrawal]:
-    """What withdrawing the commit would take back, and what it would leave."""
-    directories = [log_dir.path for log_dir in store.log_dirs]
-    found = []
-    for (topic, partition), extent in pending.extents.items():
-        if partition not in store.topics.inventory.topics.get(topic, {}):
-            continue
-        staged = StagedBatches.read(store.files, directories, pending.staged, (topic, partition))
-        with closing(followed_log(replace(store.request(topic, partition), withheld=Withheld))) as log:
-            there = withdrawal_of((topic, partition), extent, log.view, staged)
-        found += [] if there is None else [there]
-    return found
+def request_beside(store: Store, clock: Clock, log_dir: LogDir, name: DirectoryName) -> LogRequest:
+    """What there is to know of a copy or a stray.
+
+    Checkpoints speak of it unless the partition of the same name is in the same log directory.
+    """
+    topic, partition = name.topic, name.partition
+    inventory = store.topics.inventory
+    is_spoken_of = inventory.log_dir(topic, partition) is not log_dir
+
+    def known(checkpoint: OffsetCheckpoint) -> int:
+        return log_dir.offsets(checkpoint).get((topic, partition), 0) if is_spoken_of else 0
+
+    return LogRequest(
+        store.files,
+        clock,
+        log_dir.path / str(name),
+        topic,
+        partition,
+        store.topics.config(topic) if topic in inventory.topics else store.config.topic({}),
+        store.config,
+        is_writable=store.mode is Mode.READ_WRITE,
+        is_clean=store.was_clean(log_dir),
+        recovery_point=known(OffsetCheckpoint.RECOVERY_POINT),
+        start_offset=known(OffsetCheckpoint.LOG_START),
+        may_lack_offsets=True,
+        lower_checkpoints=lambda _: None,
+        checkpoint_start=lambda _: None,
+        withheld=Withheld,
+        look_again=lambda: None,
+    )
 
 
-class _Place(NamedTuple):
-    directory: Path
-    high_watermark: int
-
-
-def _announced(store: Store, announce: Announce) -> Iterator[tuple[str, int, _Place]]:
-    partitions = sorted(store.topics.inventory.partitions())
-    for number, (topic, partition) in enumerate(partitions, start=1):
-        directory = store.topics.directory(topic, partition)
-        announce(directory.name, number, len(partitions))
-        offsets = store.topics.partitions(topic)[partition].offsets(OffsetCheckpoint.HIGH_WATERMARK)
-        yield topic, partition, _Place(directory, offsets.get((topic, partition), 0))
-
-
-def _view(request: LogRequest, report: RecoveryReport) -> LogView:
-    names = map(parse_name, request.files.names(request.directory))
+def _view(request: LogRequest, files: Files, report: RecoveryReport) -> LogView:
+    names = map(parse_name, files.names(request.directory))
     bases = sorted(name.offset for name in names if name and name.kind is Kind.LOG and name.state is State.LIVE)
     segments = tuple(Segment(request.files, request.directory, base) for base in bases)
     end_offset = report.end_offset

@@ -54,26 +54,21 @@ class Removals:
                 stack.callback(self.remove, path)
 
     def remove(self, path: Path) -> None:
-        """Remove a file, or a directory and all that is in it, if it is there.
+        """Remove a file, or a directory and all that is in it, if it is there. Links are removed, and never followed.
 
         After an `OSError` it is still to be removed, less what is gone.
         """
-        status = self._files.status(path)
-        if status is not None and status.is_directory:
-            self._remove_tree(path)
-        else:
-            with suppress(FileNotFoundError):
-                self._files.remove(path)
+        with suppress(FileNotFoundError):
+            self._remove(path)
         with self._lock:
             self._directories.pop(path, None)
             self._doomed_files.pop(path, None)
 
-    def _remove_tree(self, directory: Path) -> None:
-        for name in self._files.names(directory):
-            path = directory / name
-            status = self._files.status(path)
-            if status is not None and status.is_directory:
-                self._remove_tree(path)
-            else:
-                self._files.remove(path)
-        self._files.remove_directory(directory)
+    def _remove(self, path: Path) -> None:
+        """Unlink first and ask later: a link to a directory goes by itself, and what it leads to stays."""
+        try:
+            self._files.remove(path)
+        except IsADirectoryError:
+            for name in self._files.names(path):
+                self._remove(path / name)
+            self._files.remove_directory(path)

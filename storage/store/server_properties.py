@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from storage.config import StoreConfig
 from storage.errors import ConfigError
 from storage.properties_text import parse_properties
+from storage.small_file import read_small_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def read_server_properties(files: Files, path: Path) -> dict[str, str]:
     """Every setting in the file, those of topics and stores being allowed; raises `ConfigError` and `OSError`."""
     try:
-        settings = parse_properties(files.read(path).decode("latin-1"))
+        settings = parse_properties(read_small_file(files, path, ConfigError).decode("latin-1"))
         StoreConfig.resolve(settings)
     except ConfigError as error:
         raise ConfigError(error.reason, path=path) from None

@@ -61,6 +61,7 @@ class StagedWriting:
     def __init__(self, files: Files, path: Path) -> None:
         self.path = path
         self._files = files
+        files.add_root(path.parent)
         self._file: WritableFile = files.open_writing(path, create=True, exclusive=True)
         self._position = 0
         self._runs: list[Run] = []

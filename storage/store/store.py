@@ -16,21 +16,24 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
 from storage.config import StoreConfig
-from storage.errors import NotAStoreError, ReadOnlyStoreError, StorageError
+from storage.errors import ReadOnlyStoreError, StorageError
 from storage.partition.followed_log import FollowedLog
-from storage.store.checkpointing import lower_checkpoints, write_checkpoints
+from storage.store.beside import Beside
+from storage.store.checkpointing import lower_checkpoints, offsets_to_write, write_checkpoints, write_log_start
 from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.commits import Commits
 from storage.store.creation import check_vacant, make_directories, write_store
 from storage.store.ledger import Ledger
-from storage.store.log_dir import LogDir
+from storage.store.log_dir import distinct_log_dirs, lock_all
 from storage.store.open_logs import LogRequest, OpenLogs
 from storage.store.opening import FlushThread, LogOpening, followed_log
 from storage.store.properties import check_agreement
+from storage.store.recognition import check_stores
+from storage.store.topic_names import CLUSTER_METADATA
 from storage.store.topics import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from storage.clock import Clock
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from storage.files import Files
     from storage.partition.view import LogView
     from storage.store.checkpoints import Partition
+    from storage.store.log_dir import LogDir
     from storage.store.open_logs import OpenLog, PartitionLog
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -54,7 +58,11 @@ class Store:
     """Log directories that are open together; made by `open` and `create`, and closed at the end.
 
     `open_log` says how logs are opened, which is a `LogOpening`'s way unless another is given. Any thread may call
-    anything until it is closed.
+    anything until it is closed. The log of the cluster's metadata is only ever followed: brokers alone change it, and
+    recover it at each start, with or without the clean-shutdown marker.
+
+    `unchanged` are log directories in which, as the caller knows, nothing was changed: their markers stay as they were.
+    `beside` knows what became of copies and strays.
     """
 
     def __init__(
@@ -87,6 +95,8 @@ class Store:
         self._ledger = Ledger(files, directories)
         self.commits = Commits(self._ledger, files, clock, directories, self.topics, self._opened_log)
         self._clean = {log_dir for log_dir in log_dirs if log_dir.is_clean()}
+        self.unchanged: set[LogDir] = set()
+        self.beside = Beside()
         self._checkpointing = RLock()
         self._is_closed = False
 
@@ -112,11 +122,11 @@ class Store:
         kept out.
         """
         config = StoreConfig.resolve(broker_settings)
-        log_dirs = _distinct(files, paths)
-        _check_stores(log_dirs)
+        check_stores(files, paths)
+        log_dirs = distinct_log_dirs(files, paths)
         with ExitStack() as unlocking:
             if mode is Mode.READ_WRITE:
-                _lock(log_dirs, unlocking)
+                lock_all(log_dirs, unlocking)
             check_agreement({str(each.path): each.properties for each in log_dirs if each.properties is not None})
             store = cls(
                 log_dirs, mode=mode, files=files, clock=clock, config=config, open_log=open_log, entropy=entropy
@@ -149,9 +159,9 @@ class Store:
         """
         config = StoreConfig.resolve(broker_settings)
         make_directories(files, [Path(path) for path in paths])
-        log_dirs = _distinct(files, paths)
+        log_dirs = distinct_log_dirs(files, paths)
         with ExitStack() as unlocking:
-            _lock(log_dirs, unlocking)
+            lock_all(log_dirs, unlocking)
             check_vacant(files, [log_dir.path for log_dir in log_dirs])  # somebody else may have been faster
             write_store(files, clock, log_dirs, entropy, cluster_id=cluster_id, node_id=node_id)
             store = cls(
@@ -179,11 +189,23 @@ class Store:
         if self.mode is Mode.READ_ONLY:
             for log_dir in self.log_dirs:
                 log_dir.forget_offsets()
-        self.topics.look_unless_changing()
+            self.topics.look()
+        else:
+            self.topics.look_unless_changing()
+        inventory = self.topics.inventory
+        self._logs.parted.look(self.files, inventory)
         for (topic, partition), log in self._logs.open().items():
-            place = self.topics.inventory.log_dir(topic, partition)
-            if isinstance(log, FollowedLog) and place is not None:
+            place, directory = inventory.log_dir(topic, partition), inventory.directory(topic, partition)
+            if isinstance(log, FollowedLog) and place is not None and directory is not None:
                 log.checkpointed_start = place.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
+                if log.directory != directory:
+                    log.move(directory)
+
+    def look_again(self) -> None:
+        """Do as `refresh` if partitions may have come or gone: for who does not find one where it was."""
+        if self.may_have_changed():
+            with suppress(StorageError):  # what is not found says so itself
+                self.refresh()
 
     def may_have_changed(self) -> bool:
         """Whether partitions may have come or gone since that was last looked at; much cheaper than to look."""
@@ -215,24 +237,52 @@ class Store:
             partition,
             self.topics.config(topic),
             self.config,
-            is_writable=self.mode is Mode.READ_WRITE,
+            is_writable=self.mode is Mode.READ_WRITE and topic != CLUSTER_METADATA,
             is_clean=self._is_clean(log_dir, (topic, partition)),
             recovery_point=log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT).get((topic, partition), 0),
             start_offset=log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0),
             may_lack_offsets=self._may_lack_offsets(log_dir, (topic, partition)),
             lower_checkpoints=lambda offset: lower_checkpoints(log_dir, (topic, partition), offset),
+            checkpoint_start=lambda offset: write_log_start(log_dir, (topic, partition), offset),
             withheld=lambda: self._ledger.withheld((topic, partition)),
+            look_again=self.look_again,
         )
 
     def _may_lack_offsets(self, log_dir: LogDir, partition: Partition) -> bool:
-        """Whether the partition was compacted once, or may have been by a broker."""
+        """Whether the partition was compacted once, or may have been: by a broker, or before that was lost."""
         was_compacted = partition in log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
-        return was_compacted or not self.topics.is_made_here(partition[0])
+        is_lost = log_dir.flaw(OffsetCheckpoint.FIRST_DIRTY) is not None
+        return was_compacted or is_lost or not self.topics.is_made_here(partition[0])
+
+    def was_clean(self, log_dir: LogDir) -> bool:
+        """Whether the log directory's marker was there when the store was opened."""
+        return log_dir in self._clean
 
     def _is_clean(self, log_dir: LogDir, partition: Partition) -> bool:
         """Whether whoever had the partition last closed it properly, and nobody tried to open it in vain since."""
-        was_closed = log_dir in self._clean or partition in self.topics.made
+        was_closed = log_dir in self._clean or partition in self.topics.made or partition in self._logs.recovered
         return was_closed and partition not in self._logs.failed
+
+    def partitions_to_recover(self) -> list[Partition]:
+        """The partitions that were not closed properly: each is recovered when its log is first opened for writing.
+
+        Those are not among them that were opened or recovered since, or for which that failed.
+        """
+        if self.mode is Mode.READ_ONLY:
+            return []
+        unclean = [log_dir for log_dir in self.log_dirs if log_dir not in self._clean]
+        logs = self._logs.open_or_recovered()
+        opened = {partition for partition, log in logs.items() if not isinstance(log, FollowedLog)}
+        done = {*opened, *self._logs.failed, *self.topics.made}
+        return [each for log_dir in unclean for each in self._partitions_in(log_dir) if each not in done]
+
+    def recover_unopened(self, topic: str, partition: int, recover: OpenLog) -> bool:
+        """Have a partition recovered that was not closed properly; False, and nothing is done, if it is open for that.
+
+        What `recover` gives speaks of the log when the store is closed, unless it is opened until then. Raises
+        `UnknownPartitionError`, and what recovering raises; then its log directory stays unclean.
+        """
+        return self._logs.recover((topic, partition), lambda: recover(self.request(topic, partition)))
 
     def follow_partition(self, topic: str, partition: int) -> FollowedLog:
         """The partition's log to be looked at alone, for where it cannot be opened to be written; nobody keeps it."""
@@ -278,7 +328,18 @@ class Store:
 
     def _write_checkpoints(self, logs: Mapping[Partition, PartitionLog]) -> None:
         for log_dir in self._log_dirs_there():
-            write_checkpoints(log_dir, self._partitions_in(log_dir), logs, leads=self.is_made_here)
+            write_checkpoints(log_dir, *self._checkpointed(log_dir, logs), leads=self.is_made_here)
+
+    def checkpoints_to_write(
+        self, log_dir: LogDir, logs: Mapping[Partition, PartitionLog]
+    ) -> dict[OffsetCheckpoint, dict[Partition, int]]:
+        """What the checkpoints of a log directory say once the store is closed with these logs open."""
+        return offsets_to_write(log_dir, *self._checkpointed(log_dir, logs), leads=self.is_made_here)
+
+    def _checkpointed(
+        self, log_dir: LogDir, logs: Mapping[Partition, PartitionLog]
+    ) -> tuple[set[Partition], dict[Partition, PartitionLog]]:
+        return self.beside.checkpointed(self.topics.inventory, log_dir, logs)
 
     def _log_dirs_there(self) -> list[LogDir]:
         """The log directories that nobody has taken away: nothing is written where another lies in the place of one."""
@@ -302,28 +363,31 @@ class Store:
             self._is_closed = True
             for log_dir in self.log_dirs:
                 unlocking.callback(log_dir.unlock)
-            logs = self._logs.open()
+            logs = self._logs.open_or_recovered()
             failures = self._logs.close_all()
             if self.mode is Mode.READ_WRITE:
                 with suppress(OSError):  # whoever opens the logs next removes what is left
                     self.topics.removals.remove_files()
                 self._write_checkpoints(logs)
                 for log_dir in self._log_dirs_there():
-                    if self._was_closed_properly(log_dir, logs, failures):
-                        log_dir.write_clean_marker()
+                    if self.was_closed_properly(log_dir, logs, failures):
+                        log_dir.write_clean_marker(is_unchanged=log_dir in self.unchanged)
             for error in failures.values():
                 raise error
 
-    def _was_closed_properly(
-        self, log_dir: LogDir, logs: Mapping[Partition, PartitionLog], failures: Mapping[Partition, Exception]
+    def was_closed_properly(
+        self, log_dir: LogDir, logs: Mapping[Partition, PartitionLog], failures: Collection[Partition]
     ) -> bool:
+        """Whether all that a broker would recover in a log directory was closed, or recovered, with these logs."""
+        was_clean = log_dir in self._clean
         for partition in self._partitions_in(log_dir):
             log = logs.get(partition)
             if partition in failures or partition in self._logs.failed or (log is not None and log.is_poisoned):
                 return False
-            if log is None and log_dir not in self._clean and partition not in self.topics.made:
+            is_closed = log is not None and not isinstance(log, FollowedLog)
+            if not is_closed and not was_clean and partition not in self.topics.made:
                 return False
-        return True
+        return self.beside.is_closed(self.topics.inventory, log_dir, was_clean=was_clean)
 
     def __enter__(self) -> Self:
         return self
@@ -332,27 +396,3 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _distinct(files: Files, paths: Sequence[str | os.PathLike[str]]) -> list[LogDir]:
-    """The log directories at the paths, each once."""
-    log_dirs: dict[tuple[int, int], LogDir] = {}
-    for path in paths:
-        log_dir = LogDir(files, path)
-        if log_dirs.setdefault(log_dir.identity, log_dir) is not log_dir:
-            raise NotAStoreError("the directory is given twice", path=path)
-    return list(log_dirs.values())
-
-
-def _check_stores(log_dirs: Sequence[LogDir]) -> None:
-    """Raise `NotAStoreError` for a directory that has nothing of a log directory."""
-    for log_dir in log_dirs:
-        listing = log_dir.scan()
-        if log_dir.properties is None and not listing.partitions and not listing.unattached:
-            raise NotAStoreError("there is neither a meta.properties nor a partition in it", path=log_dir.path)
-
-
-def _lock(log_dirs: Sequence[LogDir], unlocking: ExitStack) -> None:
-    for log_dir in log_dirs:
-        log_dir.lock()
-        unlocking.callback(log_dir.unlock)

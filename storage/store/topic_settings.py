@@ -3,6 +3,7 @@
 The file is Java's properties text. No topic has a slash in its name, so that the first one of a key parts it:
 
     /version=1                          what the keys mean
+    /cluster.id=MkU3OEVBNTcwNTJENDM2Qk  the cluster that the store belongs to, as meta.properties has it
     /made=true                          kafkafs made the store; `begun` if it was not done with that
     /void/orders-1=FZcR…                this directory, of the topic with this id, is not there (yet, or any more)
     orders/topic.id=FZcR…               the topic that the following is about; not a namesake that came after it
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Final, Self
 from storage.errors import ConfigError, InvalidIdError
 from storage.ids import format_id, parse_id
 from storage.properties_text import format_properties, parse_properties
-from storage.small_file import replace_file
+from storage.small_file import read_small_file, replace_file
 
 if TYPE_CHECKING:
     import os
@@ -38,6 +39,7 @@ SETTINGS_NAME: Final = "kafkafs-topics.properties"
 _VERSION: Final = "1"
 _COMMENTS: Final = ("Settings of the topics in these log directories, kept by kafkafs; brokers ignore this file.",)
 _VERSION_KEY: Final = "/version"
+_CLUSTER_KEY: Final = "/cluster.id"
 _MADE_KEY: Final = "/made"
 _VOID_KEYS: Final = "/void/"
 _TOPIC_ID: Final = "topic.id"
@@ -71,6 +73,7 @@ class TopicSettings:
 
     A store that `is_begun` is being made, or was left so. `void` are directories of partitions that are being made or
     deleted, with their topics' ids: they count as absent, and whoever opens the store for writing next removes them.
+    `cluster_id` is None in a file that an earlier kafkafs wrote, or of a store without one.
     """
 
     is_made_here: bool = False
@@ -78,6 +81,7 @@ class TopicSettings:
     topics: Mapping[str, KnownTopic] = field(default_factory=lambda: MappingProxyType({}))
     void: Mapping[str, UUID | None] = field(default_factory=lambda: MappingProxyType({}))
     others: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    cluster_id: str | None = None
 
     def with_topic(self, name: str, topic: KnownTopic) -> Self:
         """The same, and this about a topic."""
@@ -100,7 +104,7 @@ def read_topic_settings(files: Files, directory: str | os.PathLike[str]) -> Topi
     """What the directory's file says; None if there is none. Raises `ConfigError` if it says what cannot be."""
     path = Path(directory) / SETTINGS_NAME
     try:
-        data = files.read(path)
+        data = read_small_file(files, path, ConfigError)
     except FileNotFoundError:
         return None
     try:
@@ -120,6 +124,7 @@ def _parsed(properties: dict[str, str]) -> TopicSettings:
     if version != _VERSION:
         raise ConfigError(f"the file's version is {version}, known is {_VERSION}: a newer kafkafs wrote it")
     made = properties.pop(_MADE_KEY, "")
+    cluster_id = properties.pop(_CLUSTER_KEY, None)
     void: dict[str, UUID | None] = {}
     others: dict[str, str] = {}
     about: dict[str, dict[str, str]] = {}
@@ -140,7 +145,12 @@ def _parsed(properties: dict[str, str]) -> TopicSettings:
         for topic, settings in about.items()
     }
     return TopicSettings(
-        made == _YES, made == _BEGUN, MappingProxyType(topics), MappingProxyType(void), MappingProxyType(others)
+        is_made_here=made == _YES,
+        is_begun=made == _BEGUN,
+        topics=MappingProxyType(topics),
+        void=MappingProxyType(void),
+        others=MappingProxyType(others),
+        cluster_id=cluster_id,
     )
 
 
@@ -150,6 +160,8 @@ def _id(text: str) -> UUID | None:
 
 def _properties(settings: TopicSettings) -> dict[str, str]:
     properties = {_VERSION_KEY: _VERSION}
+    if settings.cluster_id is not None:
+        properties[_CLUSTER_KEY] = settings.cluster_id
     if settings.is_made_here or settings.is_begun:
         properties[_MADE_KEY] = _YES if settings.is_made_here else _BEGUN
     properties.update(settings.others)

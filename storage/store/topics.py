@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from errno import ENOENT
 from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from storage.config import check_topic_setting
-from storage.errors import ConfigError, InvalidTopicError, ReadOnlyStoreError, UnknownPartitionError
+from storage.errors import (
+    ConfigError,
+    InvalidTopicError,
+    ReadOnlyStoreError,
+    SymbolicLinkError,
+    UnknownPartitionError,
+)
 from storage.ids import random_id
 from storage.partition.metadata import read_topic_id
 from storage.store.checkpointing import forget_checkpoints, note_compaction
@@ -67,7 +74,9 @@ class Topics:
         is_writable: bool,
     ) -> None:
         self.removals = Removals(files)
-        self.settings_file = SettingsFile.find(files, [log_dir.path for log_dir in log_dirs])
+        found = (log_dir.properties for log_dir in log_dirs)
+        cluster_id = next((each.cluster_id for each in found if each is not None and each.cluster_id), None)
+        self.settings_file = SettingsFile.find(files, [log_dir.path for log_dir in log_dirs], cluster_id)
         self.made: set[Partition] = set()
         self._log_dirs = log_dirs
         self._logs = logs
@@ -94,8 +103,12 @@ class Topics:
                 self._resolved.clear()
             before, self.inventory = self.inventory, self._inventory(self.inventory)
             gone = before.partitions() - self.inventory.partitions()
+            if gone:  # one that was moved meanwhile may have come to where was looked before it went
+                self.inventory = self._inventory(before)
+                gone = before.partitions() - self.inventory.partitions()
             if self._is_writable:
                 self._say_gone(gone, before)
+                gone |= self._moved(before)
                 self._schedule_removals()
             self._logs.discard(gone)
 
@@ -113,6 +126,14 @@ class Topics:
             log_dir = before.log_dir(topic, partition)
             if log_dir is not None and log_dir not in self._lost:
                 logger.error("%s-%d is gone: somebody removed its directory from %s", topic, partition, log_dir.path)
+
+    def _moved(self, before: Inventory) -> set[Partition]:
+        """The partitions that are in another log directory by now; their logs are opened there when asked for."""
+        now = self.inventory
+        moved = {each for each in before.partitions() & now.partitions() if before.log_dir(*each) != now.log_dir(*each)}
+        for topic, partition in sorted(moved):
+            logger.error("%s-%d was moved to %s", topic, partition, self.directory(topic, partition).parent)
+        return moved
 
     def _inventory(self, earlier: Inventory | None) -> Inventory:
         listings = {log_dir: self._listing(log_dir, is_first=earlier is None) for log_dir in self._log_dirs}
@@ -133,6 +154,10 @@ class Topics:
             return Listing((), (), ())
         self._lost.discard(log_dir)
         return listing
+
+    def interrupted(self) -> list[tuple[LogDir, DirectoryName]]:
+        """The directories of topics that were being made or deleted, to which `finish_interrupted` renames."""
+        return self._directories.void_directories()
 
     def finish_interrupted(self) -> None:
         """Remove what a crash left of topics that were being made or deleted."""
@@ -165,8 +190,15 @@ class Topics:
         return self.place(topic, partition)[0]
 
     def topic_id(self, topic: str) -> UUID | None:
-        """The id that the topic's first partition here bears; None for a topic of a broker that gave it none."""
-        return read_topic_id(self._files, self.directory(topic, next(iter(self.partitions(topic)))))
+        """The id that the topic's first partition here bears; None for a topic of a broker that gave it none.
+
+        A symbolic link in the place of its file keeps it from no more than that partition.
+        """
+        first, *others = self.partitions(topic)
+        for partition in (first, *others):
+            with suppress(SymbolicLinkError):
+                return read_topic_id(self._files, self.directory(topic, partition))
+        return read_topic_id(self._files, self.directory(topic, first))
 
     # What holds
 

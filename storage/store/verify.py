@@ -1,9 +1,9 @@
 """What is wrong with the bytes of a store on disk, without changing one.
 
 `Verification` reads every log from end to end, checks all that is beside it against it, and tells apart what nobody
-leaves behind who runs or is killed (damage) from what the next start tidies up (a notice). No lock is taken, and a
-broker may be writing. Directories of partitions that are deleted, stray, or on their way to another log directory are
-left out: nothing in them counts.
+leaves behind who runs or is killed (damage) from what brokers of any version leave and cope with (a notice). No lock is
+taken, and a broker may be writing. Directories of strays and of partitions that are on their way to another log
+directory are looked through like the others; those of partitions that are deleted are left out: nothing in them counts.
 
 Memory stays within a window, a batch and the findings of a partition. With several jobs large stores are spread over
 as many processes, a partition at a time and the largest first; findings come as each partition is done, those of one
@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import ConfigError, CorruptMetadataError, NotAStoreError, UnknownPartitionError
+from storage.errors import ConfigError, NotAStoreError, SymbolicLinkError, UnknownPartitionError
 from storage.partition.checking import check_partition
-from storage.partition.metadata import PARTITION_METADATA_NAME
-from storage.segment.finding import Finding, FindingKind, Severity, damage
-from storage.store.log_dir_check import LogDirCheck, PartitionPlace
-from storage.store.properties import META_PROPERTIES_NAME, check_agreement
+from storage.segment.finding import Finding, FindingKind, Severity, damage, notice
+from storage.store.directory_names import DirectoryState
+from storage.store.log_dir_check import Compacted, LogDirCheck, PartitionPlace
+from storage.store.properties import META_PROPERTIES_NAME, disagreements
+from storage.store.recognition import check_stores
 from storage.store.settings_file import SettingsFile
+from storage.store.topic_id_check import other_topics
 from storage.store.topic_names import COMPACTED_BY_BROKERS
 from storage.store.topic_settings import SETTINGS_NAME, TopicSettings
 from storage.store.verify_workers import spread
@@ -61,7 +63,12 @@ class Verification:
         compacted = COMPACTED_BY_BROKERS | {
             topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")
         }
-        self.places = [place for each in self._log_dirs for place in each.places(compacted, settings.void)]
+        known = Compacted(
+            topics=compacted,
+            partitions={partition for each in self._log_dirs for partition in each.cleaned},
+            current={(name.topic, name.partition) for each in self._log_dirs for name in each.listing.partitions},
+        )
+        self.places = [place for each in self._log_dirs for place in each.places(known, settings.void)]
         self._report_duplicates()
         self._report_disagreement()
         missing = set(topics) - {place.partition[0] for place in self.places}
@@ -70,7 +77,6 @@ class Verification:
         if topics:
             self.places = [place for place in self.places if place.partition[0] in topics]
         self.total_bytes = sum(place.size_bytes for place in self.places)
-        self._topic_ids: dict[str, UUID] = {}
 
     def run(self, advance: Callable[[], None]) -> Iterator[Finding]:
         """The findings; `advance` is called whenever `done_bytes` has grown."""
@@ -86,13 +92,16 @@ class Verification:
         for log_dir in self._log_dirs:
             yield from self._counted(log_dir.findings)
         yield from self._counted(self._findings)
+        topic_ids: list[tuple[PartitionPlace, UUID]] = []
         for place, verdict in verdicts:
             self.partitions += 1
             self.segments += verdict.segments
             self.batches += verdict.batches
             self.size_bytes += verdict.size_bytes
-            findings = [*verdict.findings, *self._other_topic(place, verdict)]
-            yield from self._counted(place.located(finding) for finding in findings)
+            if verdict.topic_id is not None and place.state is not DirectoryState.STRAY:
+                topic_ids.append((place, verdict.topic_id))
+            yield from self._counted(place.located(finding) for finding in verdict.findings)
+        yield from self._counted(other_topics(topic_ids))
 
     def _verdicts(self, grow: Callable[[int], None]) -> Iterator[tuple[PartitionPlace, PartitionVerdict]]:
         jobs = min(self._jobs, len(self.places))
@@ -112,46 +121,44 @@ class Verification:
     def _settings(self, paths: Sequence[Path]) -> TopicSettings:
         """What kafkafs knows of topics; nothing if that cannot be read."""
         try:
-            return SettingsFile.find(self._files, paths).current
+            found = SettingsFile.find(self._files, paths, self._cluster_id())
         except ConfigError as error:
             self._findings.append(damage(FindingKind.SETTINGS, SETTINGS_NAME, error.reason))
             return TopicSettings()
+        except SymbolicLinkError:  # which is among what was found in its log directory
+            return TopicSettings()
+        if found.stranger is not None:
+            self._findings.append(
+                notice(FindingKind.SETTINGS, SETTINGS_NAME, found.stranger).within("", log_dir=str(found.directory))
+            )
+        return found.current
+
+    def _cluster_id(self) -> str | None:
+        known = (each.properties.cluster_id for each in self._log_dirs if each.properties is not None)
+        return next((cluster_id for cluster_id in known if cluster_id), None)
 
     def _report_duplicates(self) -> None:
         first: dict[tuple[str, int], PartitionPlace] = {}
         for place in self.places:
-            other = first.setdefault(place.partition, place)
+            is_current = place.state is DirectoryState.CURRENT
+            other = first.setdefault(place.partition, place) if is_current else place
             if other is not place:
                 reason = f"{other.log_dir} has the same partition, so which of them holds its records is unknown"
                 self._findings.append(place.located(damage(FindingKind.DUPLICATE_PARTITION, "", reason)))
 
     def _report_disagreement(self) -> None:
         found = {str(each.path): each.properties for each in self._log_dirs if each.properties is not None}
-        try:
-            check_agreement(found)
-        except CorruptMetadataError as error:
-            finding = damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, error.reason)
-            self._findings.append(finding.within("", log_dir=error.path))
-
-    def _other_topic(self, place: PartitionPlace, verdict: PartitionVerdict) -> Iterator[Finding]:
-        """Whether the partition is of another topic than the first of the same name."""
-        topic, _ = place.partition
-        if verdict.topic_id is not None and self._topic_ids.setdefault(topic, verdict.topic_id) != verdict.topic_id:
-            reason = f"the partition is of another topic than others that are called {topic}"
-            yield damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, reason)
+        for path, reason in disagreements(found):
+            finding = damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, reason)
+            self._findings.append(finding.within("", log_dir=path))
 
 
 def _log_dirs(files: Files, paths: Sequence[Path]) -> list[LogDirCheck]:
+    check_stores(files, paths)
     found: dict[tuple[int, int], LogDirCheck] = {}
     for path in paths:
         status = files.status(path)
-        if status is None:
-            raise NotAStoreError("there is no such directory", path=path)
-        if not status.is_directory:
-            raise NotAStoreError("a store is a directory, and this is a file", path=path)
-        if status.identity in found:
+        if status is None or status.identity in found:
             raise NotAStoreError("the directory is given twice", path=path)
         found[status.identity] = LogDirCheck(files, path)
-        if not found[status.identity].is_store:
-            raise NotAStoreError("there is neither a meta.properties nor a partition in it", path=path)
     return list(found.values())

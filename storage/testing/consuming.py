@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.partition.aborted_batches import AbortedBatches, is_control
+from storage.partition.aborted_batches import is_control
 from storage.partition.view import DEFAULT_READ_BYTES
 from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH
@@ -35,11 +35,10 @@ def consumed(log: Log, isolation: Isolation, *, max_bytes: int = DEFAULT_READ_BY
     offset = log.view.start_offset
     while True:
         fetched = log.read(offset, max_bytes=max_bytes, isolation=isolation)
-        if not fetched.batches:
+        if fetched.next_offset == offset:
             return
-        aborted = AbortedBatches(fetched.aborted)
         for batch in fetched.batches:
-            if not is_control(batch) and not aborted.has(batch):
+            if not is_control(batch):
                 yield from (_consumed(batch, record) for record in batch.records() if record.offset >= offset)
         offset = fetched.next_offset
 

@@ -1,7 +1,8 @@
 """Files in memory that can fail: every operation that changes something is a step, and a run can be cut at any step.
 
 `faults` says what a cut does; `after_process_death` and `after_power_loss` give what the next process would find. The
-same seed cuts in the same way. Time stands still unless `now_ms` is moved.
+same seed cuts in the same way. Time stands still unless `now_ms` is moved. `uid` and `gid` are the user who makes
+files, and nothing is denied to anybody.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from storage.files import FileLock, Files, FileStatus, MappedRegion, ReadableFile, WritableFile
-from storage.testing.faults import Cut, CutError, Effect
+from storage.ownership import Access, Terms, terms_of_directory, terms_of_file
+from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_nodes import Content, Directory
 
 if TYPE_CHECKING:
@@ -32,7 +34,10 @@ class MemoryFiles(Files):
         self.cut: Cut | None = None
         self.now_ms = 1_700_000_000_000
         self.capacity_bytes = capacity_bytes
+        self.uid = self.gid = 0
+        self.umask = 0o022
         self._dead = False
+        self._coming: MemoryError | InterruptError | None = None  # once the step under way has happened
         self._numbers = 1
         self._root = Directory(0)
         self._locks: set[str] = set()
@@ -62,17 +67,23 @@ class MemoryFiles(Files):
         successor._root = root
         successor._numbers = self._numbers
         successor.now_ms = self.now_ms
+        successor.uid, successor.gid, successor.umask = self.uid, self.gid, self.umask
         return successor
 
     # Steps
 
     def step(self, path: str, partly: Callable[[random.Random], None] | None = None) -> None:
-        """Count a step that is about to happen; where the run is cut, this is where it ends."""
+        """Count a step that is about to happen; where the run is cut, this is where it ends, or in `stepped`."""
         if self._dead:
             raise CutError
         number = self.steps
         self.steps += 1
         if self.cut is None or number != self.cut.step:
+            return
+        if self.cut.effect is Effect.BREAK_BEFORE:
+            raise self.cut.break_error()
+        if self.cut.effect is Effect.BREAK_AFTER:
+            self._coming = self.cut.break_error()
             return
         if partly is not None:
             partly(random.Random(self.cut.seed))
@@ -82,6 +93,12 @@ class MemoryFiles(Files):
         code = _ERRNO[self.cut.effect]
         raise OSError(code, os.strerror(code), path)
 
+    def stepped(self) -> None:
+        """Say that the step which was counted last has happened."""
+        error, self._coming = self._coming, None
+        if error is not None:
+            raise error
+
     def require_space(self, path: str, more_bytes: int) -> None:
         """Raise `OSError` if the disk does not have so much left."""
         if self.capacity_bytes is not None and more_bytes > self.capacity_bytes - self._used_bytes(self._root):
@@ -89,7 +106,7 @@ class MemoryFiles(Files):
 
     def _used_bytes(self, directory: Directory) -> int:
         return sum(
-            self._used_bytes(node) if isinstance(node, Directory) else len(node.data)
+            self._used_bytes(node) if isinstance(node, Directory) else node.held_bytes
             for node in directory.entries.values()
         )
 
@@ -111,9 +128,11 @@ class MemoryFiles(Files):
         if node is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+            terms = terms_of_file(self, name, self.uid, self._roots)
             self.step(name)
-            node = Content(self._number(), modified_ms=self.now_ms)
+            node = Content(self._number(), modified_ms=self.now_ms, access=self._access(terms))
             directory.change({leaf: node})
+            self.stepped()
         if isinstance(node, Directory):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         return MemoryWritableFile(name, node, self)
@@ -124,13 +143,19 @@ class MemoryFiles(Files):
             node = self._node(path)
         except FileNotFoundError:
             return None
+        size_bytes, held_bytes = (0, 0) if isinstance(node, Directory) else (len(node.data), node.held_bytes)
         is_directory = isinstance(node, Directory)
-        size_bytes = 0 if isinstance(node, Directory) else len(node.data)
-        return FileStatus(size_bytes, node.modified_ms, is_directory, (0, node.number), -(-size_bytes // 512))
+        blocks = -(-held_bytes // 512)
+        return FileStatus(size_bytes, node.modified_ms, is_directory, (0, node.number), blocks, False, *node.access)
 
     def names(self, directory: str | os.PathLike[str]) -> list[str]:
         """The names in a directory."""
         return list(self._directory(directory).entries)
+
+    def links(self, directory: str | os.PathLike[str]) -> list[str]:
+        """The symbolic links in a directory, of which there are none here."""
+        self._directory(directory)
+        return []
 
     def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
         """Give a file or directory another name within its directory."""
@@ -140,6 +165,7 @@ class MemoryFiles(Files):
         assert source is target, "storage renames within a directory only"
         self.step(os.fspath(old))
         source.change({old_leaf: None, new_leaf: node})
+        self.stepped()
 
     def remove(self, path: str | os.PathLike[str]) -> None:
         """Take a file's name away."""
@@ -147,14 +173,28 @@ class MemoryFiles(Files):
         directory, leaf = self._place(path)
         self.step(os.fspath(path))
         directory.change({leaf: None})
+        self.stepped()
 
-    def make_directory(self, path: str | os.PathLike[str]) -> None:
+    def make_directory(self, path: str | os.PathLike[str], *, like: str | os.PathLike[str] | None = None) -> None:
         """Make a directory."""
+        name = os.fspath(path)
         directory, leaf = self._place(path)
         if leaf in directory.entries:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
-        self.step(os.fspath(path))
-        directory.change({leaf: Directory(self._number(), modified_ms=self.now_ms)})
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        terms = terms_of_directory(self, name, like, self.uid, self._roots)
+        self.step(name)
+        directory.change({leaf: Directory(self._number(), modified_ms=self.now_ms, access=self._access(terms))})
+        self.stepped()
+
+    def _access(self, terms: Terms) -> Access:
+        return terms.settled(Access(self.uid, self.gid, terms.making_mode & ~self.umask))
+
+    def set_access(self, path: str | os.PathLike[str], uid: int, gid: int, mode: int) -> None:
+        """Give a file or directory to a user and a group, with these permissions."""
+        self._node(path).access = Access(uid, gid, mode)
+
+    def check_can_give(self, directory: str | os.PathLike[str]) -> None:
+        """Nothing: everything can be given away here."""
 
     def remove_directory(self, path: str | os.PathLike[str]) -> None:
         """Remove an empty directory."""
@@ -163,12 +203,14 @@ class MemoryFiles(Files):
         directory, leaf = self._place(path)
         self.step(os.fspath(path))
         directory.change({leaf: None})
+        self.stepped()
 
     def sync_directory(self, path: str | os.PathLike[str]) -> None:
         """Bring the names in a directory to disk."""
         directory = self._directory(path)
         self.step(os.fspath(path))
         directory.sync()
+        self.stepped()
 
     def lock(self, path: str | os.PathLike[str]) -> FileLock:
         """Take a lock that lasts until it is released or the process dies."""
@@ -252,33 +294,53 @@ class MemoryWritableFile(WritableFile):
     def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
         """Write the buffers one behind the other, as one step."""
         data = b"".join(bytes(memoryview(buffer)) for buffer in buffers)
-        self._files.require_space(self.path, max(position + len(data) - len(self._content.data), 0))
+        self._files.require_space(self.path, max(position + len(data) - self._content.held_bytes, 0))
         self._files.step(self.path, lambda draw: self._content.write(position, data[: draw.randint(0, len(data))]))
         self._content.write(position, data)
         self._content.modified_ms = self._files.now_ms
+        self._files.stepped()
 
     def truncate(self, size_bytes: int) -> None:
         """Make the file so long."""
         self._files.step(self.path)
         self._content.resize(size_bytes)
         self._content.modified_ms = self._files.now_ms
+        self._files.stepped()
 
-    def allocate(self, size_bytes: int) -> None:
-        """Make the file at least so long."""
-        self._files.require_space(self.path, max(size_bytes - len(self._content.data), 0))
+    def allocate(self, size_bytes: int, *, begin: int = 0) -> None:
+        """Make the file at least so long, and give it the space."""
+        assert begin <= self._content.held_bytes
+        self._files.require_space(self.path, max(size_bytes - self._content.held_bytes, 0))
         self._files.step(self.path)
         if size_bytes > len(self._content.data):
             self._content.resize(size_bytes)
+        self._content.hold(size_bytes)
+        self._files.stepped()
 
     def set_modified(self, modified_ms: int) -> None:
         """Set the file's time, as one step."""
         self._files.step(self.path)
         self._content.modified_ms = modified_ms
+        self._files.stepped()
+
+    def rest(self) -> None:
+        """Be used no more until it is woken."""
+        self._rested = (0, self._content.number)
+
+    def wake(self) -> None:
+        """Be used again, unless another file is there."""
+        if self._rested is not None:
+            status = self._files.status(self.path)
+            if status is None or status.identity != self._rested:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
+            self._rested = None
 
     def sync(self) -> None:
         """Bring the file to disk."""
+        assert not self.is_resting
         self._files.step(self.path)
         self._content.sync()
+        self._files.stepped()
 
     def map(self, size_bytes: int) -> MappedRegion:
         """The first bytes of the file as memory."""
@@ -297,16 +359,19 @@ class MemoryRegion(MappedRegion):
         self._files = files
 
     def put(self, position: int, data: bytes) -> None:
-        """Write within the region, as one step."""
+        """Write within the region, as one step; into a hole of a file it would be a SIGBUS on a full disk."""
         assert position + len(data) <= len(self.view)
+        assert position + len(data) <= self._content.held_bytes
         self._files.step(self.path)
         self._content.data[position : position + len(data)] = data
         self._content.pending.append((position, data))
+        self._files.stepped()
 
     def flush(self) -> None:
         """Bring what was put to disk."""
         self._files.step(self.path)
         self._content.sync()
+        self._files.stepped()
 
     def close(self) -> None:
         """Give the memory back."""

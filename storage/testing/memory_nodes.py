@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from storage.ownership import Access
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
@@ -26,6 +28,8 @@ SECTOR_BYTES: Final = 512
 
 # How a loss of power may treat a file. If any change could be lost every time, long runs would never survive whole.
 _LOSSES: Final = (("kept",), ("kept", "kept", "kept", "torn", "lost"), ("kept", "torn", "lost"))
+_FILE_ACCESS: Final = Access(0, 0, 0o644)
+_DIRECTORY_ACCESS: Final = Access(0, 0, 0o755)
 
 
 @dataclass(slots=True)
@@ -37,6 +41,8 @@ class Content:
     durable: bytes = b""
     pending: list[tuple[int, bytes] | int] = field(default_factory=list)  # writes, or new lengths
     modified_ms: int = 0
+    held_bytes: int = 0  # from the file's beginning on, which have their space: what lies beyond is a hole
+    access: Access = _FILE_ACCESS
 
     def write(self, position: int, data: bytes) -> None:
         """Put data into the file, which grows if it must; nothing makes no file longer."""
@@ -45,12 +51,18 @@ class Content:
         if position > len(self.data):
             self.data.extend(bytes(position - len(self.data)))
         self.data[position : position + len(data)] = data
+        self.hold(position + len(data))
         self.pending.append((position, data))
+
+    def hold(self, end: int) -> None:
+        """Give space to what lies before the end; it stays as long as the file is not cut."""
+        self.held_bytes = max(self.held_bytes, end)
 
     def resize(self, size_bytes: int) -> None:
         """Cut the file, or add zeros to it."""
         if size_bytes < len(self.data):
             del self.data[size_bytes:]
+            self.held_bytes = min(self.held_bytes, size_bytes)
         else:
             self.data.extend(bytes(size_bytes - len(self.data)))
         self.pending.append(size_bytes)
@@ -62,7 +74,8 @@ class Content:
 
     def after_power_loss(self, draw: random.Random) -> Content:
         """The same file with what a loss of power leaves of its unsynced changes."""
-        survivor = Content(self.number, bytearray(self.durable), modified_ms=self.modified_ms)
+        survivor = Content(self.number, bytearray(self.durable), modified_ms=self.modified_ms, access=self.access)
+        survivor.hold(len(self.durable.rstrip(b"\0")))  # space without anything in it may not be there
         fates = draw.choice(_LOSSES)
         reached = draw.choice((len(self.pending), draw.randint(0, len(self.pending))))
         for change in self.pending[:reached]:
@@ -102,6 +115,7 @@ class Directory:
     durable: dict[str, Content | Directory] = field(default_factory=dict)
     pending: list[dict[str, Content | Directory | None]] = field(default_factory=list)
     modified_ms: int = 0
+    access: Access = _DIRECTORY_ACCESS
 
     def change(self, changes: dict[str, Content | Directory | None]) -> None:
         """Set names, or take them away, in one step."""
@@ -119,7 +133,7 @@ class Directory:
         for changes in self.pending[:kept]:
             _apply(entries, changes)
         left = {name: survive(node) for name, node in entries.items()}
-        return Directory(self.number, left, dict(left), modified_ms=self.modified_ms)
+        return Directory(self.number, left, dict(left), modified_ms=self.modified_ms, access=self.access)
 
 
 def _apply(entries: dict[str, Content | Directory], changes: dict[str, Content | Directory | None]) -> None:

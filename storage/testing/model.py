@@ -195,7 +195,7 @@ class ModelLog:
         return next((batch for batch in self.batches if batch.last_offset >= offset), None)
 
     def read(self, offset: int, max_bytes: int, *, committed: bool = False) -> list[ModelBatch]:
-        """The batches from the one that holds the offset on: one, and then up to so many bytes."""
+        """The batches from the one that holds the offset on, one and then up to so many bytes, without aborted ones."""
         found: list[ModelBatch] = []
         bound = self.last_stable_offset if committed else self.end_offset
         for batch in self.batches:
@@ -206,7 +206,18 @@ class ModelLog:
             if found and sum(each.size_bytes for each in found) + batch.size_bytes > max_bytes:
                 break
             found.append(batch)
-        return found
+        hidden = self._aborted_offsets() if committed else set()
+        return [batch for batch in found if batch.commits is not None or batch.first_offset not in hidden]
+
+    def _aborted_offsets(self) -> set[int]:
+        """Where the batches of aborted transactions begin."""
+        return {
+            batch.first_offset
+            for each in self.transactions()
+            if each.is_aborted
+            for batch in self.batches_of(each.producer_id)
+            if each.last_offset is not None and each.first_offset <= batch.first_offset <= each.last_offset
+        }
 
     def find_timestamp(self, timestamp: int) -> ModelRecord | None:
         """The first record that is not earlier, in the first segment that has any such record."""
@@ -266,14 +277,7 @@ class ModelLog:
         hidden: set[int] = set()
         bound = self.end_offset
         if committed:
-            bound = self.last_stable_offset
-            aborted = [each for each in self.transactions() if each.is_aborted]
-            hidden = {
-                batch.first_offset
-                for each in aborted
-                for batch in self.batches_of(each.producer_id)
-                if each.last_offset is not None and each.first_offset <= batch.first_offset <= each.last_offset
-            }
+            bound, hidden = self.last_stable_offset, self._aborted_offsets()
         return [
             record
             for batch in self.batches

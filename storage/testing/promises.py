@@ -114,6 +114,18 @@ class LogPromises:
         self.truncated_offset = None
 
     @contextmanager
+    def starting(self, offset: int) -> Iterator[None]:
+        """A move of the log's start, which is durable when it has returned, and never happens if it is refused."""
+        before = set(self.starts)
+        self.starts.add(offset)
+        try:
+            yield
+        except DiskFullError:
+            self.starts = before
+            raise
+        self.starts = {offset}
+
+    @contextmanager
     def removing(self, base_offset: int) -> Iterator[None]:
         """The deletion of the segments before an offset, which has taken the first of them until it has returned."""
         self.removed_offset = max(self.removed_offset, base_offset)

@@ -119,11 +119,32 @@ class PromisingLog(LogOnMemory):
         self._note()
         return offset
 
-    def _expect_unchanged(self, end_offset: int) -> None:
+    def _expect_unchanged(self, end_offset: int, *added: PromisedBatch) -> None:
         view = self.log.view
         assert view.end_offset == end_offset
         found = [PromisedBatch.of(batch) for batch in view.batches(view.start_offset)]
-        assert found == [batch for batch in self.promises.batches if batch.last_offset >= view.start_offset]
+        expected = [*self.promises.batches, *added]
+        assert found == [batch for batch in expected if batch.last_offset >= view.start_offset]
+
+    def expect_refusal_or_go_on(self) -> None:
+        """Raise `AssertionError` unless the log refuses every write, or is as it was before what broke it off.
+
+        Then it takes more.
+        """
+        attempted, self.promises.attempted = self.promises.attempted, None
+        data = sent([(NOW_MS, b"and on")])
+        batch = PromisedBatch.of(
+            next(iter(read_batches(data))), offset=self.promises.end_offset, leader_epoch=self.leader_epoch
+        )
+        try:
+            appended = self.log.append_as_leader(data, leader_epoch=self.leader_epoch)
+        except StorageError:
+            self.promises.attempted = attempted
+            return
+        assert appended.first_offset == self.promises.end_offset
+        with self.promises.appending(batch):
+            self._expect_unchanged(appended.last_offset + 1, batch)
+        self._note()
 
     def repeat(self, value: bytes, sequence: int, *, producer_id: int = 7) -> None:
         """Send a producer's record again that was acknowledged."""

@@ -1,8 +1,9 @@
 """Runs that are cut short at every step, in every way, and what the next process makes of what they leave.
 
-With the profile `test` the process dies at each step once, and at each step the disk is either full or fails once; then
-the power is lost or not. KAFKAFS_HYPOTHESIS_PROFILE=prove does all three at each step, with several tears of the write
-under way, loses the power more often, and makes runs longer. All chance is seeded by the step.
+With the profile `test` the process dies at each step once, at each step the disk is either full or fails once, and at
+every fourth an exception comes that has nothing to do with the disk; then the power is lost or not.
+KAFKAFS_HYPOTHESIS_PROFILE=prove does all of that at each step, with several tears of the write under way and both kinds
+of exceptions, loses the power more often, and makes runs longer. All chance is seeded by the step.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import pytest
 
 from storage.errors import StorageError
-from storage.testing.faults import Cut, CutError, Effect
+from storage.testing.faults import BREAKS, Cut, CutError, Effect, InterruptError
 from storage.testing.soundness import check_sound, damages
 
 if TYPE_CHECKING:
@@ -27,9 +28,19 @@ if TYPE_CHECKING:
 
 IS_PROOF = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove"
 TEARS = 2 if IS_PROOF else 1
-POWER_LOSSES = {Effect.DEATH: 8, Effect.DISK_FULL: 4, Effect.DISK_ERROR: 4} if IS_PROOF else {Effect.DEATH: 1}
-DISK_STEPS = {Effect.DISK_FULL: 0, Effect.DISK_ERROR: 1}
-"""Which of two steps it is, in a run that is no proof."""
+POWER_LOSSES = (
+    {Effect.DEATH: 8, Effect.DISK_FULL: 4, Effect.DISK_ERROR: 4, Effect.BREAK_BEFORE: 2, Effect.BREAK_AFTER: 2}
+    if IS_PROOF
+    else {Effect.DEATH: 1}
+)
+SAMPLES = {
+    Effect.DEATH: (1, 0),
+    Effect.DISK_FULL: (2, 0),
+    Effect.DISK_ERROR: (2, 1),
+    Effect.BREAK_BEFORE: (8, 2),
+    Effect.BREAK_AFTER: (8, 6),
+}
+"""Of how many steps it is one, and which, in a run that is no proof."""
 
 
 class HasFiles(Protocol):
@@ -49,20 +60,23 @@ class Crashes:
     def of(self, prepare: Callable[[], Subject], act: Callable[[Subject], object]) -> Iterator[tuple[Subject, Later]]:
         """The subject after each cut of the act, and how to go on from there.
 
-        Where the process goes on after an error, whatever the act raised was a `StorageError` or an `OSError`.
+        Where the process goes on after an error of the disk, what the act raised was a `StorageError` or an `OSError`.
         """
         act(prepare())
         points = 0
         for effect, tear in product(Effect, range(TEARS)):
             for step in count():
-                if not IS_PROOF and step % 2 == 1 - DISK_STEPS.get(effect, step % 2):
+                if not IS_PROOF and step % SAMPLES[effect][0] != SAMPLES[effect][1]:
                     continue
                 subject = prepare()
-                cut = subject.files.cut = Cut(subject.files.steps + step, effect, seed=TEARS * step + tear)
+                seed = TEARS * step + tear + (step // 8 if effect in BREAKS else 0)  # of breaks it chooses the error
+                cut = subject.files.cut = Cut(subject.files.steps + step, effect, seed)
                 try:
                     act(subject)
                 except CutError:
                     assert effect is Effect.DEATH
+                except (MemoryError, InterruptError):
+                    assert effect in BREAKS
                 except (StorageError, OSError):
                     assert effect is not Effect.DEATH
                 if subject.files.steps <= cut.step:
@@ -75,6 +89,8 @@ class Crashes:
     def of_log(self, prepare: Callable[[], PromisingLog], act: Callable[[PromisingLog], object]) -> None:
         """Check all that is promised after each cut of what is done to a log."""
         for log, later in self.of(prepare, act):
+            if later.effect in BREAKS:
+                log.expect_refusal_or_go_on()
             if not later.is_dead and log.log.is_poisoned:
                 log.abandon()
             for files, has_lost_power in later:
@@ -116,12 +132,9 @@ def check_survivor(log: PromisingLog, files: MemoryFiles, later: Later, *, has_l
         is_clean = promises.is_closed
         at_least = promises.durable_offset if has_lost_power else promises.written_offset
         start_offset = draw.choice(sorted(promises.starts))
-        survivor.recover(
-            is_clean=is_clean,
-            recovery_point=draw.choice(sorted(promises.recovery_points)),
-            start_offset=start_offset,
-        )
-        check_recovered(survivor, start_offset)
+        recovery_point = draw.choice(sorted(promises.recovery_points))
+        survivor.recover(is_clean=is_clean, recovery_point=recovery_point, start_offset=start_offset)
+        check_recovered(survivor, start_offset, recovery_point)
         survivor.open(start_offset)
         promises.check_start(survivor.log.view, start_offset, has_lost_power=has_lost_power)
         promises.check(survivor.log.view, at_least)
@@ -134,11 +147,12 @@ def check_survivor(log: PromisingLog, files: MemoryFiles, later: Later, *, has_l
     assert {**closed, **survivor.contents()} == closed, "only snapshots that a newer one replaces may go"
 
 
-def check_recovered(log: PromisingLog, start_offset: int) -> None:
+def check_recovered(log: PromisingLog, start_offset: int, recovery_point: int) -> None:
     """Nothing is wrong, and there is nothing left to recover."""
     assert [(each.path, each.reason, each.offset) for each in damages(log, start_offset)] == []
     before = without_indexes(log.contents())
-    assert log.recover(start_offset=start_offset).steps == []
+    again = log.recover(recovery_point=recovery_point, start_offset=start_offset)
+    assert [step for step in again.steps if not step.name.endswith("index")] == []
     assert without_indexes(log.contents()) == before
 
 

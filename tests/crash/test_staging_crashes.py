@@ -12,7 +12,7 @@ from storage.errors import FramingError, StorageError
 from storage.store.commits import STAGED_AGE_MS_MAX
 from storage.store.ledger import Transaction
 from storage.store.store import Mode
-from storage.testing.faults import Cut, CutError
+from storage.testing.faults import Cut, CutError, InterruptError
 from storage.testing.logs import sent
 from storage.testing.soundness import check_sound
 from storage.testing.staged_stores import StagedStore
@@ -51,7 +51,7 @@ class Job:
                     # What nobody has flushed may be lost, and what is committed behind it may not.
                     opened.log("t", 0).append_as_leader(sent(LOOSE), leader_epoch=0)
                     opened.commits.commit(names, Transaction("app", version))
-            except (OSError, StorageError):
+            except (OSError, StorageError, MemoryError, InterruptError):
                 if aborts:
                     self.store.discard(names)
                 raise

@@ -16,6 +16,7 @@ from storage.record.reading import read_batches
 from storage.store.opening import LogOpening
 from storage.store.retentions import Retentions
 from storage.store.store import Mode, Store
+from storage.testing.faults import BREAKS
 from storage.testing.logs import StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
 from storage.testing.promises import LogPromises, PromisedBatch
@@ -102,8 +103,8 @@ class PromisingStore:
 
     def advance_start(self, topic: str, number: int, offset: int) -> None:
         log, promises = self.log(topic, number)
-        log.advance_start(offset)
-        promises.starts.add(offset)
+        with promises.starting(offset):
+            log.advance_start(offset)
 
     def retain(self, topic: str, number: int, count: int) -> None:
         """Let retention take so many segments, or all, and their files right after."""
@@ -209,12 +210,34 @@ def test_a_store_keeps_its_promises(crashes, act, durability: Durability) -> Non
         return store
 
     for store, later in crashes.of(prepare, act):
+        if later.effect in BREAKS:
+            expect_refusals_or_go_on(store)
         closes = later.draw.randrange(2)
         if not later.is_dead and store.store is not None and closes:
             with suppress(StorageError, OSError):
                 store.store.close()
         for files, has_lost_power in later:
             check_survivor(store, files, later, has_lost_power=has_lost_power)
+
+
+def expect_refusals_or_go_on(store: PromisingStore) -> None:
+    """Every log that is open refuses every write, or is as it was before something broke off, and takes more."""
+    for (topic, number), log in store.store.open_logs().items() if store.store is not None else ():
+        promises = store.logs.get((topic, number))
+        if topic not in store.topics or promises is None:
+            continue
+        attempted, promises.attempted = promises.attempted, None
+        try:
+            log.append_as_leader(sent(b"and on"), leader_epoch=0)
+        except StorageError:
+            promises.attempted = attempted
+            continue
+        batch = PromisedBatch.of(log.view.find(promises.end_offset))
+        assert batch.first_offset == promises.end_offset
+        assert log.view.end_offset == batch.last_offset + 1
+        with promises.appending(batch):
+            found = [PromisedBatch.of(batch) for batch in log.view.batches(log.view.start_offset)]
+            assert found[:-1] == [batch for batch in promises.batches if batch.last_offset >= log.view.start_offset]
 
 
 def check_survivor(store: PromisingStore, files: MemoryFiles, later, *, has_lost_power: bool) -> None:
@@ -237,7 +260,8 @@ def check_survivor(store: PromisingStore, files: MemoryFiles, later, *, has_lost
     survivor.open()
     for topic, number in survivor.logs:
         survivor.log(topic, number)
-    assert all(report.steps == [] for report in survivor.opening.reports.values())
+    steps = {partition: report.steps for partition, report in survivor.opening.reports.items() if report.steps}
+    assert steps == {}
     survivor.close()
 
 

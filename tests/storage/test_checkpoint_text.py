@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
 from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
-from storage.testing.faults import Cut, CutError, Effect
+from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -129,10 +130,12 @@ def test_a_cut_leaves_the_old_or_the_new(step: int, effect: Effect) -> None:
         files = MemoryFiles()
         write_checkpoint(files, PATH, OLD)
         files.cut = Cut(step, effect, seed)
-        with pytest.raises((CutError, OSError)):
+        with pytest.raises((CutError, OSError, MemoryError, InterruptError)) as raised:
             write_checkpoint(files, PATH, NEW)
         if effect is not Effect.DEATH:
             assert read_checkpoint(files, PATH, pair) in (OLD, NEW)
+            is_full = isinstance(raised.value, OSError) and raised.value.errno == errno.ENOSPC
+            assert not is_full or read_checkpoint(files, PATH, pair) == OLD
             assert [name for name in files.names("/") if name != "checkpoint"] == []
         survivors: list[Files] = [files.after_process_death(), files.after_power_loss(seed)]
         for survivor in survivors:

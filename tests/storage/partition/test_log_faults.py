@@ -9,10 +9,13 @@ import pytest
 from storage.errors import DiskFullError, PoisonedLogError
 from storage.partition.flushing import Durability
 from storage.testing.faults import Cut, Effect
-from storage.testing.logs import SETTINGS, LogOnMemory, sent
+from storage.testing.logs import NOW_MS, SETTINGS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+INDEX = f"{0:020}.index"
+TIME_INDEX = f"{0:020}.timeindex"
 
 
 def actions(lab: LogOnMemory) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -100,6 +103,66 @@ def test_a_disk_that_is_full_takes_what_fits() -> None:
     assert lab.log.append_as_leader(sent(b"x" * 50)).first_offset == 1
     lab.log.close()
     assert lab.open().view.end_offset == 2
+
+
+def test_an_index_without_space_refuses_the_append_before_anything_is_written() -> None:
+    lab = LogOnMemory({"segment.index.bytes": "65536", "index.interval.bytes": "0"})
+    refused = []
+    for number in range(1200):
+        data = sent([(NOW_MS + number, b"%d" % number)])
+        before = lab.contents()
+        lab.files.capacity_bytes = _held_bytes(lab) + len(data)  # enough for the log, and for no index
+        steps = lab.files.steps
+        try:
+            lab.log.append_as_leader(data)
+        except DiskFullError:
+            refused.append(number)
+            assert (lab.contents(), lab.files.steps) == (before, steps)
+            lab.files.capacity_bytes = None
+            lab.log.append_as_leader(data)
+    assert len(refused) == 4  # where 4 KiB are used of an index, and where 8 KiB are
+    lab.files.capacity_bytes = None
+    lab.log.close()
+    assert lab.open().view.end_offset == 1200
+
+
+def test_a_disk_without_any_space_finishes_the_indexes_of_whatever_was_appended() -> None:
+    lab = LogOnMemory({"segment.index.bytes": "65536", "index.interval.bytes": "0"})
+    for number in range(400):
+        lab.files.capacity_bytes = None
+        lab.log.append_as_leader(sent([(NOW_MS + number, b"%d" % number)]))
+        lab.files.capacity_bytes = 0
+        lab.log.rest()  # ends the time index with the largest timestamp
+        assert not lab.log.is_poisoned
+        assert len(lab.contents()[TIME_INDEX]) == 12 * (number + 1)
+
+
+def test_a_log_at_rest_takes_no_space_for_its_indexes_and_has_it_again_for_the_next_append() -> None:
+    lab = LogOnMemory({"segment.index.bytes": "65536", "index.interval.bytes": "0"})
+    for number in range(3):
+        lab.log.append_as_leader(sent([(NOW_MS + number, b"%d" % number)]))
+    assert len(lab.contents()[INDEX]) == 65536
+    assert lab.log.rest()
+    assert (len(lab.contents()[INDEX]), len(lab.contents()[TIME_INDEX])) == (2 * 8, 2 * 12)
+    lab.files.capacity_bytes = _held_bytes(lab)
+    lab.log.advance_start(1)  # needs no room in an index, and so no space
+    before = lab.contents()
+    with pytest.raises(DiskFullError):
+        lab.log.append_as_leader(sent([(NOW_MS + 3, b"3")]))
+    assert lab.contents() == before
+    lab.files.capacity_bytes = None
+    lab.log.append_as_leader(sent([(NOW_MS + 3, b"3")]))
+    assert lab.log.view.bases == (0,)
+    assert len(lab.contents()[INDEX]) == 65536
+    lab.log.rest()
+    lab.log.close()
+    assert lab.open().view.end_offset == 4
+
+
+def _held_bytes(lab: LogOnMemory) -> int:
+    """How much of a disk the log takes."""
+    lab.files.capacity_bytes = 2**40
+    return 2**40 - lab.files.free_bytes("/")
 
 
 def test_a_roll_that_finds_no_space_leaves_no_files() -> None:

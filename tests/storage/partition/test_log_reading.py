@@ -10,11 +10,13 @@ import pytest
 
 from storage.clock import Clock
 from storage.config import TopicConfig
-from storage.errors import OffsetOutOfRangeError
+from storage.errors import ChecksumError, OffsetOutOfRangeError
 from storage.files import Files, ReadableFile
 from storage.partition.log import Log
 from storage.partition.opening import open_sound_log
 from storage.partition.view import Fetched, Isolation, LogView
+from storage.record.compression import Codec
+from storage.record.encoding import BatchForm
 from storage.testing.logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 from storage.testing.memory_files import MemoryFiles
 
@@ -61,7 +63,7 @@ def test_offsets_that_the_log_does_not_have() -> None:
     assert log.view.start_offset == 2
 
 
-def test_transactions_hold_readers_of_committed_records_back_and_aborted_ones_are_told() -> None:
+def test_transactions_hold_readers_of_committed_records_back_and_aborted_ones_are_left_out() -> None:
     lab = LogOnMemory()
     log = lab.log
     lab.produce(b"open" * 400, 0, producer_id=1, transactional=True)
@@ -74,7 +76,9 @@ def test_transactions_hold_readers_of_committed_records_back_and_aborted_ones_ar
     lab.end_transaction(1, committed=True)
     assert log.view.last_stable_offset == 5
     found = log.read(0, isolation=COMMITTED)
-    assert [batch.base_offset for batch in found.batches] == [0, 1, 2, 3, 4]
+    assert [batch.base_offset for batch in found.batches] == [0, 1, 3, 4]
+    assert found.next_offset == 5
+    assert [batch.base_offset for batch in log.read(0).batches] == [0, 1, 2, 3, 4]
     assert found.aborted == [(3, 2, 3, 0)]
     assert log.read(0).aborted == []
     assert log.read(4, isolation=COMMITTED).aborted == []
@@ -93,8 +97,30 @@ def test_aborted_transactions_are_found_in_later_segments() -> None:
         log.append_as_leader(sent(b"x"))
     lab.end_transaction(3, committed=False)
     found = log.read(0, max_bytes=1, isolation=COMMITTED)
-    assert [batch.base_offset for batch in found.batches] == [0]
-    assert found.aborted == [(3, 0, 4, 5)]
+    assert found == ([], 1, [(3, 0, 4, 5)])
+    assert [batch.base_offset for batch in log.read(1, isolation=COMMITTED).batches] == [1, 2, 3, 4]
+    assert [batch.base_offset for batch in log.read(0).batches] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_a_batch_with_a_wrong_checksum_is_never_given(isolation: Isolation, codec: Codec) -> None:
+    lab = LogOnMemory()
+    for value in (b"good", b"flipped", b"good again"):
+        lab.log.append_as_leader(sent(value * 10, BatchForm(codec=codec)))
+    found = lab.log.view.find(1)
+    assert found is not None
+    path = f"{DIRECTORY}/{0:020}.log"
+    with lab.files.open_writing(path) as file:
+        last = found.position + found.size_bytes - 1
+        file.write_at(last, [bytes([file.read_at(last, 1)[0] ^ 1])])
+    first = lab.log.read(0, isolation=isolation)
+    assert (values(first), first.next_offset) == ([b"good" * 10], 1)
+    for _ in range(2):
+        with pytest.raises(ChecksumError) as refusal:
+            lab.log.read(1, isolation=isolation)
+    assert (refusal.value.path, refusal.value.position, refusal.value.offset) == (path, found.position, 1)
+    assert values(lab.log.read(2, isolation=isolation)) == [b"good again" * 10]
 
 
 def test_a_largest_timestamp_is_that_of_a_record() -> None:

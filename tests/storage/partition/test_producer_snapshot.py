@@ -13,7 +13,7 @@ from storage.partition.producer_snapshot import SnapshotFiles, decode_snapshot, 
 from storage.partition.producer_state import CachedBatch, ProducerState
 from storage.partition.producers import ProducerStates
 from storage.testing.checksums import crc32c
-from storage.testing.faults import Cut, CutError, Effect
+from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def test_a_snapshot_cut_at_any_step_is_whole_or_absent() -> None:
         for effect in Effect:
             files = files_with(3)
             files.cut = Cut(files.steps + step, effect, step)
-            with pytest.raises((CutError, OSError)):
+            with pytest.raises((CutError, OSError, MemoryError, InterruptError)):
                 SnapshotFiles(files, "/").write(9, [OF_GOLDEN], sync=True)
             for survivor in (files.after_process_death(), files.after_power_loss(step)):
                 for offset in SnapshotFiles(survivor, "/").offsets:

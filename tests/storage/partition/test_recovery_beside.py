@@ -41,7 +41,7 @@ def test_a_missing_index_is_built_anew(kind: Kind) -> None:
     before = bench.contents()
     bench.files.remove(bench.path(bench.bases[1], kind))
     report = bench.recover(is_clean=True)
-    assert repairs(report) == [(Repair.REBUILT, name(bench.bases[1], Kind.OFFSET_INDEX))]
+    assert repairs(report) == [(Repair.REBUILT, name(bench.bases[1], kind))]
     assert report.scanned_segments == 1
     assert bench.contents() == before
     assert bench.recover(is_clean=True).steps == []
@@ -52,9 +52,9 @@ def test_indexes_of_a_segment_that_is_believed_are_built_up_to_its_damage_which_
     path = bench.path(bench.bases[1])
     bench.flip(path, 30 + 2 * 300)
     before = bench.contents()
-    bench.files.remove(bench.path(bench.bases[1], Kind.TIME_INDEX))
+    bench.files.remove(bench.path(bench.bases[1], Kind.OFFSET_INDEX))
     report = bench.recover(is_clean=True)
-    assert [step.repair for step in report.steps] == [Repair.REBUILT]
+    assert [step.repair for step in report.steps] == [Repair.REBUILT] * 2
     assert (report.lost_bytes, report.end_offset) == (0, RECORDS)
     after = bench.contents()
     assert after.keys() == before.keys()
@@ -85,7 +85,7 @@ def test_a_transaction_index_with_a_bad_entry_is_built_anew(entry: bytes) -> Non
     assert name(base, Kind.TRANSACTION_INDEX) in before
     bench.write(bench.path(base, Kind.TRANSACTION_INDEX), entry)
     report = bench.recover(is_clean=True)
-    assert repairs(report) == [(Repair.REBUILT, name(base, Kind.OFFSET_INDEX))]
+    assert repairs(report) == [(Repair.REBUILT, name(base, Kind.TRANSACTION_INDEX))]
     assert bench.contents() == before
 
 
@@ -186,5 +186,5 @@ def test_replacements_are_finished_before_anything_else() -> None:
         (Repair.REMOVED, name(0, Kind.LOG, State.DELETED)),
         (Repair.REMOVED, name(base, Kind.SNAPSHOT)),
     ]
-    assert [step.repair for step in report.steps[2:]] == [Repair.RENAMED] * 3
+    assert [step.repair for step in report.steps[2:]] == [*[Repair.RENAMED] * 3, Repair.ADDED]
     assert bench.values() == [*values, b"and on"]

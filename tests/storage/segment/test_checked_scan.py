@@ -209,3 +209,12 @@ def test_which_segments_lack_offsets() -> None:
     assert lacks(SOUND + encode_batch(within))
     assert not lacks(entry(100, 1) + entry(101, 1))
     assert lacks(entry(100, 1) + entry(102, 1))
+
+
+def test_the_header_of_a_damaged_batch_shows_no_missing_offset() -> None:
+    after = encode_batch(batch(104))
+    count_at = 57  # of a batch that a loss of power tore within its header, the last fields are zeros
+    torn = NEXT[:count_at] + bytes(len(NEXT) - count_at)
+    assert not lacks_offsets(BASE, read_batches(SOUND + torn))
+    assert not lacks_offsets(BASE, read_batches(SOUND + torn + after))
+    assert lacks_offsets(BASE, read_batches(SOUND + torn + after + encode_batch(batch(108))))

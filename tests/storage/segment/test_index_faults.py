@@ -12,7 +12,7 @@ from storage.files import Files
 from storage.segment.offset_index import OffsetEntry, OffsetIndex
 from storage.segment.time_index import TimeIndex
 from storage.segment.txn_index import AbortedTransaction, TransactionIndex
-from storage.testing.faults import Cut, CutError, Effect
+from storage.testing.faults import DISK_EFFECTS, Cut, CutError, Effect
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ ABORTS = "/t-0/00000000000000000100.txnindex"
 
 
 @pytest.mark.parametrize("seed", range(30))
-@pytest.mark.parametrize("effect", Effect)
+@pytest.mark.parametrize("effect", [Effect.DEATH, *DISK_EFFECTS])
 def test_a_torn_write_of_an_abort_leaves_those_before_it(files: MemoryFiles, effect: Effect, seed: int) -> None:
     index = TransactionIndex.open_writing(files, ABORTS, BASE)
     index.append(FIRST)

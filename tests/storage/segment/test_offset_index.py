@@ -37,16 +37,31 @@ def index(path: Path) -> Iterator[OffsetIndex]:
     index.close()
 
 
-def test_a_new_index_has_its_full_size_for_real(path: Path) -> None:
+def test_a_new_index_has_its_full_size_and_the_space_of_its_entries_for_real(path: Path) -> None:
     index = OffsetIndex.create(FILES, path, BASE, 1_000_001)
     assert path.stat().st_size == 1_000_000
-    assert path.stat().st_blocks * 512 >= 1_000_000
+    assert 8 <= path.stat().st_blocks * 512 <= 8192
     assert path.read_bytes() == bytes(1_000_000)
     assert (index.entries_count, index.last_offset, index.is_full, list(index)) == (0, BASE, False, [])
     assert index.lookup(BASE + 5) == (BASE, 0)
     index.check()
     index.close()
     assert path.read_bytes() == b""
+
+
+def test_space_is_allocated_a_step_ahead_of_what_is_used(path: Path) -> None:
+    index = OffsetIndex.create(FILES, path, BASE, 1_000_001)
+    for number in range(1, 10_001):
+        index.append(BASE + number, number)
+        assert path.stat().st_size == 1_000_000
+        assert number * 8 <= path.stat().st_blocks * 512 <= number * 8 + 64 * 1024 + 8192
+    index.reserve(100_000)
+    assert path.stat().st_blocks * 512 >= 880_000
+    index.reserve(1_000_000)
+    assert path.stat().st_blocks * 512 >= 1_000_000
+    assert path.stat().st_size == 1_000_000
+    index.close()
+    assert path.stat().st_size == 80_000
 
 
 def test_making_an_index_empties_the_one_that_is_there(path: Path, index: OffsetIndex) -> None:

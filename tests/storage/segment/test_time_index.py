@@ -41,7 +41,7 @@ def index(path: Path) -> Iterator[TimeIndex]:
 def test_a_new_index(path: Path) -> None:
     index = TimeIndex.create(FILES, path, BASE, 10_485_760)
     assert path.stat().st_size == 10_485_756
-    assert path.stat().st_blocks * 512 >= 10_485_756
+    assert 12 <= path.stat().st_blocks * 512 <= 8192  # what there is room for takes no space before it is used
     assert (index.entries_count, index.last_entry, index.is_full) == (0, (-1, BASE), False)
     assert index.lookup(T) == (-1, BASE)
     index.check()

@@ -11,7 +11,7 @@ from storage.errors import DiskFullError, StagingError, StoreLockedError
 from storage.store.commits import STAGED_AGE_MS_MAX
 from storage.store.ledger import LEDGER_NAME, Transaction
 from storage.store.opening import followed_log
-from storage.store.recovering import recover_store
+from storage.store.recovering import Recovered, recover_store
 from storage.store.store import Mode
 from storage.testing.staged_stores import PATHS, StagedStore, values_of
 
@@ -201,8 +201,10 @@ def test_a_topic_that_is_gone_takes_its_part_of_a_commit_with_it(store: StagedSt
 def test_recovering_the_store_completes_the_commit(store: StagedStore) -> None:
     staged = store.stage(ROWS)
     store.interrupt([staged.name], is_seen=is_half_written)
-    *logs, commit = recover_store(PATHS, files=store.files, clock=store.clock, announce=lambda *_: None)
-    assert [each.error for each in logs] == [None, None]
+    told: list[object] = []
+    recover_store(PATHS, files=store.files, clock=store.clock, announce=lambda *_: None, tell=told.append)
+    commit = told.pop()
+    assert [each.error for each in told if isinstance(each, Recovered)] == [None, None]
     assert (commit.intent.staged, commit.withdrawn, commit.error) == ((staged.name,), None, None)
     assert store.values(Mode.READ_ONLY) == COMMITTED
 

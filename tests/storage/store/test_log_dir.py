@@ -11,10 +11,11 @@ import pytest
 
 from storage.errors import NotAStoreError, StoreLockedError
 from storage.files import FileLock, Files
+from storage.store.checkpointing import lower_checkpoints
 from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.directory_names import DirectoryName
 from storage.store.log_dir import LOCK_NAME, LogDir
-from storage.testing.faults import Cut, CutError
+from storage.testing.faults import BREAKS, DISK_EFFECTS, Cut, CutError, Effect, InterruptError
 from storage.testing.memory_files import MemoryFiles
 
 HEX = "0123456789abcdef0123456789abcdef"
@@ -183,6 +184,29 @@ def test_checkpoints_are_read_and_written_once(tmp_path: Path) -> None:
     assert log_dir.offsets(OffsetCheckpoint.LOG_START) == {("t", 0): 5}
     log_dir.forget_offsets()
     assert log_dir.offsets(OffsetCheckpoint.LOG_START) == {("t", 0): 6}
+
+
+@pytest.mark.parametrize("effect", [*DISK_EFFECTS, *BREAKS])
+def test_a_checkpoint_that_may_say_the_one_or_the_other_is_written_again(effect: Effect) -> None:
+    """Lest a truncation, or a topic of the same name, find more in it than is known here."""
+    partition, step = ("t", 0), 0
+    while True:
+        files = MemoryFiles()
+        files.make_directory("/a")
+        files.sync_directory("/")
+        log_dir = LogDir(files, "/a")
+        log_dir.write_offsets(OffsetCheckpoint.RECOVERY_POINT, {partition: 5})
+        files.cut = Cut(files.steps + step, effect, seed=step)
+        try:
+            log_dir.write_offsets(OffsetCheckpoint.RECOVERY_POINT, {partition: 9})
+        except (OSError, MemoryError, InterruptError):
+            assert log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT) == {partition: 5}
+        else:
+            break
+        lower_checkpoints(log_dir, partition, 7)
+        assert LogDir(files.after_power_loss(step), "/a").offsets(OffsetCheckpoint.RECOVERY_POINT) == {partition: 5}
+        step += 1
+    assert step >= 4
 
 
 def test_a_clean_marker_that_somebody_removed_and_died_does_not_come_back() -> None:

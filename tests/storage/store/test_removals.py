@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.files import Files
 from storage.store.removals import Removals
 from storage.testing.faults import Cut, Effect
 from storage.testing.memory_files import MemoryFiles
@@ -70,3 +71,19 @@ def test_a_removal_that_fails_is_still_due(step: int) -> None:
     removals.remove(Path("/t-0"))
     assert files.names("/") == []
     assert removals.due(0) == []
+
+
+def test_what_links_lead_to_stays(tmp_path: Path) -> None:
+    kept = tmp_path / "elsewhere"
+    kept.mkdir()
+    (kept / "precious").write_bytes(b"x")
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    (partition / "directory").symlink_to(kept)
+    (partition / "file").symlink_to(kept / "precious")
+    (tmp_path / "t-1").symlink_to(kept)
+    removals = Removals(Files())
+    removals.remove(partition)
+    removals.remove(tmp_path / "t-1")
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+    assert (kept / "precious").read_bytes() == b"x"

@@ -89,10 +89,13 @@ def test_what_is_no_store(stores) -> None:
     with pytest.raises(NotAStoreError, match="there is no such directory"):
         stores.read()
     stores.files.make_directory("/a")
-    with pytest.raises(NotAStoreError, match=r"neither a meta\.properties nor a partition"):
+    with pytest.raises(NotAStoreError, match="the directory is empty"):
         stores.open()
     assert stores.files.names("/a") == []
     stores.files.make_directory("/a/t-0")
+    with pytest.raises(NotAStoreError, match="nor a partition with a segment"):
+        stores.open()
+    stores.files.open_writing(f"/a/t-0/{0:020d}.log", create=True).close()
     assert list(stores.read().topics.inventory.topics) == ["t"]
     assert not stores.read().is_made_here
 

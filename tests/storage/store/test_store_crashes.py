@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from storage.errors import StorageError
 from storage.store.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.creation import are_vacant
 from storage.store.log_dir import CLEAN_MARKER_NAME
-from storage.testing.faults import Cut, CutError, Effect
+from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ def cuts(stores, prepare: Callable[[], Store], act: Callable[[Store], None]) -> 
                 act(store)
             except CutError:
                 yield store, True, step
-            except (OSError, StorageError):
+            except (OSError, StorageError, MemoryError, InterruptError):
                 stores.files.cut = None
                 yield store, False, step
             else:
@@ -167,6 +170,49 @@ def test_changing_settings(stores) -> None:
             assert found in (5, 6)
             if not dead:
                 assert store.topics.settings_file.current.topics["t"].settings == {"retention.ms": str(found)}
+
+
+CHANGES = {
+    "make a topic": lambda store: store.topics.create("new", 3, SETTINGS),
+    "add a partition": lambda store: store.topics.add_partition("t"),
+    "change settings": lambda store: store.topics.change_config("t", {"retention.ms": "6"}),
+    "stop compacting": lambda store: store.topics.change_config("t", {"cleanup.policy": "delete"}),
+    "delete a topic": lambda store: store.topics.delete("t"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_a_full_disk_refuses_has_changed_nothing(stores, name: str) -> None:
+    """What there is, what holds, and which directories a broker would find."""
+
+    def state(store: Store) -> object:
+        topics = store.topics
+        places = {topic: sorted(topics.partitions(topic)) for topic in topics.inventory.topics}
+        names = {name for path in stores.paths for name in stores.files.names(path)}
+        directories = {name for name in names if name.startswith(("t-", "new-")) and not name.endswith("-delete")}
+        return places, {topic: list(topics.config(topic).lines()) for topic in places}, directories
+
+    refused, step = 0, 0
+    while True:
+        stores.files = MemoryFiles()
+        store = stores.create()
+        store.topics.create("t", 2, {**SETTINGS, "cleanup.policy": "compact"})
+        before = state(store)
+        stores.files.cut = Cut(stores.files.steps + step, Effect.DISK_FULL, seed=step)
+        number = 0
+        try:
+            CHANGES[name](store)
+        except OSError as error:
+            refused, number = refused + 1, error.errno
+        if stores.files.steps <= stores.files.cut.step:
+            break
+        assert (state(store) == before) == (number == errno.ENOSPC) or number == errno.EIO
+        stores.files.cut = None
+        if state(store) == before:
+            CHANGES[name](store)
+            assert state(store) != before
+        step += 1
+    assert refused >= 4
 
 
 def test_making_a_store(stores) -> None:

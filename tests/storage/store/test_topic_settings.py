@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -19,7 +20,7 @@ from storage.store.topic_settings import (
     read_topic_settings,
     write_topic_settings,
 )
-from storage.testing.faults import Cut, CutError, Effect
+from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_files import MemoryFiles
 
 ONE, TWO = UUID(int=1 << 100), UUID(int=2 << 100)
@@ -134,12 +135,12 @@ def test_a_replacement_happens_or_not(effect: Effect) -> None:
     step = 0
     while True:
         files = write("a/made=true\n")
-        file = SettingsFile.find(files, ["/"])
+        file = SettingsFile.find(files, [Path("/")])
         old, new = file.current, file.current.with_topic("b", KnownTopic(TWO))
         files.cut = Cut(files.steps + step, effect)
         try:
             file.replace(new)
-        except (CutError, OSError):
+        except (CutError, OSError, MemoryError, InterruptError):
             pass
         else:
             break
@@ -148,3 +149,28 @@ def test_a_replacement_happens_or_not(effect: Effect) -> None:
         assert read_topic_settings(files.after_process_death(), "/") in (old, new)
         step += 1
     assert step >= 4
+
+
+def test_a_file_of_another_cluster_says_nothing_until_a_setting_is_changed(caplog: pytest.LogCaptureFixture) -> None:
+    files = write("/cluster.id=theirs\n/made=true\norders/retention.ms=7\n/void/orders-0=\n")
+    assert SettingsFile.find(files, [Path("/")], "theirs").current.is_made_here
+    assert SettingsFile.find(files, [Path("/")]).current.topics["orders"].settings == {"retention.ms": "7"}
+    assert not caplog.messages
+    file = SettingsFile.find(files, [Path("/")], "ours")
+    file.reload()
+    assert file.current == TopicSettings()
+    (said,) = caplog.messages
+    assert said.startswith("no setting in /kafkafs-topics.properties holds: it is of the cluster theirs, and ")
+    file.replace(TopicSettings(topics={"orders": KnownTopic(None, settings={"retention.ms": "8"})}))
+    assert read_topic_settings(files, "/") == file.current
+    assert file.current.cluster_id == "ours"
+
+
+def test_a_file_of_before_clusters_were_named_holds_and_is_given_the_name() -> None:
+    files = write("/made=true\norders/retention.ms=7\n")
+    file = SettingsFile.find(files, [Path("/")], "ours")
+    assert file.current.is_made_here
+    file.replace(file.current.without_topic("orders"))
+    found = read_topic_settings(files, "/")
+    assert found is not None
+    assert (found.cluster_id, found.is_made_here) == ("ours", True)

@@ -27,7 +27,8 @@ def test_a_new_topic(stores, store) -> None:
         assert stores.files.names(directory) == ["partition.metadata"]
         assert read_topic_id(stores.files, directory) == topic_id
     assert stores.files.read(f"/a/{SETTINGS_NAME}").decode().splitlines()[1:] == [
-        *("/version=1", "/made=true", f"t/topic.id={format_id(topic_id)}", "t/made=true"),
+        *("/version=1", f"/cluster.id={store.topics.settings_file.current.cluster_id}", "/made=true"),
+        *(f"t/topic.id={format_id(topic_id)}", "t/made=true"),
         *("t/cleanup.policy=compact,delete", "t/retention.ms=5"),
     ]
     assert store.topics.config("t").retention_ms == 5

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from verified_stores import NOW_MS, forget_cluster, store_of_two, the_finding, verified
 
 from storage.clock import Clock
 from storage.errors import NotAStoreError, UnknownPartitionError
 from storage.files import Files
+from storage.ids import format_id, parse_id
+from storage.partition.metadata import read_topic_id, write_topic_id
 from storage.record import batches_of_rows
 from storage.segment.finding import FindingKind, Severity
 from storage.store import verify
@@ -19,34 +22,10 @@ from storage.testing.partition_writer import open_closed_log
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.segment.finding import Finding
-
-NOW_MS = 1_700_000_000_000
-UNIQUE = "0123456789abcdef" * 2
-
 
 @pytest.fixture
 def paths(tmp_path: Path) -> list[Path]:
-    """A store of two log directories with four partitions, each of which has records."""
-    paths = [tmp_path / "a", tmp_path / "b"]
-    with Store.create(paths, files=Files(), clock=Clock(), open_log=open_closed_log) as store:
-        store.topics.create("orders", 3, {"segment.index.bytes": "1200"})
-        store.topics.create("events", 1, {"segment.index.bytes": "1200", "cleanup.policy": "compact,delete"})
-        for topic, number in (("orders", 0), ("orders", 1), ("orders", 2), ("events", 0)):
-            for at in range(number + 2):
-                (batch,) = batches_of_rows([(NOW_MS + at, b"key", b"value", ())])
-                store.log(topic, number).append_as_leader(batch, leader_epoch=0)
-    return paths
-
-
-def verified(paths: list[Path], **more: object) -> tuple[Verification, list[Finding]]:
-    verification = Verification(Files(), paths, **more)
-    return verification, list(verification.run(lambda: None))
-
-
-def the_finding(paths: list[Path], **more: object) -> tuple[Severity, FindingKind, str | None, str]:
-    _, (finding,) = verified(paths, **more)
-    return finding.severity, finding.kind, finding.log_dir, finding.path
+    return store_of_two(tmp_path)
 
 
 def test_a_store_that_was_closed_or_is_open_is_sound(paths: list[Path]) -> None:
@@ -78,14 +57,62 @@ def test_what_is_no_store(tmp_path: Path, paths: list[Path]) -> None:
         Verification(Files(), [paths[0], paths[0]])
 
 
-@pytest.mark.parametrize("text", ["version=7\n", "version=1\ncluster.id=x\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version=7\n",
+        "version=1\ncluster.id=x\n",
+        "version=1\nnode.id=1\n",
+        "version=1\ncluster.id=x\nnode.id=-1\n",
+        "hello world\n",  # no version, which is version 0, and no broker
+        "",
+        "version=0\ncluster.id=x\n",
+        "version=0\nbroker.id=\\u00zz\n",
+    ],
+)
 def test_meta_properties_that_make_no_sense(paths: list[Path], text: str) -> None:
     (paths[1] / "meta.properties").write_text(text)
     expected = (Severity.DAMAGE, FindingKind.META_PROPERTIES, str(paths[1]), "meta.properties")
     assert the_finding(paths) == expected
 
 
+def test_meta_properties_that_are_a_directory(paths: list[Path]) -> None:
+    (paths[1] / "meta.properties").unlink()
+    (paths[1] / "meta.properties").mkdir()
+    _, findings = verified(paths)
+    assert [finding.kind for finding in findings] == [FindingKind.META_PROPERTIES, FindingKind.FOREIGN_DIRECTORY]
+
+
+@pytest.mark.parametrize("text", ["version=0\nbroker.id=1\n", "broker.id=1\ncluster.id=x\n"])
+def test_meta_properties_of_brokers_with_zookeeper(paths: list[Path], text: str) -> None:
+    """Before 2.4 they did not write the cluster, and present ones read a file without a version."""
+    forget_cluster(paths)
+    for path in paths:
+        (path / "meta.properties").write_text(text)
+    assert verified(paths)[1] == []
+
+
+def test_each_directory_that_is_not_of_one_broker_with_most_others_is_named(paths: list[Path]) -> None:
+    texts = {"a": "cluster.id=x\nnode.id=1\n", "b": "cluster.id=y\nnode.id=1\n", "c": "cluster.id=y\nnode.id=2\n"}
+    directories = [*paths, paths[0].with_name("c")]
+    directories[2].mkdir()
+    forget_cluster(paths)
+    unique = "directory.id=HRbUoFySSAOUHTtUqFkWOA\n"
+    for path in directories:
+        (path / "meta.properties").write_text(f"version=1\n{texts[path.name]}{unique}")
+    _, findings = verified(directories)
+    assert {finding.kind for finding in findings} == {FindingKind.META_PROPERTIES}
+    a, b, c = map(str, directories)
+    assert [(finding.log_dir, finding.reason) for finding in findings] == [
+        (a, f"the directory is of cluster x, {b} of y"),
+        (c, f"the directory is of node 2, {a} of 1"),
+        (b, f"the directory has the same id as {a}"),
+        (c, f"the directory has the same id as {a}"),
+    ]
+
+
 def test_directories_of_two_brokers(paths: list[Path]) -> None:
+    forget_cluster(paths)
     (paths[1] / "meta.properties").write_text("version=1\ncluster.id=other\nnode.id=1\n")
     expected = (Severity.DAMAGE, FindingKind.META_PROPERTIES, str(paths[1]), "meta.properties")
     assert the_finding(paths) == expected
@@ -123,15 +150,31 @@ def test_directories_that_no_broker_puts_up_with(paths: list[Path]) -> None:
     assert the_finding(paths) == (Severity.DAMAGE, FindingKind.FOREIGN_DIRECTORY, str(paths[0]), "lost+found")
 
 
-def test_directories_that_do_not_count(paths: list[Path]) -> None:
-    for number, state in enumerate(("delete", "stray", "future")):
-        directory = paths[0] / f"old-{number}.{UNIQUE}-{state}"
-        directory.mkdir()
-        (directory / f"{0:020d}.log").write_bytes(b"what?" * 100)
-    (paths[0] / "remote-log-index-cache").mkdir()
-    (paths[0] / "a file").touch()
-    verification, findings = verified(paths)
-    assert (findings, verification.partitions) == ([], 4)
+def metadata_of(paths: list[Path], name: str) -> Path:
+    (found,) = [path / name / "partition.metadata" for path in paths if (path / name).exists()]
+    return found
+
+
+def test_of_partitions_that_are_of_different_topics_the_odd_one_is_named(paths: list[Path]) -> None:
+    right = read_topic_id(Files(), metadata_of(paths, "orders-1").parent)
+    wrong = parse_id("AAAAAAAAAAAAAAAAAAAAAQ")
+    write_topic_id(Files(), metadata_of(paths, "orders-0").parent, wrong)
+    _, (finding,) = verified(paths)
+    assert (finding.kind, finding.path) == (FindingKind.PARTITION_METADATA, "orders-0/partition.metadata")
+    assert finding.reason == (
+        f"the partition is of another topic: its id is {format_id(wrong)}, and the other partitions of orders have "
+        f"{format_id(right)}"
+    )
+
+
+def test_partitions_without_a_majority_are_all_named(paths: list[Path]) -> None:
+    write_topic_id(Files(), metadata_of(paths, "orders-0").parent, parse_id("AAAAAAAAAAAAAAAAAAAAAQ"))
+    metadata_of(paths, "orders-1").unlink()
+    _, findings = verified(paths)
+    named = {finding.path.partition("/")[0]: finding.reason for finding in findings}
+    assert named.keys() == {"orders-0", "orders-1", "orders-2"}
+    for name in ("orders-0", "orders-2"):
+        assert named[name].startswith("the partitions of orders disagree about its id: this one has ")
 
 
 def test_a_partition_in_two_places_and_of_two_topics(paths: list[Path]) -> None:

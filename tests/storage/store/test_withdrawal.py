@@ -10,7 +10,8 @@ import pytest
 from storage.errors import StagingError
 from storage.record.encoding import BatchForm
 from storage.store.ledger import LEDGER_NAME, Ledger, Transaction
-from storage.store.recovering import RecoveredCommit, plan_recovery, recover_store
+from storage.store.recovering import RecoveryOptions, plan_recovery, recover_store
+from storage.store.recovering_commit import RecoveredCommit
 from storage.store.store import Mode
 from storage.store.withdrawal import Withdrawal
 from storage.testing.faults import Cut, CutError
@@ -53,9 +54,10 @@ def left_behind(store: StagedStore, *, is_seen=half) -> str:
 
 
 def recovered(store: StagedStore, recover=recover_store, *, withdraws: bool = True) -> RecoveredCommit:
-    *_, commit = recover(
-        PATHS, files=store.files, clock=store.clock, announce=lambda *_: None, withdraws_commit=withdraws
-    )
+    told: list[object] = []
+    options = RecoveryOptions(withdraws_commit=withdraws)
+    recover(PATHS, files=store.files, clock=store.clock, announce=lambda *_: None, tell=told.append, options=options)
+    commit = told[-1]
     assert isinstance(commit, RecoveredCommit)
     return commit
 

@@ -1,0 +1,87 @@
+"""A bound on the logs that hold descriptors: beyond it, those that have not been changed lately rest.
+
+A log at rest is on disk, takes no descriptors, and can be read; it wakes when it is changed the next time.
+"""
+
+from __future__ import annotations
+
+import logging
+from threading import Lock
+from typing import TYPE_CHECKING, Final, Protocol
+
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DESCRIPTORS_A_LOG: Final = 6
+"""The descriptors that a log takes while it is awake: the segment's log, two indexes twice, as they are mapped, and the
+index of aborted transactions."""
+
+logger = logging.getLogger(__name__)
+
+
+class RestingLog(Protocol):
+    """A log that can rest. `was_changed` is set by each change, and taken back here."""
+
+    was_changed: bool
+
+    def rest(self) -> bool:
+        """Hold no descriptors; False if that cannot be just now."""
+
+
+class AwakeLogs:
+    """The logs that are awake, at most `most` of them but for those that are being changed. Any thread may call this.
+
+    Which ones rest is chosen as by a clock's hand: the longest awake of those that were not changed since it last came
+    by. So a change costs nothing here unless it wakes a log.
+    """
+
+    def __init__(self, most: int) -> None:
+        assert most > 0
+        self._most = most
+        self._lock = Lock()  # held while the logs are looked at, never while one goes to rest
+        self._logs: dict[RestingLog, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def add(self, log: RestingLog) -> None:
+        """Take notice of a log that is awake now, and have others rest if there are too many."""
+        with self._lock:
+            self._logs[log] = None
+        for each in self._in_turn():
+            with self._lock:
+                if len(self._logs) <= self._most:
+                    return
+                is_awake = each in self._logs
+            if is_awake and each is not log:
+                self._have_rest(each)
+
+    def discard(self, log: RestingLog) -> None:
+        """Forget a log that is closed."""
+        with self._lock:
+            self._logs.pop(log, None)
+
+    def _in_turn(self) -> Iterator[RestingLog]:
+        """The logs in the order in which they are looked at, twice: the first time those that were changed pass."""
+        with self._lock:
+            once = list(self._logs) if len(self._logs) > self._most else []
+        for log in once:
+            if not log.was_changed:
+                yield log
+            else:
+                log.was_changed = False
+                with self._lock:
+                    if log in self._logs:
+                        self._logs[log] = self._logs.pop(log)
+        yield from once
+
+    def _have_rest(self, log: RestingLog) -> None:
+        try:
+            rests = log.rest()
+        except (StorageError, OSError) as error:
+            logger.error("a log that was to rest failed: %s", error)  # noqa: TRY400 -- no user sees a traceback
+            rests = True  # it is poisoned, and takes nothing more
+        if rests:
+            self.discard(log)

@@ -1,0 +1,66 @@
+"""Whether a segment was finished before the crash: its log and its indexes have the form that a roll leaves.
+
+The recovery point may lie exactly at the end of a segment whose roll a crash interrupted: then its batches are on disk,
+and its indexes still have their unused slots, which a broker takes for entries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.errors import CorruptBatchError, CorruptIndexError
+from storage.segment.log_file import LogScan
+from storage.segment.names import Kind
+
+if TYPE_CHECKING:
+    from storage.files import Files
+    from storage.segment.segment import Segment
+
+
+def is_finished(files: Files, segment: Segment) -> bool:
+    """Whether the log ends with a whole batch, no index has unused slots, and the last time is that of a batch.
+
+    Costs a look at the end of each file.
+    """
+    try:
+        return ends_whole(files, segment) and _are_indexes_trimmed(files, segment) and _is_last_time_whole(segment)
+    except CorruptIndexError:
+        return False
+    finally:
+        segment.release()
+
+
+def ends_whole(files: Files, segment: Segment) -> bool:
+    """Whether a log ends with a whole batch, as far as the offset index leads to its end."""
+    try:
+        start = segment.offset_index.lookup(segment.offset_index.last_offset).position
+        with files.open_reading(segment.path(Kind.LOG)) as file:
+            scan = LogScan(file, start=start)
+            for _ in scan:
+                pass
+    except (CorruptBatchError, CorruptIndexError):
+        return False
+    finally:
+        segment.release()
+    return start <= scan.end == scan.position
+
+
+def _are_indexes_trimmed(files: Files, segment: Segment) -> bool:
+    for kind, index in ((Kind.OFFSET_INDEX, segment.offset_index), (Kind.TIME_INDEX, segment.time_index)):
+        status = files.status(segment.path(kind))
+        if status is None or status.size_bytes != index.entries_count * index.entry_bytes:
+            return False
+    return True
+
+
+def _is_last_time_whole(segment: Segment) -> bool:
+    """Whether the last entry of the time index, which a roll writes just before it trims the file, is not torn."""
+    if segment.size_bytes == 0 or segment.time_index.entries_count == 0:
+        return True
+    last = segment.time_index.last_entry
+    try:
+        near = (batch for batch in segment.batches_near(last.offset, None) if batch.last_offset >= last.offset)
+        batch = next(near, None)
+    except CorruptBatchError:
+        return False
+    return batch is not None and batch.max_timestamp == last.timestamp

@@ -1,0 +1,160 @@
+"""What the internal topics of a store tell of its groups and transactions, followed as they grow.
+
+Any thread may ask. What was found serves for a moment, so that asking about many groups reads what is new once.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.cluster.group_description import describe_group
+from storage.cluster.offsets_topic import OffsetsTopic
+from storage.cluster.open_transactions import OpenInPartition, open_transactions
+from storage.cluster.transactions_topic import TransactionsTopic
+from storage.errors import StorageError, UnknownPartitionError
+from storage.internal import offsets, transactions
+from storage.record.batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import TypeAlias
+    from uuid import UUID
+
+    from storage.clock import Clock
+    from storage.cluster.group_description import GroupDescription
+    from storage.cluster.open_transactions import OpenTransaction
+    from storage.partition.followed_log import FollowedLog
+    from storage.partition.log import Log
+    from storage.store.inventory import Inventory
+    from storage.store.store import Store
+
+    LogOf: TypeAlias = Callable[[str, int], Log | FollowedLog]
+
+_KEPT_S: Final = 1.0
+
+
+class FoundGroups(NamedTuple):
+    """Every group by its id. `shortcomings` say, a sentence each, why something may be missing or old.
+
+    `is_there` is whether the store has any partition of `__consumer_offsets`.
+    """
+
+    groups: Mapping[str, GroupDescription]
+    is_there: bool
+    shortcomings: tuple[str, ...]
+
+
+class FoundTransactions(NamedTuple):
+    """Every open transaction, the oldest first. `shortcomings` say why something may be missing or old."""
+
+    transactions: tuple[OpenTransaction, ...]
+    shortcomings: tuple[str, ...]
+
+
+class InternalTopics:
+    """The groups and the open transactions of one store, whose logs `log_of` opens.
+
+    It raises `UnknownPartitionError`, another `StorageError` or `OSError` for a log that it cannot open.
+    """
+
+    def __init__(self, store: Store, clock: Clock, log_of: LogOf) -> None:
+        self._store = store
+        self._clock = clock
+        self._log_of = log_of
+        self._groups_lock = Lock()  # held while the groups are read
+        self._transactions_lock = Lock()
+        self._offsets = OffsetsTopic()
+        self._transactions = TransactionsTopic()
+        self._names: dict[UUID, str] = {}
+        self._named: Inventory | None = None  # whose topics have these names
+        self._groups: tuple[float, FoundGroups] | None = None  # and when that was
+
+    def groups(self) -> FoundGroups:
+        """The groups as `__consumer_offsets` tells of them now, or told a moment ago."""
+        with self._groups_lock:
+            known = self._groups
+            now_s = self._clock.elapsed_s()
+            if known is None or now_s - known[0] >= _KEPT_S:
+                known = self._groups = (now_s, self._find_groups())
+            return known[1]
+
+    def transactions(self) -> FoundTransactions:
+        """The transactions that are open now, by their coordinators and by every log of the store."""
+        with self._transactions_lock:
+            failures: list[str] = []
+            self._transactions.look(self._logs(transactions.TOPIC, failures))
+            found = open_transactions(self._transactions.ids(), list(self._opened(failures)))
+            return FoundTransactions(tuple(found), (*failures, *self._transactions.shortcomings))
+
+    def end_offset(self, partition: tuple[str, int]) -> int | None:
+        """Where a partition's log ends; None if it is not in this store, or cannot be opened."""
+        try:
+            return self._log_of(*partition).view.end_offset
+        except (StorageError, OSError):
+            return None
+
+    def _find_groups(self) -> FoundGroups:
+        failures: list[str] = []
+        logs = self._logs(offsets.TOPIC, failures)
+        self._offsets.look(logs)
+        now_ms = self._clock.now_ms()
+        described = (describe_group(group, self._topic_name, now_ms) for group in self._offsets.groups())
+        groups = {group.group_id: group for group in described}
+        is_there = offsets.TOPIC in self._store.topics.inventory.topics
+        return FoundGroups(groups, is_there, (*failures, *self._offsets.shortcomings))
+
+    def _logs(self, topic: str, failures: list[str]) -> dict[int, Log | FollowedLog]:
+        """The logs of a topic's partitions; what cannot be opened is told."""
+        logs = {}
+        for partition in self._store.topics.inventory.topics.get(topic, ()):
+            try:
+                logs[partition] = self._log_of(topic, partition)
+            except UnknownPartitionError:
+                continue  # it was deleted meanwhile
+            except (StorageError, OSError) as error:
+                failures.append(f"{topic}-{partition} cannot be opened: {error}")
+        return logs
+
+    def _topic_name(self, topic_id: UUID) -> str | None:
+        """The name of the store's topic that has this id; all are looked through when one is not known yet."""
+        topics = self._store.topics
+        if topic_id not in self._names and self._named is not topics.inventory:
+            self._named = topics.inventory
+            for topic in self._named.topics:
+                try:
+                    found = topics.topic_id(topic)
+                except (StorageError, OSError):
+                    continue  # it was deleted meanwhile, or its file cannot be read
+                if found is not None:
+                    self._names[found] = topic
+        return self._names.get(topic_id)
+
+    def _opened(self, failures: list[str]) -> Iterator[OpenInPartition]:
+        """The transactions that are open in any log of the store."""
+        for topic, partitions in self._store.topics.inventory.topics.items():
+            for partition in partitions:
+                try:
+                    yield from _opened_in(topic, partition, self._log_of(topic, partition))
+                except UnknownPartitionError:
+                    continue  # it was deleted meanwhile
+                except (StorageError, OSError) as error:
+                    failures.append(f"the producers of {topic}-{partition} cannot be told: {error}")
+
+
+def _opened_in(topic: str, partition: int, log: Log | FollowedLog) -> list[OpenInPartition]:
+    states = [state for state in log.producers.states() if state.transaction_offset is not None]
+    if not states:
+        return []
+    view = log.view
+    first = min(state.transaction_offset or 0 for state in states)
+    opened = []
+    for state in states:
+        offset = state.transaction_offset or 0
+        batch = view.find(offset) if view.start_offset <= offset < view.end_offset else None
+        began_ms = batch.base_timestamp if isinstance(batch, RecordBatch) and batch.base_timestamp >= 0 else None
+        holds_up = offset == first
+        opened.append(
+            OpenInPartition(topic, partition, state.producer_id, state.epoch, offset, began_ms, holds_up=holds_up)
+        )
+    return opened

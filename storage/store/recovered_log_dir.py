@@ -1,0 +1,125 @@
+"""What recovering a store changes at the top of a log directory: checkpoints, the marker, directories half made.
+
+It is found by comparing what will be written with what is there, so that a plan and the recovery say the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from storage.partition.recovery_report import Repair, Step
+from storage.store.checkpoints import OffsetCheckpoint
+from storage.store.log_dir import CLEAN_MARKER_NAME, clean_marker
+from storage.store.topic_settings import SETTINGS_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from storage.store.checkpoints import Partition
+    from storage.store.log_dir import LogDir
+    from storage.store.store import Store
+
+
+# What it means for the logs that a checkpoint could not be read.
+_LOST: Final = {
+    OffsetCheckpoint.RECOVERY_POINT: "the recovery points in it are lost: it is written from the logs",
+    OffsetCheckpoint.LOG_START: "the log starts in it are lost: each log begins with its first segment",
+    OffsetCheckpoint.HIGH_WATERMARK: "the high watermarks in it are lost",
+    OffsetCheckpoint.FIRST_DIRTY: "how far logs are compacted is lost: each counts as one that may lack offsets",
+}
+
+
+class RecoveredLogDir(NamedTuple):
+    """What became of a log directory, apart from the directories of partitions in it.
+
+    If recovery `trusts_marker`, it looked at the ends of the logs only. Otherwise it did not read `believed_segments`,
+    which lie before the recovery points of their logs. One that is not `is_closed` has a log that was not recovered,
+    and no marker. `damaged_checkpoints` of the steps are about checkpoints that could not be read.
+    """
+
+    path: Path
+    steps: list[Step]
+    trusts_marker: bool
+    is_closed: bool
+    is_unchanged: bool
+    believed_segments: int = 0
+    damaged_checkpoints: int = 0
+
+
+class StoreBefore:
+    """The log directories before the store is opened for writing, which removes markers and what was half made."""
+
+    def __init__(
+        self,
+        markers: dict[Path, bytes | None],
+        flaws: dict[Path, dict[OffsetCheckpoint, str]],
+        interrupted: dict[Path, list[str]],
+        settings: Path,
+    ) -> None:
+        self._markers = markers
+        self._flaws = flaws
+        self._interrupted = interrupted
+        self._settings = settings
+
+    @classmethod
+    def of(cls, store: Store) -> Self:
+        """As they are in a store that is open for reading."""
+        interrupted: dict[Path, list[str]] = {}
+        for log_dir, name in store.topics.interrupted():
+            interrupted.setdefault(log_dir.path, []).append(str(name))
+        markers = {log_dir.path: log_dir.read_clean_marker() for log_dir in store.log_dirs}
+        flaws = {log_dir.path: log_dir.flaws() for log_dir in store.log_dirs}
+        return cls(markers, flaws, interrupted, store.topics.settings_file.directory)
+
+    def is_clean(self, log_dir: LogDir) -> bool:
+        """Whether the directory's marker is there."""
+        return self._markers[log_dir.path] is not None
+
+    def marker(self, log_dir: LogDir) -> bytes | None:
+        """What the marker says."""
+        return self._markers[log_dir.path]
+
+    def flaws(self, log_dir: LogDir) -> dict[OffsetCheckpoint, str]:
+        """What was wrong with those of the directory's checkpoints that could not be read."""
+        return self._flaws[log_dir.path]
+
+    def steps(self, log_dir: LogDir) -> list[Step]:
+        """What finishing a topic that was being made or deleted does in the directory."""
+        reason = "its topic was being made or deleted; it is to be removed"
+        steps = [Step(Repair.RENAMED, name, reason) for name in sorted(self._interrupted.get(log_dir.path, ()))]
+        if self._interrupted and log_dir.path == self._settings:
+            steps.append(Step(Repair.REBUILT, SETTINGS_NAME, "a topic was being made or deleted"))
+        return steps
+
+
+def recovered_log_dir(
+    log_dir: LogDir,
+    before: StoreBefore,
+    *,
+    offsets: Mapping[OffsetCheckpoint, Mapping[Partition, int]],
+    is_closed: bool,
+    is_changed: bool,
+    trusts_marker: bool,
+    believed_segments: int,
+) -> RecoveredLogDir:
+    """What becomes of a log directory whose checkpoints are to say this, and in which logs changed or not."""
+    steps = before.steps(log_dir)
+    damaged = before.flaws(log_dir)
+    for checkpoint, wanted in offsets.items():
+        if checkpoint in damaged:
+            steps.append(Step(Repair.REBUILT, checkpoint.value, f"{damaged[checkpoint]}; {_LOST[checkpoint]}"))
+        elif wanted != log_dir.offsets(checkpoint):
+            steps.append(Step(Repair.REBUILT, checkpoint.value, "it does not say what the logs say"))
+    marker = before.marker(log_dir)
+    is_unchanged = not steps and not is_changed
+    if not is_closed:
+        if marker is not None:
+            steps.append(Step(Repair.REMOVED, CLEAN_MARKER_NAME, "not every log in the directory is recovered"))
+    elif marker is None:
+        from_points = " from its recovery point on" if believed_segments else ""
+        steps.append(Step(Repair.ADDED, CLEAN_MARKER_NAME, f"every log in the directory is recovered{from_points}"))
+    elif not is_unchanged and marker != clean_marker():
+        steps.append(Step(Repair.REBUILT, CLEAN_MARKER_NAME, "the directory changed since a broker wrote it"))
+    repaired = len(damaged.keys() & offsets.keys())
+    return RecoveredLogDir(log_dir.path, steps, trusts_marker, is_closed, is_unchanged, believed_segments, repaired)

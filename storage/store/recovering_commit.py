@@ -1,0 +1,76 @@
+"""What recovering a store makes of a commit that was interrupted: completed, withdrawn, or neither for an error."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.errors import StorageError
+from storage.partition.followed_log import Withheld
+from storage.store.ledger import Ledger
+from storage.store.opening import followed_log
+from storage.store.withdrawal import StagedBatches, withdrawal_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from storage.files import Files
+    from storage.store.ledger import Intent
+    from storage.store.store import Store
+    from storage.store.withdrawal import Withdrawal
+
+
+class RecoveredCommit(NamedTuple):
+    """What became of a commit that was interrupted: completed, unless it was withdrawn or there is an error."""
+
+    intent: Intent
+    withdrawn: list[Withdrawal] | None
+    error: StorageError | OSError | None
+
+
+def pending_commit(paths: Sequence[str | os.PathLike[str]], files: Files) -> Intent | None:
+    """The commit that was interrupted, if there is one."""
+    return Ledger(files, [Path(path) for path in paths]).current.pending
+
+
+def recovered_commit(store: Store, pending: Intent, *, withdraws: bool) -> RecoveredCommit:
+    """What has become of the commit in a store that was opened, which completes it unless something is in the way."""
+    return _settled(pending, store.commits.finish, store.commits.withdraw if withdraws else None)
+
+
+def planned_commit(store: Store, pending: Intent, *, withdraws: bool) -> RecoveredCommit:
+    """What would become of it in a store that is open for reading."""
+    return _settled(pending, store.commits.check_pending, (lambda: _withdrawals(store, pending)) if withdraws else None)
+
+
+def _settled(
+    pending: Intent, complete: Callable[[], None], withdraw: Callable[[], list[Withdrawal]] | None
+) -> RecoveredCommit:
+    try:
+        complete()
+    except (StorageError, OSError) as error:
+        if withdraw is None:
+            return RecoveredCommit(pending, None, error)
+    else:
+        return RecoveredCommit(pending, None, None)
+    try:
+        return RecoveredCommit(pending, withdraw(), None)
+    except (StorageError, OSError) as error:
+        return RecoveredCommit(pending, None, error)
+
+
+def _withdrawals(store: Store, pending: Intent) -> list[Withdrawal]:
+    """What withdrawing the commit would take back, and what it would leave."""
+    directories = [log_dir.path for log_dir in store.log_dirs]
+    found = []
+    for (topic, partition), extent in pending.extents.items():
+        if partition not in store.topics.inventory.topics.get(topic, {}):
+            continue
+        staged = StagedBatches.read(store.files, directories, pending.staged, (topic, partition))
+        with closing(followed_log(replace(store.request(topic, partition), withheld=Withheld))) as log:
+            there = withdrawal_of((topic, partition), extent, log.view, staged)
+        found += [] if there is None else [there]
+    return found

@@ -1,0 +1,117 @@
+"""Recovering the logs that a store was left with, while it is open: those that no caller has asked for yet.
+
+A log directory counts as closed properly only if each of its logs was recovered or opened since it was not. A broker
+recovers all of them when it starts. A store that opens a log when it is first asked for does the rest here, so that one
+unclean end does not leave it unclean for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from storage.errors import StorageError, UnknownPartitionError
+from storage.store.directory_names import DirectoryName, DirectoryState
+from storage.store.recovering import RecoveryOptions, recover_requested_log, request_beside
+from storage.store.store import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from storage.clock import Clock
+    from storage.partition.recovery_report import RecoveryReport
+    from storage.store.log_dir import LogDir
+    from storage.store.open_logs import LogRequest
+    from storage.store.recovering import RecoveredLog
+    from storage.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+_AS_RECOVER_DOES = RecoveryOptions()
+
+
+@dataclass
+class RecoveredRest:
+    """What became of these logs: how many were recovered, and why others were not."""
+
+    recovered: int = 0
+    failures: list[str] = field(default_factory=list)
+    is_given_up: bool = False
+
+
+def recover_unclosed_logs(store: Store, clock: Clock, *, is_stopped: Callable[[], bool]) -> RecoveredRest:
+    """Recover what is left of the log directories that were not closed properly, one log after another.
+
+    A caller that asks for a log meanwhile waits for that log only. A log that is open, or failed before, is left alone.
+    No log stays open, and one that lost bytes is named in a warning. Between two logs `is_stopped` is asked whether to
+    give up.
+    """
+    return _Run(store, clock).run(is_stopped)
+
+
+class _Run:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._reports: dict[Path, RecoveryReport] = {}
+        self._rest = RecoveredRest()
+
+    def run(self, is_stopped: Callable[[], bool]) -> RecoveredRest:
+        store, rest = self._store, self._rest
+        if store.mode is Mode.READ_ONLY:
+            return rest
+        for topic, partition in store.partitions_to_recover():
+            if is_stopped():
+                rest.is_given_up = True
+                return rest
+            self._count(f"{topic}-{partition}", partial(self._recover_partition, topic, partition))
+        for log_dir, name in list(self._beside()):
+            if is_stopped():
+                rest.is_given_up = True
+                return rest
+            self._count(str(name), partial(self._recover_beside, log_dir, name))
+        return rest
+
+    def _beside(self) -> Iterator[tuple[LogDir, DirectoryName]]:
+        """Copies and strays, which a broker recovers as well."""
+        for log_dir, name in self._store.topics.inventory.recovered_beside:
+            if not self._store.was_clean(log_dir) and not self._store.beside.is_noted(log_dir.path / str(name)):
+                yield log_dir, name
+
+    def _count(self, name: str, recover: Callable[[], RecoveryReport | None]) -> None:
+        rest = self._rest
+        try:
+            report = recover()
+        except UnknownPartitionError:
+            return  # it was deleted meanwhile
+        except (StorageError, OSError) as error:
+            rest.failures.append(f"{name} could not be recovered: {error}")
+            return
+        if report is not None:
+            say = logger.warning if report.lost_bytes else logger.info
+            say("%s was recovered: %s", name, report.summary())
+            rest.recovered += 1
+
+    def _recover_partition(self, topic: str, partition: int) -> RecoveryReport | None:
+        found: list[Path] = []
+
+        def recover(request: LogRequest) -> RecoveredLog:
+            found.append(request.directory)
+            return self._recovered(request)
+
+        was_recovered = self._store.recover_unopened(topic, partition, recover)
+        return self._reports.pop(found[0]) if was_recovered else None
+
+    def _recover_beside(self, log_dir: LogDir, name: DirectoryName) -> RecoveryReport:
+        assert name.state is not DirectoryState.CURRENT
+        directory = log_dir.path / str(name)
+        self._store.beside.note(directory, None)
+        log = self._recovered(request_beside(self._store, self._clock, log_dir, name))
+        self._store.beside.note(directory, log)
+        return self._reports.pop(directory)
+
+    def _recovered(self, request: LogRequest) -> RecoveredLog:
+        return recover_requested_log(request, request.files, _AS_RECOVER_DOES, self._reports)
