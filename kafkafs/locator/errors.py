@@ -1,4 +1,4 @@
-"""The one way in which a name can be wrong."""
+"""The ways in which a name can be wrong."""
 
 from __future__ import annotations
 
@@ -17,3 +17,10 @@ class BadNameError(ValueError):
         shown = name if len(name) <= _SHOWN_CHARACTERS_MAX else f"{name[:_SHOWN_CHARACTERS_MAX]}..."
         super().__init__(f"{shown!r} is not {expected}")
         self.name = name
+
+
+class AmbiguousNameError(BadNameError):
+    """A name that has been refused because it may well be meant otherwise than it would be read.
+
+    The text says how else it may be meant. A mount logs it, as the reader only sees that there is no such file.
+    """

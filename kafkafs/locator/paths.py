@@ -71,6 +71,7 @@ class StoreFile(StrEnum):
     OPTIONS = "options"
     METRICS = "metrics"
     LOG = "log"
+    TRANSACTIONS = "transactions"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
-import sys
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyfuse3
+
+from kafkafs.mount.pyfuse3_internals import set_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,19 +90,3 @@ class EntryMaker:
         owner = _Owner(owner.uid if uid is None else uid, owner.gid if gid is None else gid, owner.mode)
         self._owners[place] = (now_s, owner)
         return owner
-
-
-def _key_position() -> int:
-    """Where pyfuse3 keeps what the kernel calls an inode by; its own setter sets that and `st_ino` as one."""
-    probe = pyfuse3.EntryAttributes()
-    probe.st_ino = 0x1122334455667788
-    mark = (0x1122334455667788).to_bytes(8, sys.byteorder)
-    return ctypes.string_at(id(probe), 64).index(mark)
-
-
-_KEY_POSITION: Final = _key_position()
-
-
-def set_key(entry: pyfuse3.EntryAttributes, key: int) -> None:
-    """Have the kernel call it by another key than its `st_ino`; by 0 it learns of the name alone."""
-    ctypes.c_uint64.from_address(id(entry) + _KEY_POSITION).value = key

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.mount.ending_signals import taking_effect_afterwards
 from kafkafs.mount.errors import MountError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 REPORT_VARIABLE: Final = "KAFKAFS_REPORT_DESCRIPTOR"
 LOG_VARIABLE: Final = "KAFKAFS_LOG_FILE"
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -43,45 +45,60 @@ class Report:
         """Say what takes its time."""
         self._say({"doing": what})
 
-    def ready(self) -> None:
-        """Say that the mount answers; nobody waits any more."""
-        self._end({"ready": True})
+    def ready(self) -> bool:
+        """Say that the mount answers; False if the process that waited for it has ended. Nothing is said after this."""
+        return self._end({"ready": True})
 
     def failed(self, sentence: str) -> None:
-        """Say why there is no mount; nobody waits any more."""
+        """Say why there is no mount. Nothing is said after this."""
         self._end({"failed": sentence})
 
-    def _say(self, message: dict[str, object]) -> None:
+    def _say(self, message: dict[str, object]) -> bool:
         if self._descriptor is not None:
-            with suppress(BrokenPipeError):
+            try:
                 os.write(self._descriptor, f"{json.dumps(message)}\n".encode())
+            except BrokenPipeError:
+                return False
+        return True
 
-    def _end(self, message: dict[str, object]) -> None:
-        self._say(message)
+    def _end(self, message: dict[str, object]) -> bool:
+        is_heard = self._say(message)
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+        return is_heard
 
 
-def log_file(mount_point: Path) -> Path | None:
+def log_path(mount_point: Path) -> Path:
     """Where a mount in the background writes its log: for root in /var/log, for others in their state directory."""
     if os.geteuid() == 0:
         directory = Path("/var/log/kafkafs")
     else:
         directory = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kafkafs"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
     name = _ODD.sub("-", str(mount_point.absolute())).strip("-")[-200:]
     return directory / f"{name or 'root'}.log"
+
+
+def log_file(mount_point: Path) -> Path | None:
+    """The same, in a directory that is there; None if it cannot be made."""
+    path = log_path(mount_point)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return path
 
 
 def start(command: Sequence[str], log: Path | None, *, doing: Callable[[str], None]) -> None:
     """Start a process and return when it reports that the mount answers; raises `MountError` with its reason if not.
 
-    `doing` is told what takes its time. Whoever interrupts this ends the process too.
+    `doing` is told what takes its time. What interrupts this, and SIGTERM or SIGHUP, ends the process first.
     """
+    with taking_effect_afterwards(_ENDING):
+        _start(command, log, doing)
+
+
+def _start(command: Sequence[str], log: Path | None, doing: Callable[[str], None]) -> None:
     reader, writer = os.pipe()
     environment = {**os.environ, REPORT_VARIABLE: str(writer)}
     if log is not None:
@@ -105,13 +122,16 @@ def start(command: Sequence[str], log: Path | None, *, doing: Callable[[str], No
             failure = _await_report(reports, doing)
     except BaseException:
         process.terminate()
+        process.wait()  # it unmounts and closes the store
         raise
     if failure is None:
         process.returncode = 0  # it stays, and is nobody's to wait for
         return
     process.wait()
     where = "" if log is None else f"; its log is {log}"
-    raise MountError(failure or f"the mount ended before it answered (exit code {process.returncode}){where}")
+    if failure:
+        raise MountError(failure, exit_code=process.returncode)
+    raise MountError(f"the mount ended before it answered (exit code {process.returncode}){where}")
 
 
 def _opened(log: Path | None) -> BinaryIO:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath, SegmentPath
-from kafkafs.tree.node import Directory, Link
+from kafkafs.tree.node import Directory, Link, WritableFile
 
 if TYPE_CHECKING:
     from kafkafs.tree.node import Attributes, Node
@@ -21,7 +21,8 @@ class Caching(NamedTuple):
     entry_s: float
     attributes_s: float
     keeps_pages: bool = False
-    is_shared: bool = True  # by all descriptors of one path; otherwise each has pages and sizes of its own
+    is_shared: bool = True  # one inode for all descriptors of a path; otherwise each has pages and sizes of its own
+    has_pages: bool = True  # otherwise each read and write is handed to this process, and `stat` says the size now
 
 
 LASTING: Final = Caching(LONG_S, LONG_S, keeps_pages=True)
@@ -30,7 +31,10 @@ DIRECTORY: Final = Caching(LOOK_S, LOOK_S)
 GROWING: Final = Caching(LOOK_S, LOOK_S, keeps_pages=True)
 """What only grows: bytes that were there stay. Appending through the mount makes the kernel ask for sizes at once."""
 MOMENTARY: Final = Caching(0.0, 0.0, is_shared=False)
-"""What each open finds anew: descriptors must not see one another's bytes, nor the kernel have writers wait in line."""
+"""Generated at each open: descriptors must not see one another's bytes."""
+WRITTEN: Final = Caching(0.0, 0.0, has_pages=False)
+"""What is written. The kernel keeps `flock` and `fcntl` locks by inode, so all descriptors of a path have the same one;
+without pages they still do not see one another's bytes. The price: the kernel has writers of one inode take turns."""
 POINTING: Final = Caching(0.0, 0.0)
 
 _GROWING_FILES: Final = frozenset({PartitionFile.VALUES, PartitionFile.RECORDS})
@@ -44,6 +48,8 @@ def caching_of(node: Node, attributes: Attributes) -> Caching:
         return DIRECTORY
     if isinstance(node, Link):
         return POINTING
+    if isinstance(node, WritableFile):
+        return WRITTEN
     path = node.path
     if isinstance(path, SegmentPath) or (isinstance(path, PartitionFilePath) and path.file in _GROWING_FILES):
         return GROWING

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import LogPath
     from kafkafs.mount.inodes import Inode, Inodes
+    from kafkafs.tree.node import Reading
 
 log: Final = logging.getLogger("kafkafs.mount")
 
@@ -42,7 +43,7 @@ class Footing(NamedTuple):
 
 
 class Watcher:
-    """Looks at the logs whose lasting files the kernel knows, now and then, and at once when `wake` is called.
+    """Looks at the logs whose files the kernel knows or a process has open, now and then, and when `wake` is called.
 
     `footing` gives a log's footing, None if there is no such log any more; any thread may call it.
     """
@@ -71,13 +72,17 @@ class Watcher:
             await self.look()
 
     async def look(self) -> None:
-        """Take out of the kernel what no longer stands."""
-        logs = self._inodes.watched_logs()
+        """Take out of the kernel what no longer stands, and keep up with what grows and is open."""
+        followed = self._inodes.followed()
+        logs = {*self._inodes.watched_logs(), *(inode.log for inode in followed if inode.log is not None)}
+        open_files = [inode.readings[0] for inode in followed]
         found = await in_thread(lambda: {path: self._look_at(path) for path in logs})
         for path, footing in found.items():
             before, self._known[path] = self._known.get(path), footing
             if before is None or not before.is_kept_by(footing):
                 await in_thread(partial(_drop, self._inodes.lasting(path)))
+        if open_files:
+            await in_thread(partial(_keep_up, open_files))
 
     def _look_at(self, path: LogPath) -> Footing | None:
         try:
@@ -85,6 +90,15 @@ class Watcher:
         except Exception:
             log.debug("cannot look at %s", path, exc_info=True)
             return None
+
+
+def _keep_up(open_files: list[Reading]) -> None:
+    """Have what comes taken notice of, so that a slow reader finds it even if it has been removed."""
+    for reading in open_files:
+        try:
+            reading.size_bytes()
+        except Exception:
+            log.debug("cannot look at what is open", exc_info=True)
 
 
 def _drop(inodes: list[Inode]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import pyfuse3
 
 from kafkafs.mount.errno import number_of
+from kafkafs.tree.errors import AmbiguousPathError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -24,7 +25,7 @@ R = TypeVar("R")
 
 _QUIET: Final = frozenset({errno.ENOENT, errno.ESTALE})
 """What is asked for all the time and is nobody's fault."""
-_SAID_ONCE: Final = frozenset({errno.EIO})
+_SAID_ONCE: Final = frozenset({errno.EIO, errno.ELOOP})
 _SAID_MAX: Final = 10_000
 
 
@@ -48,13 +49,15 @@ class Refusals:
         if number is None:
             log.error("%s failed, and nobody foresaw how: this is a bug in kafkafs", operation, exc_info=error)
             return errno.EIO
-        if is_write or number not in _QUIET:
-            self._say(number, f"{operation}: {sentence(error)} ({errno.errorcode.get(number, number)})")
+        is_ambiguous = isinstance(error, AmbiguousPathError)
+        if is_write or is_ambiguous or number not in _QUIET:
+            line = f"{operation}: {sentence(error)} ({errno.errorcode.get(number, number)})"
+            self._say(line, once=is_ambiguous or number in _SAID_ONCE)
         return number
 
-    def _say(self, number: int, line: str) -> None:
-        """Log a line; damage that is met again and again is said once."""
-        if number in _SAID_ONCE:
+    def _say(self, line: str, *, once: bool) -> None:
+        """Log a line; what is met again and again, as damage is, is said once."""
+        if once:
             if line in self._said:
                 return
             if len(self._said) < _SAID_MAX:

@@ -8,6 +8,7 @@ import stat
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.mount.caching import DIRECTORY, GROWING, LASTING
 from kafkafs.mount.inode_numbers import ROOT_NUMBER, InodeNumbers, digest, log_of
 from kafkafs.mount.pace import Pace
@@ -108,6 +109,7 @@ class Inodes:
         self._shared: dict[Place, Inode] = {}
         self._lasting: defaultdict[LogPath, dict[int, Inode]] = defaultdict(dict)
         self._growing: defaultdict[LogPath, dict[int, Inode]] = defaultdict(dict)
+        self._lineages: dict[int, tuple[int, int]] = {}
         self._with_nodes: deque[Inode] = deque()
 
     def __len__(self) -> int:
@@ -141,11 +143,23 @@ class Inodes:
             number = digest(what.path) if computed is None else computed
             if inode is not None:  # what took another's place is seen to be another, unless it goes on with it
                 number = inode.number if inode.lineage == what.lineage else key
+            if computed is not None and caching is GROWING:
+                number = self._number_of_lineage(computed, what.lineage)
             inode = Inode(key, number, what, attributes, caching, parent, os.fsencode(name))
             self._add(inode, place)
         inode.attributes = attributes
         inode.lookups += 1
         return inode
+
+    def _number_of_lineage(self, computed: int, lineage: int) -> int:
+        """What people see of a stream: another number with each lineage, even if the kernel forgot it in between."""
+        known = self._lineages.get(computed)
+        if known is None:
+            known = (lineage, computed)
+        elif known[0] != lineage:
+            known = (lineage, self._numbers.fresh())
+        self._lineages[computed] = known
+        return known[1]
 
     def removed(self, parent: Inode, path: TreePath | None) -> None:
         """What was there was removed through the mount: for the kernel it is dead, whatever comes in its place."""
@@ -200,6 +214,11 @@ class Inodes:
     def lasting(self, log: LogPath) -> list[Inode]:
         """The lasting files of a log that the kernel knows."""
         return list(self._lasting.get(log, {}).values())
+
+    def followed(self) -> list[Inode]:
+        """The streams of logs that are open."""
+        growing = (inode for known in self._growing.values() for inode in known.values())
+        return [inode for inode in growing if inode.readings and isinstance(inode.path, PartitionFilePath)]
 
     def growing(self, log: LogPath) -> Iterable[Inode]:
         """The files that grow with a log and that the kernel knows."""

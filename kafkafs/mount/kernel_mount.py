@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 import pyfuse3
 
 from kafkafs.mount.errors import MountError
+from kafkafs.mount.mount_point import claimed
 from kafkafs.mount.mounts import mount_at
+from kafkafs.mount.pyfuse3_internals import check_pyfuse3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +63,8 @@ _REASONS: Final = (
 @contextmanager
 def mounted(operations: pyfuse3.Operations, path: Path, options: set[str]) -> Iterator[None]:
     """Have it mounted meanwhile; afterwards it is gone, whoever uses it. Raises `MountError`."""
-    with _watched_to_the_last(), _standard_error_kept() as text:
+    check_pyfuse3()
+    with claimed(path), _watched_to_the_last(), _standard_error_kept() as text:
         try:
             pyfuse3.init(operations, str(path), options)
             reason = None

@@ -27,8 +27,7 @@ def maintained(store: Store, options: MountOptions, metrics: Metrics, clock: Clo
 
     When this is left nothing is worked on any more. A compaction that was under way is given up.
     """
-    wanted = store.is_made_here if options.has_maintenance is None else options.has_maintenance
-    if store.mode is not Mode.READ_WRITE or not wanted:
+    if not is_maintained(store, options):
         yield
         return
     stopped = Event()
@@ -41,6 +40,12 @@ def maintained(store: Store, options: MountOptions, metrics: Metrics, clock: Clo
     finally:
         stopped.set()
         thread.join()
+
+
+def is_maintained(store: Store, options: MountOptions) -> bool:
+    """Whether a mount of the store with these options maintains it."""
+    wanted = store.is_made_here if options.has_maintenance is None else options.has_maintenance
+    return store.mode is Mode.READ_WRITE and wanted
 
 
 def _run(maintenance: Maintenance) -> None:

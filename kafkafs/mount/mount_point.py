@@ -1,57 +1,135 @@
-"""The directory that a store is mounted at: made if it is missing, healed if a dead mount is there, looked at first."""
+"""The directory that a store is mounted at: made if it is missing, healed if a dead mount is there, looked at first.
+
+Several processes may mount at one directory at once. Each looks at it, and the one that claims it alone mounts there.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import logging
+import os
 from contextlib import contextmanager, suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.mount.answering import Answer, answer_of
+from kafkafs.mount.apart import check_apart
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, is_dead, mount_at
+from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, mount_at, place_of
 from kafkafs.mount.unmounting import detach
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 log: Final = logging.getLogger("kafkafs.mount")
 
+_GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_NOTHING: Final[Mapping[str, Path]] = MappingProxyType({})
+
+
+def check_mount_point(path: Path, store: Sequence[Path], kept: Mapping[str, Path] = _NOTHING) -> None:
+    """Raise `MountError` if the store cannot be mounted there as things are, and change nothing.
+
+    What `mount_point` would make or heal is passed over: that is done once the store is open, and so held.
+    """
+    check_apart(path, store, kept)
+    if _is_dead(path):
+        return
+    if path.is_symlink() or path.exists():
+        _check_empty(path)
+    elif not path.parent.is_dir():
+        raise _without_parent(path)
+    elif not os.access(path.parent, os.W_OK | os.X_OK):
+        raise MountError(f"{path} does not exist and cannot be made: this user may not write to {path.parent}")
+
 
 @contextmanager
-def mount_point(path: Path, store: Sequence[Path]) -> Iterator[Path]:
+def mount_point(path: Path, store: Sequence[Path], kept: Mapping[str, Path] = _NOTHING) -> Iterator[Path]:
     """Have an empty directory to mount at meanwhile; afterwards one that was made for this is gone again.
 
-    Raises `MountError` if something is there, or if it is in the store.
+    Raises `MountError` if something is there, or if it and the store, or what else is `kept`, do not lie apart.
     """
-    _heal(path)
-    _check_apart(path, store)
+    check_apart(path, store, kept)
+    if _is_dead(path):
+        detach(place_of(path))
+        log.warning("%s: a mount whose process had died was taken away", path)
     is_made = _make(path)
     try:
         _check_empty(path)
         yield path.resolve()
     finally:
         if is_made:
-            with suppress(OSError):
+            _remove(path)
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[None]:
+    """Have a mount point to this process alone while it mounts there.
+
+    Raises `MountError` if another one has it just now, has mounted there, or has removed it.
+    """
+    with _locked(path) as is_locked:
+        if not is_locked:
+            raise MountError(f"{path}: another process mounts there just now, or has removed it: try again")
+        _check_unmounted(path)
+        yield
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[bool]:
+    """Have the directory locked if no other process has it so and it is still at its path; True where locks are none.
+
+    A lock on the directory itself leaves no file, and goes with the process.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:  # a directory that this user may not look into is libfuse's to refuse
+        yield error.errno not in _GONE
+        return
+    try:
+        yield _lock(descriptor) and os.fstat(descriptor).st_nlink > 0
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # there are file systems whose directories cannot be locked
+        return True
+    return True
+
+
+def _remove(path: Path) -> None:
+    """Remove a directory that was made, unless another process mounts there, or something is in it."""
+    if mount_at(path) is None:
+        with _locked(path) as is_locked, suppress(OSError):
+            if is_locked:
                 path.rmdir()
 
 
-def _heal(path: Path) -> None:
-    if not is_dead(path):
-        return
+def _is_dead(path: Path) -> bool:
+    """Whether a dead mount of ours is there; raises `MountError` for one that cannot be taken away."""
     mount = mount_at(path)
-    if mount is not None and mount.file_system_type != FILE_SYSTEM_TYPE:
-        raise MountError(
-            f"{path}: a dead mount of {mount.file_system_type} is here; take it away with `fusermount3 -u {path}`"
-        )
-    detach(path)
-    log.warning("%s: a mount whose process had died was taken away", path)
-
-
-def _check_apart(path: Path, store: Sequence[Path]) -> None:
-    place = path.resolve()
-    for directory in store:
-        if place.is_relative_to(directory.resolve()):
-            raise MountError(f"{path} is in the store itself ({directory}): mount it elsewhere")
+    if mount is None or not mount.file_system_type.startswith("fuse"):
+        return False
+    is_ours = mount.file_system_type == FILE_SYSTEM_TYPE
+    match answer_of(mount):
+        case Answer.DEAD if is_ours:
+            return True
+        case Answer.DEAD:
+            raise MountError(
+                f"{path}: a dead mount of {mount.file_system_type} is here; take it away with `fusermount3 -u {path}`"
+            )
+        case Answer.SILENT:
+            what_to_do = f"; `kafkafs umount --force {path}` ends it" if is_ours else ""
+            raise MountError(f"{path}: {mount.source} is mounted here, and does not answer{what_to_do}")
+        case Answer.ANSWERS:
+            return False
 
 
 def _make(path: Path) -> bool:
@@ -60,18 +138,24 @@ def _make(path: Path) -> bool:
     except FileExistsError:
         return False
     except FileNotFoundError:
-        raise MountError(
-            f"neither {path} nor {path.parent}, which it would be made in, exists; make that first"
-        ) from None
+        raise _without_parent(path) from None
     except OSError as error:
         raise MountError(f"{path} does not exist and cannot be made: {error.strerror}") from None
     return True
 
 
-def _check_empty(path: Path) -> None:
-    mount = mount_at(path.resolve())
+def _without_parent(path: Path) -> MountError:
+    return MountError(f"neither {path} nor {path.parent}, which it would be made in, exists; make that first")
+
+
+def _check_unmounted(path: Path) -> None:
+    mount = mount_at(path)
     if mount is not None and mount.file_system_type == FILE_SYSTEM_TYPE:
         raise MountError(f"{path}: {mount.source} is mounted here already; `kafkafs umount {path}` takes it away")
+
+
+def _check_empty(path: Path) -> None:
+    _check_unmounted(path)
     if not path.is_dir():
         raise MountError(f"{path} is not a directory: a store is mounted at an empty one")
     try:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 FILE_SYSTEM_TYPE: Final = "fuse.kafkafs"
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 _USES: Final = ("cwd", "root", "exe")
+_LINKS_MAX: Final = 40  # as for the kernel
 
 
 class Mount(NamedTuple):
@@ -24,33 +25,65 @@ class Mount(NamedTuple):
     file_system_type: str
     source: str
     device: str  # major:minor
+    root: Path  # of the mount, within its file system
 
 
-def mounts() -> list[Mount]:
-    """Every mount of this process's name space, in the order in which they were made."""
-    return [_mount(line) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+def mounts(pid: int | None = None) -> list[Mount]:
+    """Every mount of this process's name space, or another's, in the order in which they were made."""
+    process = "self" if pid is None else str(pid)
+    return mounts_in(Path(f"/proc/{process}/mountinfo").read_bytes())
+
+
+def mounts_in(mountinfo: bytes) -> list[Mount]:
+    """The mounts that a `mountinfo` of the kernel lists. Of the characters that end a line only `\\n` does so there."""
+    return [_mount(line) for line in os.fsdecode(mountinfo).split("\n") if line]
 
 
 def mount_at(path: Path) -> Mount | None:
-    """What is mounted at exactly this path."""
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 -- a dead mount cannot be resolved
-    return next((mount for mount in reversed(mounts()) if mount.path == absolute), None)
+    """What is mounted at exactly the place that a path leads to."""
+    place = place_of(path)
+    return next((mount for mount in reversed(mounts()) if mount.path == place), None)
 
 
-def is_dead(path: Path) -> bool:
-    """Whether a FUSE mount is here whose process has gone."""
+def place_of(path: Path) -> Path:
+    """The path without links and `..`, as the kernel follows them; nothing need exist.
+
+    No mount of kafkafs is asked anything, since one whose process is stopped would never answer: below its mount point
+    the path is taken as it is written.
+    """
+    untouched = {mount.path for mount in mounts() if mount.file_system_type == FILE_SYSTEM_TYPE}
+    place, links = Path("/"), 0
+    coming = list(reversed(path.absolute().parts[1:]))
+    while coming:
+        part = coming.pop()
+        if part == "..":
+            place = place.parent
+            continue
+        place /= part
+        target = None if untouched.intersection((place, *place.parents)) else _target_of(place)
+        if target is not None:
+            links += 1
+            if links > _LINKS_MAX:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+            place = Path("/") if target.is_absolute() else place.parent
+            coming += reversed([each for each in target.parts if each != "/"])
+    return place
+
+
+def _target_of(path: Path) -> Path | None:
+    """Where a link leads; None if there is none."""
     try:
-        os.statvfs(path)  # the kernel remembers for a while what `stat` said
-    except OSError as error:
-        return error.errno == errno.ENOTCONN
-    return False
+        return path.readlink()
+    except OSError:
+        return None
 
 
 def _mount(line: str) -> Mount:
     fields, _, rest = line.partition(" - ")
     columns = fields.split(" ")
     file_system_type, source, *_ = rest.split(" ")
-    return Mount(Path(_unescaped(columns[4])), file_system_type, _unescaped(source), columns[2])
+    root, path = Path(_unescaped(columns[3])), Path(_unescaped(columns[4]))
+    return Mount(path, file_system_type, _unescaped(source), columns[2], root)
 
 
 def _unescaped(text: str) -> str:
@@ -67,12 +100,13 @@ class Use(NamedTuple):
 
 def uses_of(path: Path) -> list[Use]:
     """The processes that use a mount, as far as this one may look at them, each with one of the files that it uses."""
-    inside = f"{os.path.abspath(path)}"  # noqa: PTH100 -- looking into a mount may hang
-    found = (_use(pid, inside) for pid in _pids())
+    inside = str(place_of(path))
+    found = (_use(pid, inside) for pid in pids())
     return [use for use in found if use is not None]
 
 
-def _pids() -> Iterator[int]:
+def pids() -> Iterator[int]:
+    """The processes that there are."""
     return (int(name) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208
 
 

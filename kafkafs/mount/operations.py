@@ -133,7 +133,8 @@ class TreeOperations(ForbiddenOperations):
     async def getattr(self, inode: InodeT, ctx: RequestContext) -> EntryAttributes:  # noqa: ARG002
         """What `stat` says now. An open file keeps what it has, whatever became of its name."""
         found = self.inodes[inode]
-        found.attributes = await in_thread(partial(self._attributes, found, tuple(found.readings)))
+        readings = tuple(found.readings) if found.caching.has_pages else ()
+        found.attributes = await in_thread(partial(self._attributes, found, readings))
         return self._entries.of(found)
 
     def _attributes(self, inode: Inode, readings: Sequence[Reading]) -> Attributes:
@@ -276,9 +277,8 @@ class TreeOperations(ForbiddenOperations):
         if size_bytes != found.attributes.size_bytes:
             found.attributes = found.attributes._replace(size_bytes=size_bytes)
             forget_attributes(found)
-        return pyfuse3.FileInfo(
-            fh=self._opened(file), direct_io=size_bytes is None, keep_cache=found.caching.keeps_pages
-        )
+        is_direct = size_bytes is None or not found.caching.has_pages
+        return pyfuse3.FileInfo(fh=self._opened(file), direct_io=is_direct, keep_cache=found.caching.keeps_pages)
 
     def _opened(self, file: OpenFile) -> int:
         handle = next(self._handles)

@@ -12,6 +12,7 @@ from kafkafs.mount.errors import MountError
 from kafkafs.mount.ownership import Ownership
 from kafkafs.render.key_values import KeyValueSyntax
 from kafkafs.tree.options import Damage, TreeOptions
+from kafkafs.tree.store_texts import in_a_line
 from storage.partition.view import Isolation
 
 if TYPE_CHECKING:
@@ -39,7 +40,31 @@ class MountOptions:
     ownership: Ownership = field(default_factory=Ownership)
     durability: Durability = Durability.BUFFERED
     tree: TreeOptions = field(default_factory=TreeOptions)
-    given: Mapping[str, str | None] = field(default_factory=dict)  # as they were given, the ignored ones left out
+
+    def effective(self, *, is_maintained: bool) -> dict[str, str]:
+        """What holds in a mount, by the options' names: those that are not of the tree, nor said by its mode.
+
+        Where uid, gid or umask are not given they are those of the directories in the store.
+        """
+        uid, gid, umask = self.ownership
+        return {
+            "durability": self.durability.value,
+            "maintenance": "on" if is_maintained else "off",
+            "server_properties": "none" if self.server_properties is None else in_a_line(self.server_properties),
+            "allow_other": "true" if self.allows_others else "false",
+            "auto_unmount": "true" if self.unmounts_itself else "false",
+            "uid": "store" if uid is None else str(uid),
+            "gid": "store" if gid is None else str(gid),
+            "umask": "store" if umask is None else f"{umask:03o}",
+        }
+
+
+ID_MAX: Final = 2**32 - 2
+"""The largest id of a user or a group; the one above it stands for none."""
+LIST_LIMIT_MAX: Final = 1_000_000_000
+PARTITIONS_MAX: Final = 10_000
+"""As many partitions as one mkdir may make: each is a directory, with indexes once it is written to."""
+TEXT_BYTES_MAX: Final = 255
 
 
 IGNORED: Final = frozenset(
@@ -113,11 +138,12 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         allows_others="allow_other" in given,
         unmounts_itself="auto_unmount" in given,
         ownership=Ownership(
-            _of(given, "uid", _number, None), _of(given, "gid", _number, None), _of(given, "umask", _octal, None)
+            _of(given, "uid", _number(0, ID_MAX), None),
+            _of(given, "gid", _number(0, ID_MAX), None),
+            _of(given, "umask", _octal, None),
         ),
         durability=_of(given, "durability", _one_of(Durability), Durability.BUFFERED),
         tree=_tree_options(given),
-        given=given,
     )
 
 
@@ -126,12 +152,12 @@ def _tree_options(given: Mapping[str, str | None]) -> TreeOptions:
     return TreeOptions(
         isolation=_of(given, "isolation", _one_of(Isolation), standard.isolation),
         damage=_of(given, "damage", _one_of(Damage), standard.damage),
-        list_limit=_of(given, "list_limit", _number, standard.list_limit),
-        default_partitions=_of(given, "default_partitions", _positive, standard.default_partitions),
+        list_limit=_of(given, "list_limit", _number(0, LIST_LIMIT_MAX), standard.list_limit),
+        default_partitions=_of(given, "default_partitions", _number(1, PARTITIONS_MAX), standard.default_partitions),
         may_delete="allow_delete" in given,
         key_values=KeyValueSyntax(
             separator=_of(given, "kv_separator", _separator, standard.key_values.separator),
-            null_marker=_of(given, "null_marker", _bytes, standard.key_values.null_marker),
+            null_marker=_of(given, "null_marker", _marker, standard.key_values.null_marker),
         ),
     )
 
@@ -167,21 +193,18 @@ def _of(given: Mapping[str, str | None], name: str, parse: Callable[[str], T], o
         raise MountError(f"the option {name} cannot be {text!r}: {error}") from None
 
 
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise ValueError("it is a number")
-    return int(text)
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+        if not is_number or not least <= int(text) <= most:
+            raise ValueError(f"it is a number from {least} to {most}")
+        return int(text)
 
-
-def _positive(text: str) -> int:
-    number = _number(text)
-    if not number:
-        raise ValueError("it is at least 1")
-    return number
+    return parse
 
 
 def _octal(text: str) -> int:
-    if not text or not set(text) <= set("01234567") or int(text, 8) > 0o777:
+    if not text or not set(text) <= set("01234567") or len(text) > len("0777") or int(text, 8) > 0o777:
         raise ValueError("it is an octal number up to 777")
     return int(text, 8)
 
@@ -199,14 +222,20 @@ def _absolute(text: str) -> Path:
     return path
 
 
-def _bytes(text: str) -> bytes:
-    return text.encode(errors="surrogateescape")
-
-
 def _separator(text: str) -> bytes:
-    if not text or "\n" in text:
+    if not text:
         raise ValueError("it is something, and without a newline")
-    return _bytes(text)
+    return _marker(text)
+
+
+def _marker(text: str) -> bytes:
+    """What may stand in a line of `append.kv`."""
+    data = text.encode(errors="surrogateescape")
+    if b"\n" in data:
+        raise ValueError("it is something, and without a newline")
+    if len(data) > TEXT_BYTES_MAX:
+        raise ValueError(f"it has at most {TEXT_BYTES_MAX} bytes")
+    return data
 
 
 def _one_of(kind: type[E]) -> Callable[[str], E]:

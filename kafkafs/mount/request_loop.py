@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import os
 import select
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace, coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import pyfuse3
 import trio
 
+from kafkafs.mount.pyfuse3_internals import waiting_by
 from kafkafs.mount.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+    from contextlib import AbstractContextManager
 
 STREAK_MAX: Final = 64
 WAIT_MS: Final = 1
@@ -40,11 +41,9 @@ class RequestLoop:
         self._turn = Turn()  # to wait for requests
         self._is_kept = False  # by a worker that is answering in place, while no other task can run
 
-    @contextmanager
-    def installed(self) -> Iterator[None]:
-        """Have pyfuse3 wait in this way meanwhile, as `pyfuse3.asyncio` has it wait in another."""
-        module = vars(pyfuse3)
-        module["trio"] = SimpleNamespace(
+    def installed(self) -> AbstractContextManager[None]:
+        """Have pyfuse3 wait in this way meanwhile."""
+        stand_in = SimpleNamespace(
             ClosedResourceError=trio.ClosedResourceError,
             Lock=lambda: _ReadLock(self),
             lowlevel=SimpleNamespace(
@@ -55,10 +54,7 @@ class RequestLoop:
             ),
             open_nursery=self._open_nursery,
         )
-        try:
-            yield
-        finally:
-            module["trio"] = trio
+        return waiting_by(stand_in)
 
     @coroutine
     def answered(self, answer: Coroutine[Any, Any, Answer]) -> Generator[Any, Any, Answer]:

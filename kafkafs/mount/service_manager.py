@@ -29,4 +29,4 @@ def _tell(*lines: str) -> None:
     if address.startswith("@"):
         address = f"\0{address[1:]}"  # an abstract socket
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notify:
-        notify.sendto("\n".join(lines).encode(), address)
+        notify.sendto("\n".join(line.replace("\n", " ") for line in lines).encode(errors="replace"), address)

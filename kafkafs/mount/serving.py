@@ -8,22 +8,25 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.paths import PartitionPath
+from kafkafs.mount.errors import MountError
 from kafkafs.mount.footing import Footing
-from kafkafs.mount.maintaining import maintained
+from kafkafs.mount.log_directories import resolved
+from kafkafs.mount.maintaining import is_maintained, maintained
 from kafkafs.mount.metrics import Metrics
-from kafkafs.mount.mount_point import mount_point
+from kafkafs.mount.mount_point import check_mount_point, mount_point
+from kafkafs.mount.opened_store import names_of, opened_store
 from kafkafs.mount.operations import TreeOperations
 from kafkafs.mount.options import Durability
+from kafkafs.mount.parting import parting as awaited_parting
+from kafkafs.mount.recovering import recovered_beside
 from kafkafs.mount.service_manager import tell_ready, tell_status, tell_stopping
 from kafkafs.mount.session import Session, kernel_options
 from kafkafs.sizes import SizeCache, cache_directory
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
-from storage.files import Files
-from storage.store.creation import are_vacant
-from storage.store.server_properties import read_server_properties
-from storage.store.store import Mode, Store
+from storage.files import NamedFiles
+from storage.store.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import LogPath
     from kafkafs.mount.log import RecentLines
     from kafkafs.mount.options import MountOptions
+    from storage.store.store import Store
 
 log: Final = logging.getLogger("kafkafs.mount")
 
@@ -48,21 +52,30 @@ def serve(
     """Mount a store and return when it is unmounted and closed.
 
     A store that is missing or empty is made. `doing` is told what takes its time, and `ready` is called once the mount
-    answers. Raises `MountError` and what opening a store raises.
+    answers. Raises `MountError`, also if the store was not closed properly, and what opening a store raises.
     """
-    with mount_point(mount_path, paths) as place:
-        opening = f"opening {_names(paths)}"
+    # From here on no path leads through the mount point, nor does the current directory, which may be one.
+    paths, mount_path = resolved(paths), mount_path.absolute()
+    os.chdir("/")
+    cache = cache_directory(os.environ)
+    kept = {} if cache is None else {"what kafkafs keeps of sizes": cache}
+    check_mount_point(mount_path, paths, kept)
+    with awaited_parting() as parting:
+        opening = f"opening {names_of(paths)}"
         doing(opening)
         tell_status(opening)
         metrics = Metrics()
         with (
-            _opened(paths, options) as store,
+            opened_store(paths, options, parting) as store,
+            # Made by the process that has the store: one that is refused the store would remove it from under that.
+            mount_point(mount_path, paths, kept) as place,
+            recovered_beside(store, Clock()) as recover,
             maintained(store, options, metrics, Clock()),
             _tree(store, options, metrics, recent) as tree,
         ):
             operations = TreeOperations(
                 tree,
-                place=paths[0].resolve(),
+                place=paths[0],
                 ownership=options.ownership,
                 metrics=metrics,
                 footing=lambda path: _footing(store, path),
@@ -72,51 +85,31 @@ def serve(
             metrics.gauge("kafkafs_open_files", "Files that are open.", lambda: len(operations.open_files))
 
             def answering() -> None:
-                log.info("%s is mounted at %s, %s", _names(paths), place, store.mode.value)
-                tell_ready(f"{_names(paths)} at {place}, {store.mode.value}")
+                log.info("%s is mounted at %s, %s", names_of(paths), place, store.mode.value)
+                tell_ready(f"{names_of(paths)} at {place}, {store.mode.value}")
                 ready()
+                recover()
 
-            kernel = kernel_options(options, _names(paths), is_read_only=store.mode is Mode.READ_ONLY)
+            kernel = kernel_options(options, names_of(paths), is_read_only=store.mode is Mode.READ_ONLY)
             Session(operations, place, kernel).run(ready=answering, ending=tell_stopping)
-    log.info("%s is closed", _names(paths))
+    if parting.word:
+        raise MountError(f"{mount_path} is unmounted, but {parting.word}")
+    log.info("%s is closed", names_of(paths))
 
 
 @contextmanager
 def _tree(store: Store, options: MountOptions, metrics: Metrics, recent: RecentLines) -> Iterator[Tree]:
     """The tree of a store, of which the mount tells how it does."""
-    given = {name: "true" if value is None else value for name, value in options.given.items()}
-    sizes = SizeCache(Files(), cache_directory(os.environ))
+    sizes = SizeCache(NamedFiles(), cache_directory(os.environ))
     try:
-        control = ControlNodes(options=given, metrics=metrics.text, log=recent.text)
+        control = ControlNodes(
+            options=options.effective(is_maintained=is_maintained(store, options)),
+            metrics=metrics.text,
+            log=recent.text,
+        )
         yield Tree(store, options.tree, clock=Clock(), sizes=sizes, control=control)
     finally:
         sizes.close()
-
-
-@contextmanager
-def _opened(paths: Sequence[Path], options: MountOptions) -> Iterator[Store]:
-    """The store, made if there is none: open for writing if kafkafs made it or the options say so."""
-    store = _made_or_opened(paths, options)
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-def _made_or_opened(paths: Sequence[Path], options: MountOptions) -> Store:
-    files, clock = Files(), Clock()
-    given = options.server_properties
-    settings = {} if given is None else read_server_properties(files, given)
-    if are_vacant(files, paths) and options.is_writable is not False:
-        store = Store.create(paths, files=files, clock=clock, broker_settings=settings)
-        log.info("made a store in %s", _names(paths))
-        return store
-    store = Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings)
-    is_writable = store.is_made_here if options.is_writable is None else options.is_writable
-    if not is_writable:
-        return store
-    store.close()
-    return Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock, broker_settings=settings)
 
 
 def _footing(store: Store, path: LogPath) -> Footing | None:
@@ -128,7 +121,3 @@ def _footing(store: Store, path: LogPath) -> Footing | None:
         return None
     view = found.view
     return Footing(id(found), view.start_offset, view.end_offset, frozenset(map(id, view.segments)))
-
-
-def _names(paths: Sequence[Path]) -> str:
-    return ",".join(str(path.absolute()) for path in paths)

@@ -14,6 +14,7 @@ import pyfuse3
 import trio
 
 from kafkafs.mount.kernel_mount import mounted, read_ahead
+from kafkafs.mount.pyfuse3_internals import OptionText
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +34,13 @@ _GARBAGE_OBJECTS: Final = 20_000
 
 
 def kernel_options(options: MountOptions, source: str, *, is_read_only: bool) -> set[str]:
-    """What libfuse is told. A read-only mount is one for the kernel too, which then refuses writes itself."""
+    """What libfuse is told. A read-only mount is one for the kernel too, which then refuses writes itself.
+
+    The source is the text of a path or paths, which may have any bytes.
+    """
     # Commas and backslashes would end the option.
     escaped = re.sub(r"([,\\])", r"\\\1", source)
-    told = {f"fsname={escaped}", "subtype=kafkafs", "default_permissions"}
+    told: set[str] = {OptionText(f"fsname={escaped}"), "subtype=kafkafs", "default_permissions"}
     if is_read_only:
         told.add("ro")
     if options.allows_others:

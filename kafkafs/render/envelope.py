@@ -49,10 +49,15 @@ def data_members(record: Record) -> str:
     """The members of an object that say what is in a record, without the braces."""
     key = _member("key", record.key)
     value = _member("value", record.value)
+    return f"{key},{value},{headers_member(record)}"
+
+
+def headers_member(record: Record) -> str:
+    """The member of an object that has the record's headers."""
     headers = record.headers
     if not headers:
-        return f'{key},{value},"headers":[]'
-    return f'{key},{value},"headers":[{",".join([_header(name, data) for name, data in headers])}]'
+        return '"headers":[]'
+    return f'"headers":[{",".join([_header(name, data) for name, data in headers])}]'
 
 
 def _member(name: str, data: bytes | None) -> str:

@@ -38,17 +38,17 @@ _LARGEST_TIMESTAMP: Final = 2**63 - 1
 _decode: Final = JSONDecoder(object_pairs_hook=tuple).decode
 
 
-def rows_of_envelopes(lines: bytes, *, timestamp_ms: int) -> list[Row]:
+def rows_of_envelopes(lines: bytes, *, timestamp_ms: int, number: int = 1) -> list[Row]:
     """A row for each line, of which the last may lack its newline; `timestamp_ms` stands in for a time left out.
 
-    The first line that is no envelope is an `InvalidRecordError` with its number.
+    The first line that is no envelope is an `InvalidRecordError` with its number, counted from `number` on.
     """
     rows = []
-    for number, line in enumerate(lines.removesuffix(b"\n").split(b"\n"), 1):
+    for at, line in enumerate(lines.removesuffix(b"\n").split(b"\n"), number):
         try:
             rows.append(_row(_parsed(line), timestamp_ms))
         except InvalidRecordError as error:
-            raise InvalidRecordError(f"line {number}: {error.reason}") from None
+            raise InvalidRecordError(f"line {at}: {error.reason}") from None
     return rows
 
 

@@ -16,10 +16,12 @@ class LineAssembler:
     """The lines of what comes piece by piece, each given once its newline is there.
 
     However the pieces are cut, the lines are the same. Of the line in progress never more is held than the longest
-    line allowed.
+    line allowed. `number` is that of the first line that was last given, counted from 1 over all pieces.
     """
 
     def __init__(self) -> None:
+        self.number = 1
+        self._newlines = 0
         self._in_progress = bytearray()
         self._is_dropping = False
 
@@ -31,11 +33,14 @@ class LineAssembler:
         """
         block = bytes(piece)
         start = 0
+        self.number = self._newlines + 1
+        self._newlines += block.count(_NEWLINE)
         if self._is_dropping:
             start = block.find(_NEWLINE) + 1
             if start == 0:
                 return b""
             self._is_dropping = False
+            self.number += 1
         end = block.rfind(_NEWLINE) + 1
         lines = b""
         if end > start:
@@ -53,6 +58,7 @@ class LineAssembler:
     def finish(self) -> bytes:
         """The line in progress, which ends here without a newline; nothing if there is none, or it was refused."""
         line = bytes(self._in_progress)
+        self.number = self._newlines + 1
         self._in_progress.clear()
         self._is_dropping = False
         return line

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 
 class LineForm(NamedTuple):
-    """How lines become batches, and how much longer than the largest batch a line may be that still fits into one."""
+    """How lines become batches, and how much longer than the largest batch a line may be that still fits into one.
 
-    pack: Callable[[bytes, Packing], list[bytes]]
+    `pack` is told the number of the first of the lines.
+    """
+
+    pack: Callable[[bytes, Packing, int], list[bytes]]
     growth: int = 1
 
 
@@ -47,23 +50,23 @@ class LineIntake:
         if not lines:
             return ()
         try:
-            return self._form.pack(lines, packing)
+            return self._form.pack(lines, packing, self._assembler.number)
         except StorageError:
             self.refuse()
             raise
 
 
-def _pack_values(lines: bytes, packing: Packing) -> list[bytes]:
+def _pack_values(lines: bytes, packing: Packing, _number: int) -> list[bytes]:
     return packing.lines(lines)
 
 
-def _pack_envelopes(lines: bytes, packing: Packing) -> list[bytes]:
-    return packing.rows(rows_of_envelopes(lines, timestamp_ms=packing.timestamp_ms))
+def _pack_envelopes(lines: bytes, packing: Packing, number: int) -> list[bytes]:
+    return packing.rows(rows_of_envelopes(lines, timestamp_ms=packing.timestamp_ms, number=number))
 
 
 def key_values(syntax: KeyValueSyntax) -> LineForm:
     """Keys and values in this syntax."""
-    return LineForm(lambda lines, packing: packing.rows(syntax.rows(lines, timestamp_ms=packing.timestamp_ms)))
+    return LineForm(lambda lines, packing, _: packing.rows(syntax.rows(lines, timestamp_ms=packing.timestamp_ms)))
 
 
 VALUES: Final = LineForm(_pack_values)

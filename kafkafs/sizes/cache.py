@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkafs.sizes.counted_log import CountedLog
 from kafkafs.sizes.counted_text import CountedText
+from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.sizes.kept_pieces import KeptPieces
 from kafkafs.sizes.saved import SavedSizes
 from storage.errors import StorageError
@@ -38,20 +39,22 @@ logger = logging.getLogger(__name__)
 class SizeCache:
     """What was counted of logs and files, kept in `directory` from one process to the next unless that is None.
 
-    Nothing is counted before somebody asks for it. Any thread may ask; `close` ends the counting.
+    Nothing is counted before somebody asks for it. `held` are the files that are open for readers. Any thread may ask;
+    `close` ends the counting.
     """
 
-    def __init__(self, files: Files, directory: Path | None) -> None:
+    def __init__(self, files: Files, directory: Path | None, *, held: HeldFiles | None = None) -> None:
         self._saved = None if directory is None else SavedSizes(files, directory)
         self._lock = Lock()  # held while what is known is looked up
         self._logs: OrderedDict[str, CountedLog] = OrderedDict()
         self._texts: OrderedDict[str, CountedText] = OrderedDict()
         self._saved_bytes: dict[str, int] = {}
         self._kept = KeptPieces()
+        self.held = HeldFiles() if held is None else held
         self._worker = _Worker()
 
     def log(self, directory: Path, log: ReadableLog, isolation: Isolation, form: str, lines: BatchLines) -> CountedLog:
-        """What is counted of the log of a directory, in a form that this name tells from others."""
+        """What is counted of the log that was found in a directory, in a form that this name tells from others."""
         key = f"{directory}\0{isolation.value}\0{form}"
         with self._lock:
             known = self._logs.get(key)
@@ -59,7 +62,9 @@ class SizeCache:
                 self._logs.move_to_end(key)
                 return known
             self._saved_bytes.pop(key, None)
-            return self._keep(self._logs, CountedLog(log, lines, isolation, self._load(key), key=key, kept=self._kept))
+            restored = self._load(key)
+            counted = CountedLog(log, lines, isolation, restored, key=key, kept=self._kept, held=self.held)
+            return self._keep(self._logs, counted)
 
     def text(self, files: Files, path: Path, base_offset: int) -> CountedText:
         """What is counted of the dump of a log's file."""
@@ -101,6 +106,7 @@ class SizeCache:
         for counted in known:
             if counted.counted_bytes - self._saved_bytes.get(counted.key, 0) >= WORTH_SAVING_BYTES:
                 self._save(counted)
+        self.held.close()
 
     def _load(self, key: str) -> list[CountedFile]:
         return [] if self._saved is None else self._saved.load(key)

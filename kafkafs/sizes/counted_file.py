@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.sizes.pieces import UNSETTLED
-from storage.record.layout import BATCH_HEADER_BYTES
+from storage.record.layout import BATCH_HEADER_BYTES, MAGIC_AT
 
 if TYPE_CHECKING:
     from kafkafs.sizes.pieces import Piece
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 MARK_LOG_BYTES: Final = 512 * 1024
 MARK_RENDERED_BYTES: Final = 1024 * 1024
 DAMAGE_KEPT: Final = 1000
+NO_END: Final = 2**63 - 1
+"""The end offset for a reader that wants all of a file."""
+
+_BATCH_MAGIC: Final = 2
+_OFFSET: Final = Struct(">q")
+_LAST_OFFSET_DELTA: Final = Struct(">i")
+_LAST_OFFSET_DELTA_AT: Final = 23
 
 
 class Mark(NamedTuple):
@@ -44,8 +52,8 @@ class Damage(NamedTuple):
 class CountedFile:
     """The batches of one file from the position `start` on, in the order of their positions.
 
-    `identity` is the file's. What was counted is never changed, only added to; once `is_void`, it says nothing of what
-    is in the file now. Any thread may add and ask.
+    `identity` is the file's. What was counted is never changed, only added to, and not even that once it `is_sealed`.
+    Once `is_void`, it says nothing of what is in the log now. Any thread may add and ask.
     """
 
     def __init__(self, base_offset: int, identity: tuple[int, int], *, start: int = 0) -> None:
@@ -58,6 +66,7 @@ class CountedFile:
         self.damages: list[Damage] = []  # the first of the damaged batches
         self.probe = Probe()
         self.is_void = False
+        self.is_sealed = False
         self._adding = Lock()
         self._positions = array("q", [start])
         self._rendered = array("q", [0])
@@ -79,10 +88,10 @@ class CountedFile:
         with self._adding:
             return self._positions[:], self._rendered[:]
 
-    def add(self, at: int, piece: Piece) -> None:
-        """Count the piece that begins at a position, if everything before that is counted and it is settled."""
+    def add(self, at: int, piece: Piece, file: ReadableFile) -> None:
+        """Count the piece of the file that begins at a position, if all before that is counted and it is settled."""
         with self._adding:
-            if at != self.end.position or piece.position == UNSETTLED:
+            if self.is_sealed or at != self.end.position or piece.position == UNSETTLED:
                 return
             end = Mark(piece.position, self.end.rendered + piece.size_bytes)
             if piece.damage is not None:
@@ -95,7 +104,26 @@ class CountedFile:
             ):
                 self._positions.append(end.position)
                 self._rendered.append(end.rendered)
+            if piece.last_batch >= self.probe.position:
+                header = file.read_at(piece.last_batch, BATCH_HEADER_BYTES)
+                self.probe = Probe(piece.last_batch, header[: end.position - piece.last_batch])
             self.end = end
+
+    def seal(self) -> None:
+        """Let nothing be added any more."""
+        with self._adding:
+            self.is_sealed = True
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch that was counted; the base offset before that."""
+        header = self.probe.header
+        if len(header) <= MAGIC_AT:
+            return self.base_offset
+        (offset,) = _OFFSET.unpack_from(header)
+        if header[MAGIC_AT] >= _BATCH_MAGIC and len(header) == BATCH_HEADER_BYTES:
+            offset += _LAST_OFFSET_DELTA.unpack_from(header, _LAST_OFFSET_DELTA_AT)[0]
+        return max(int(offset) + 1, self.base_offset)
 
     def is_counted(self, position: int, end_offset: int) -> bool:
         """Whether nothing is left to be counted before the position and the offset."""
@@ -126,14 +154,6 @@ class CountedFile:
     def damage_behind(self, position: int) -> Damage | None:
         """The first of them, if there are any among the first of all."""
         return next((damage for damage in self.damages if damage.behind.position > position), None)
-
-    def note(self, file: ReadableFile, last_batch: int) -> None:
-        """Remember what the last counted batch looks like, if it is known where it begins."""
-        if last_batch == UNSETTLED:
-            return
-        header = file.read_at(last_batch, BATCH_HEADER_BYTES)
-        if last_batch >= self.probe.position:
-            self.probe = Probe(last_batch, header[: self.end.position - last_batch])
 
     def is_still_in(self, file: ReadableFile) -> bool:
         """Whether the last counted batch is still there, and so those before it."""

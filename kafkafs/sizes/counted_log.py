@@ -7,23 +7,32 @@ twice, and one that was truncated or compacted has only those segments counted a
 
 from __future__ import annotations
 
-from itertools import pairwise
+import os
+from errno import ENOENT
+from itertools import count, pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.render.batch_lines import Visible
-from kafkafs.sizes.counted_file import CountedFile
+from kafkafs.sizes.counted_file import NO_END, CountedFile
+from kafkafs.sizes.file_places import FilePlaces
+from kafkafs.sizes.followers import Followers
+from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.sizes.kept_pieces import KeptPieces
+from kafkafs.sizes.known_aborted import KnownAborted
 from kafkafs.sizes.pieces import UNSETTLED, LinePieces, gathered
-from kafkafs.sizes.positions import Positions, Seen, SeenFile
+from kafkafs.sizes.positions import Positions
+from kafkafs.sizes.seen import Seen, SeenFile, end_of, shown_segments
 from storage.partition.view import Isolation
 from storage.segment.names import Kind
-from storage.segment.zero_tail import is_zero
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from kafkafs.render.batch_lines import BatchLines
+    from kafkafs.sizes.followers import Follower
     from kafkafs.sizes.pieces import Piece, Pieces
     from storage.files import ReadableFile
     from storage.partition.readable_log import ReadableLog
@@ -44,7 +53,7 @@ class CountedLog:
     """The log through one isolation level, in one form of lines. Any thread may ask.
 
     `restored` is what another process has counted, and is believed as far as the files bear it out. `kept` is where it
-    leaves for readers what it rendered.
+    leaves for readers what it rendered. `held` keeps files open for those who follow the log.
     """
 
     def __init__(
@@ -56,9 +65,11 @@ class CountedLog:
         *,
         key: str = "",
         kept: KeptPieces | None = None,
+        held: HeldFiles | None = None,
     ) -> None:
         self.key = key
         self._kept = KeptPieces(0) if kept is None else kept
+        self._places = FilePlaces(self, HeldFiles() if held is None else held)
         self.log = log
         self._lines = lines
         self._isolation = isolation
@@ -66,8 +77,12 @@ class CountedLog:
         self._looking = Lock()  # held while files are looked at
         self._counting = Lock()  # held while batches are counted
         self._known: dict[int, _Known] = {}
+        self._directory: Path | None = None
+        self._numbers = count()
         self._seen: Seen | None = None
         self._positions: Positions | None = None
+        self._followers = Followers(self._places)
+        self.aborted = KnownAborted(isolation)
 
     # Looking
 
@@ -80,26 +95,48 @@ class CountedLog:
                 if seen is not None and positions is not None and seen.view is view:
                     return seen, positions
                 try:
-                    return self._look(view)
+                    seen, positions = self._look(view)
                 except FileNotFoundError:
                     newer = self.log.view
                     if newer is view:
                         raise
                     view = newer
+                    continue
+            self._followers.look(seen, positions)
+            return seen, positions
+
+    def enter(self, positions: Positions, follower: Follower) -> None:
+        """Add a reader of these positions, and hold the files that it may want."""
+        seen, newest = self.look()
+        self._followers.enter(positions, follower)
+        self._followers.look(seen, newest)
+
+    def leave(self, positions: Positions, follower: Follower) -> None:
+        """Remove a reader, which has closed its descriptor."""
+        self._followers.leave(positions, follower)
+
+    def opened(self, file: SeenFile) -> AbstractContextManager[ReadableFile | None]:
+        """A file that is in the log or was: open, if all that was counted of it is still in it, and None otherwise."""
+        return self._places.opened(file)
 
     def _look(self, view: LogView) -> tuple[Seen, Positions]:
-        shown = _shown(view)
+        shown = shown_segments(view)
         known: dict[int, _Known] = {}
-        is_replaced = False
+        directory = shown[0].path(Kind.LOG).parent if shown else self._directory
+        is_moved, self._directory = directory != self._directory is not None, directory
+        cut = min(() if self._seen is None else view.cuts[self._seen.view.truncations :], default=None)
+        is_replaced = cut is not None
         for segment in shown:
             is_last = segment is shown[-1]
             before = self._known.get(segment.base_offset)
+            if before is not None and cut is not None and before.counted.next_offset > cut:
+                before.counted.is_void, before = True, None  # even where the file is yet to be cut
             if before is not None and before.segment is segment and not is_last and not before.was_last:
                 known[segment.base_offset] = before
                 continue
-            counted = self._found(segment, None if before is None else before.counted)
+            counted = self._found(segment, None if before is None else before.counted, is_moved=is_moved)
             is_replaced |= before is not None and before.counted is not counted
-            end = view.end_position if is_last else _end_of(segment)
+            end = view.end_position if is_last else end_of(segment)
             known[segment.base_offset] = _Known(segment, counted, end, is_last)
         for base_offset, each in self._known.items():
             if base_offset not in known:
@@ -107,26 +144,30 @@ class CountedLog:
                 is_replaced |= bool(shown) and base_offset > shown[0].base_offset
         start_position, hidden = self._find_start(view, shown, known)
         files = tuple(SeenFile(*each) for each in known.values())
-        seen = Seen(view, view.bound(self._isolation), files, start_position, hidden)
+        seen = Seen(view, view.bound(self._isolation), files, start_position, hidden, next(self._numbers))
         self._known, self._seen = known, seen
         positions = self._positions
         if positions is None or is_replaced or positions.start_offset != view.start_offset:
             number, lineage = 0, 0
             if positions is not None:
-                number = positions.number + 1
-                lineage = positions.lineage if positions.go_on_in(seen) else positions.lineage + 1
-            positions = self._positions = Positions(number, lineage, seen)
+                is_continued = not is_replaced and positions.goes_on_in(seen)
+                number, lineage = positions.number + 1, positions.lineage + (not is_continued)
+            positions = self._positions = Positions(number, lineage, seen, self._places)
         return seen, positions
 
-    def _found(self, segment: Segment, known: CountedFile | None) -> CountedFile:
-        """What is known of the segment's file, or something new of which nothing is known."""
+    def _found(self, segment: Segment, known: CountedFile | None, *, is_moved: bool) -> CountedFile:
+        """What is known of the segment's file, or something new of which nothing is known.
+
+        Who moves a partition may copy its files; with the last counted batch in its place they are the same.
+        """
         status = segment.log_status()
         if status is None:
             raise FileNotFoundError(segment.path(Kind.LOG))
         candidate = self._restored.pop(segment.base_offset, None) if known is None else known
-        if candidate is not None and candidate.identity == status.identity:
+        if candidate is not None and (is_moved or candidate.identity == status.identity):
             with segment.open_log() as file:
                 if candidate.is_still_in(file):
+                    candidate.identity = status.identity
                     return candidate
         if candidate is not None:
             candidate.is_void = True
@@ -168,11 +209,22 @@ class CountedLog:
             return mark.rendered
         seen = Seen(view, view.bound(self._isolation), (), 0, 0)
         with known.segment.open_log() as file:
-            pieces = self.pieces(seen, known.segment).of(file, mark.position, position, only_sizes=True)
+            pieces = self._pieces(seen, known.segment).of(file, mark.position, position, only_sizes=True)
             return mark.rendered + sum(piece.size_bytes for piece in pieces)
 
-    def pieces(self, seen: Seen, segment: Segment) -> Pieces:
-        """How a segment of the view is taken to pieces."""
+    def pieces(self, seen: Seen, file: SeenFile) -> Pieces:
+        """How a file is taken to pieces that is in the view, or has left the log."""
+        if not file.counted.is_void:
+            return self._pieces(seen, file.segment)
+        visible = Visible(self._bound(seen, file), self.aborted.of(seen, file))
+        return LinePieces(self._lines, visible, file.counted.base_offset, to_tail=False)
+
+    def _bound(self, seen: Seen, file: SeenFile) -> int:
+        """The offset up to which a file is read: all of one that has left the log, as far as it is decided."""
+        is_whole = file.counted.is_void and self._isolation is Isolation.UNCOMMITTED
+        return NO_END if is_whole else seen.end_offset
+
+    def _pieces(self, seen: Seen, segment: Segment) -> Pieces:
         view = seen.view
         to_tail = seen.end_offset >= view.end_offset
         if self._isolation is Isolation.UNCOMMITTED:
@@ -185,12 +237,12 @@ class CountedLog:
 
     # Counting
 
-    def uncounted_bytes(self, seen: Seen) -> int:
-        """How many bytes of the log are yet to be counted."""
+    def uncounted_bytes(self, seen: Seen, files: Iterable[SeenFile] | None = None) -> int:
+        """How many bytes of the log, or of some files, are yet to be counted."""
         return sum(
             max(file.end - file.counted.end.position, 0)
-            for file in seen.files
-            if not file.counted.is_counted(file.end, seen.end_offset)
+            for file in (seen.files if files is None else files)
+            if not file.counted.is_counted(file.end, self._bound(seen, file))
         )
 
     def count(
@@ -198,15 +250,17 @@ class CountedLog:
         seen: Seen,
         is_cancelled: Callable[[], bool] = lambda: False,
         *,
+        files: Iterable[SeenFile] | None = None,
         wait_s: float = -1,
         is_keeping: bool = False,
     ) -> bool:
-        """Count what is left of the view; with `is_keeping`, for somebody who is likely to read it next.
+        """Count what is left of the view, or of some files; with `is_keeping`, for a reader that is likely to want it.
 
         False if that was cancelled, if others kept counting for so long, or if a file is there no more.
         """
         return all(
-            self.count_file(seen, file, is_cancelled, wait_s=wait_s, is_keeping=is_keeping) for file in seen.files
+            self.count_file(seen, file, is_cancelled, wait_s=wait_s, is_keeping=is_keeping)
+            for file in (seen.files if files is None else files)
         )
 
     def rendered(self, seen: Seen, file: SeenFile, opened: ReadableFile, at: int) -> Iterator[Piece]:
@@ -215,7 +269,7 @@ class CountedLog:
         while (kept := self._kept.take(counted, at)) is not None:
             yield kept
             at = kept.position
-        yield from gathered(self.pieces(seen, file.segment).of(opened, at, file.end, only_sizes=False))
+        yield from gathered(self.pieces(seen, file).of(opened, at, file.end, only_sizes=False))
 
     def count_all(self, is_cancelled: Callable[[], bool]) -> None:
         """Count the log as it is now."""
@@ -235,37 +289,58 @@ class CountedLog:
         wait_s: float = -1,
         is_keeping: bool = False,
     ) -> bool:
-        """Count what is left of one file of the view."""
-        segment, counted, end, _ = file
-        if counted.is_counted(end, seen.end_offset):
+        """Count what is left of one file of the view, or of one that has left the log."""
+        counted, end, end_offset = file.counted, file.end, self._bound(seen, file)
+        if counted.is_counted(end, end_offset):
             return True
         if not self._counting.acquire(timeout=wait_s):
             return False
         try:
-            with segment.open_log() as opened:
-                if is_keeping and not counted.is_counted(end, seen.end_offset):
+            with self.opened(file) as opened:
+                if opened is None:
+                    return False
+                if is_keeping and not counted.is_counted(end, end_offset):
                     self._render(seen, file, opened)
-                return _count(counted, opened, self.pieces(seen, segment), seen.end_offset, end, is_cancelled)
+                return _count(counted, opened, self.pieces(seen, file), end_offset, end, is_cancelled)
         except FileNotFoundError:
             return False
         finally:
             self._counting.release()
 
+    def count_to(self, seen: Seen, file: SeenFile, position: int) -> int:
+        """Count a file of the view at least up to a position at which a batch begins; gives what that comes to."""
+        counted = file.counted
+        with self.opened(file) as opened:
+            if opened is None:
+                raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(file.segment.path(Kind.LOG)))
+            pieces = self.pieces(seen, file)
+            at = counted.end.position
+            for piece in pieces.of(opened, at, position, only_sizes=True):
+                counted.add(at, piece, opened)
+                at = piece.position
+            mark = counted.before_position(position)
+            rest = pieces.of(opened, mark.position, position, only_sizes=True) if mark.position < position else ()
+            return mark.rendered + sum(piece.size_bytes for piece in rest)
+
     def _render(self, seen: Seen, file: SeenFile, opened: ReadableFile) -> None:
         """Count what is left of a file by rendering it, and keep that, as far as there is room and it is sound."""
         counted = file.counted
-        at, last_batch = counted.end.position, UNSETTLED
-        for piece in gathered(self.pieces(seen, file.segment).of(opened, at, file.end, only_sizes=False)):
+        at = counted.end.position
+        for piece in gathered(self.pieces(seen, file).of(opened, at, file.end, only_sizes=False)):
             if piece.damage is not None or piece.position == UNSETTLED:
                 break
-            counted.add(at, piece)
+            counted.add(at, piece, opened)
             has_room = self._kept.keep(self, counted, at, piece)
-            at, last_batch = piece.position, max(last_batch, piece.last_batch)
+            at = piece.position
             if counted.end.position != at or not has_room:
                 break
         else:
-            counted.end_offset = max(counted.end_offset, seen.end_offset)
-        counted.note(opened, last_batch)
+            counted.end_offset = max(counted.end_offset, self._bound(seen, file))
+
+    @property
+    def name(self) -> str:
+        """The directory that the log is in, for messages."""
+        return str(self._directory)
 
     @property
     def counted_bytes(self) -> int:
@@ -291,14 +366,15 @@ def _count(
 ) -> bool:
     """Count an open file up to an end; False if that was cancelled."""
     while not counted.is_counted(end, end_offset):
-        at, last_batch, has_ended = counted.end.position, UNSETTLED, True
+        if counted.is_sealed:
+            return False
+        at, has_ended = counted.end.position, True
         for piece in pieces.of(opened, at, end, only_sizes=True):
-            counted.add(at, piece)
-            at, last_batch = piece.position, max(last_batch, piece.last_batch)
+            counted.add(at, piece, opened)
+            at = piece.position
             if counted.end.position != at or is_cancelled():
                 has_ended = False  # or a reader was faster, from where on it goes on then
                 break
-        counted.note(opened, last_batch)
         if has_ended:
             counted.end_offset = max(counted.end_offset, end_offset)
         elif is_cancelled():
@@ -306,22 +382,6 @@ def _count(
     return True
 
 
-def _end_of(segment: Segment) -> int:
-    """Where the batches of a segment end that another follows on: there may be more behind whatever is not zeros."""
-    end, status = segment.size_bytes, segment.log_status()
-    if status is None or status.size_bytes <= end:
-        return end
-    with segment.open_log() as file:
-        return end if is_zero(file, end, status.size_bytes) else status.size_bytes
-
-
 def _anew(known: _Known, start: int) -> CountedFile:
     """The same file with nothing counted."""
     return CountedFile(known.counted.base_offset, known.counted.identity, start=start)
-
-
-def _shown(view: LogView) -> tuple[Segment, ...]:
-    """The segments from the one that has the log's start on."""
-    bases = view.bases
-    first = max((number for number, base in enumerate(bases) if base <= view.start_offset), default=0)
-    return view.segments[first:]

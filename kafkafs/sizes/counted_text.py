@@ -74,17 +74,15 @@ class CountedText:
             tail = self._tail
             if tail is not None and tail.status == status and not counted.is_void:
                 return counted.end.rendered + tail.size_bytes
-            at, last_batch, tail_bytes = counted.end.position, UNSETTLED, 0
+            at, tail_bytes = counted.end.position, 0
             for piece in self._pieces.of(file, at, status.size_bytes, only_sizes=True):
                 if piece.position == UNSETTLED:
                     tail_bytes += piece.size_bytes
                     break
-                counted.add(at, piece)
-                at, last_batch = piece.position, piece.last_batch
+                counted.add(at, piece, file)
+                at = piece.position
                 if is_cancelled():
-                    counted.note(file, last_batch)
                     return None
-            counted.note(file, last_batch)
             self._tail = _Tail(status, tail_bytes)
             return counted.end.rendered + tail_bytes
 

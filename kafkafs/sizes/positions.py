@@ -1,147 +1,141 @@
 """Where the bytes of a rendered log lie in its files, counted from where the log began at some time.
 
-The positions never change: segments that are appended come behind the others, and those that are removed leave the
-positions of the rest as they were.
+The positions never change. They go through the log's files one after another, as long as those are the log. A file that
+has left the log, because it was removed, compacted or truncated, keeps the positions that were counted in it. If it is
+still open, readers read it to its end; otherwise the positions go on in the log as it is now, with the first record
+after those that were counted. Records that were removed before that are a hole of one byte that cannot be read.
 """
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
-from mmap import PAGESIZE
 from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from storage.errors import CorruptBatchError
+from kafkafs.sizes.counted_file import NO_END
+from kafkafs.sizes.edges import Edges
+from kafkafs.sizes.seen import tail_damage
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from kafkafs.sizes.counted_file import CountedFile
-    from storage.partition.view import LogView
-    from storage.segment.segment import Segment
+    from kafkafs.sizes.seen import Seen, SeenFile
+    from storage.errors import CorruptBatchError
+
+_HOLE_BYTES = 1
+
+logger = logging.getLogger(__name__)
 
 
-EDGE_BYTES: Final = 16 * 1024
+class Place(NamedTuple):
+    """A place in a log: in which of the files it lies, at what position, and what is counted of the file before it."""
 
-
-class SeenFile(NamedTuple):
-    """A segment in a view, what is known of its file, and the position where its batches end."""
-
-    segment: Segment
-    counted: CountedFile
-    end: int
-    is_last: bool
-
-
-class Seen(NamedTuple):
-    """A view as its reader sees it: up to an end offset, and from the segment on that has the log's start.
-
-    Of that segment, what comes to the first `hidden` bytes counted lies before the log's start, at whose batch, at
-    `start_position`, the reader begins.
-    """
-
-    view: LogView
-    end_offset: int
-    files: tuple[SeenFile, ...]
-    start_position: int
+    number: int
+    position: int
     hidden: int
 
-    def number_of(self, counted: CountedFile) -> int | None:
-        """Which of the files this is; None if it is none of them."""
-        number = bisect_right(self.files, counted.base_offset, key=_base_offset) - 1
-        return number if number >= 0 and self.files[number].counted is counted else None
 
+class Places(Protocol):
+    """How positions find out where they go on."""
 
-_base_offset = attrgetter("counted.base_offset")
+    @property
+    def name(self) -> str:
+        """What the log is called in messages."""
+
+    def is_held(self, file: SeenFile) -> bool:
+        """Whether the file stays at hand even if it leaves the log."""
+
+    def left(self, file: SeenFile) -> SeenFile | None:
+        """A file that has left the log with its end as it stays, if it is at hand and was not cut; None otherwise."""
+
+    def find(self, seen: Seen, offset: int) -> Place | None:
+        """The first batch that does not end below the offset, or the log's end; None if there are no files."""
 
 
 class Part(NamedTuple):
-    """A file whose first counted byte has the position `start`, which is below 0 if the log began behind it."""
+    """The positions from `begin` on, up to `end` if that is known: those of one file.
 
+    They begin in the file at `position`, where no record below `offset` is any more, and its first counted byte would
+    have the position `start`. A part that `has_left` is in a file that the log does not have any more.
+    """
+
+    begin: int
     start: int
-    counted: CountedFile
-
-
-class Kept(NamedTuple):
-    """Some bytes of a rendered log, and the position of the first of them."""
-
-    start: int
-    data: bytes
+    position: int
+    offset: int
+    file: SeenFile
+    has_left: bool = False
+    end: int | None = None
 
     @property
-    def end(self) -> int:
-        """The position behind them."""
-        return self.start + len(self.data)
+    def counted(self) -> CountedFile:
+        """What is known of the file."""
+        return self.file.counted
 
-    def between(self, start: int, end: int) -> Kept | None:
-        """The bytes between two positions, if all of those are kept."""
-        if not self.start <= start <= end <= self.end:
-            return None
-        return Kept(start, self.data[start - self.start : end - self.start])
+    @property
+    def counted_end(self) -> int:
+        """The position after all that was counted."""
+        return self.start + self.counted.end.rendered if self.end is None else self.end
 
 
 class Positions:
     """The positions that begin with the log's start in one view; `number` tells them from others of the same log.
 
-    Who has read to the end by the positions of one `lineage` can go on by them, whatever others there are since.
+    While two are of the same `lineage`, all that is added shows in both.
     """
 
-    def __init__(self, number: int, lineage: int, seen: Seen) -> None:
+    def __init__(self, number: int, lineage: int, seen: Seen, places: Places) -> None:
         self.number = number
         self.lineage = lineage
         self.start_offset = seen.view.start_offset
-        self.start_position = seen.start_position
-        self.edge = Kept(0, b"")  # the last bytes that were made; replaced, never changed
-        self.threshold = Kept(0, b"")  # what is in front of all that can still be read, and in one page with it
+        self.edges = Edges()
+        self.is_followed = False  # while a reader has a descriptor open that reads by these
         self.told_bytes: int | None = None  # the size that readers believe in
-        self._parts = [Part(-seen.hidden, seen.files[0].counted)] if seen.files else []
+        self._places = places
+        self._seen = seen
+        self._end_offset = seen.view.end_offset  # the largest that was seen: a damaged batch may say anything
+        self._cuts = seen.view.truncations
+        self._parts: list[Part] = []
+        self._resumes_at: int | None = None  # the offset to go on at after a truncation
+        self._ahead: tuple[SeenFile, ...] = ()  # the files that follow on the last part's, as far as they were seen
         self._extending = Lock()
+        self._begin(seen)
 
     @property
     def parts(self) -> list[Part]:
         """The files whose positions are known, in order."""
         return self._parts
 
-    def extend(self, seen: Seen) -> None:
-        """Take in the files behind those that are counted to their ends by now."""
-        with self._extending:
-            parts = self._parts
-            if not parts:
-                if seen.files:
-                    parts.append(Part(-seen.hidden, seen.files[0].counted))
-                else:
-                    return
-            number = seen.number_of(parts[-1].counted)
-            if number is None and _follows(parts[-1].counted, seen):
-                parts.append(Part(parts[-1].start + parts[-1].counted.end.rendered, seen.files[0].counted))
-                number = 0
-            if number is None:
-                return
-            for file, following in zip(seen.files[number:], seen.files[number + 1 :], strict=False):
-                if file.counted.end.position < file.end:
-                    return
-                parts.append(Part(parts[-1].start + file.counted.end.rendered, following.counted))
+    @property
+    def seen(self) -> Seen:
+        """The newest view that was used."""
+        return self._seen
 
-    def remember(self, position: int, data: Buffer) -> None:
-        """Keep the last of the bytes that were made, which begin at the position, if they are the furthest so far."""
-        view, edge = memoryview(data), self.edge
-        if position + len(view) <= edge.end:
-            return
-        last = bytes(view[-EDGE_BYTES:])
-        start = position + len(view) - len(last)
-        if edge.start < start <= edge.end:
-            last = (edge.data[: start - edge.start] + last)[-EDGE_BYTES:]
-            start = position + len(view) - len(last)
-        self.edge = Kept(start, last)
+    def files(self, position: int) -> list[SeenFile]:
+        """The files that hold the positions from one on and that follow on those, then those before, nearest first."""
+        with self._extending:  # none is missed while it goes from those ahead to the parts
+            number = self.part_at(position)
+            following = [part.file for part in self._parts[number:]]
+            return [*following, *self._ahead, *(part.file for part in reversed(self._parts[:number]))]
 
-    def begin_at(self, position: int) -> None:
-        """Take notice that everything before the position has been removed.
+    def extend(self, seen: Seen) -> Seen:
+        """Go on into the files after those that are counted to their ends by now; gives the newest view that was used.
 
-        The kernel reads whole pages though who reads wants nothing of that, so a page's worth of it is kept.
+        Raises `FileNotFoundError` where there is a newer one yet.
         """
-        if self.threshold.end < position:
-            self.threshold = self.edge.between(position // PAGESIZE * PAGESIZE, position) or Kept(position, b"")
+        with self._extending:
+            if seen.number < self._seen.number:
+                seen = self._seen
+            self._seen = seen
+            self._end_offset = max(self._end_offset, seen.view.end_offset)
+            if not self._parts:
+                self._begin(seen)
+            if self._parts:
+                self._notice_cut(seen)
+                while self._extend_once(seen):
+                    pass
+            return seen
 
     def tell(self, size_bytes: int) -> int:
         """Have it known that readers are told this size, or a larger one that they were told before; gives that."""
@@ -149,46 +143,71 @@ class Positions:
             self.told_bytes = max(size_bytes, self.told_bytes or 0)
             return self.told_bytes
 
-    def go_on_in(self, seen: Seen) -> bool:
-        """Whether the last of the files whose positions are known is there still, or what follows on it is."""
-        self.extend(seen)
-        return not self._parts or seen.number_of(self._parts[-1].counted) is not None
+    def goes_on_in(self, seen: Seen) -> bool:
+        """Whether a reader of these misses no record if it goes on in a view that is the next one."""
+        if not self._parts:
+            return True
+        last, start_offset = self._parts[-1], seen.view.start_offset
+        if seen.number_of(last.counted) is not None or self._next_offset() >= start_offset:
+            return True
+        are_at_hand = all(
+            seen.number_of(file.counted) is not None or self._places.is_held(file) for file in (last.file, *self._ahead)
+        )
+        return are_at_hand and self._seen.view.end_offset >= start_offset
 
     def counted_bytes(self) -> int:
         """How many bytes there are at least: as many as were counted without a gap."""
-        if not self._parts:
-            return 0
-        start, counted = self._parts[-1]
-        return start + counted.end.rendered
+        return max(self._parts[-1].counted_end, self._parts[-1].begin) if self._parts else 0
+
+    def newest(self, seen: Seen) -> Seen:
+        """The newest of this view and those that were used so far, which is at least as new as each part."""
+        known = self._seen
+        return known if known.number > seen.number else seen
+
+    def uncounted(self, seen: Seen) -> tuple[Seen, tuple[SeenFile, ...]]:
+        """The files that are to be counted next, and the view that they are of, which may be a newer one."""
+        self.extend(seen)
+        with self._extending:
+            seen = self._seen
+            if not self._parts:
+                return seen, ()
+            last = self._parts[-1]
+            if last.has_left:
+                return seen, () if _is_counted_out(last) else (last.file,)
+            number = seen.number_of(last.counted)
+            return seen, () if number is None else seen.files[number:]
 
     def size_bytes(self, seen: Seen) -> int | None:
-        """How many bytes there are in a view, or None while that is unknown."""
+        """How many bytes there are in a view, or a newer one that was used; None while that is unknown."""
         self.extend(seen)
-        if not self._parts:
-            return 0
-        start, counted = self._parts[-1]
-        number = seen.number_of(counted)
-        if number is None or not counted.is_counted(seen.files[number].end, seen.end_offset):
-            return None
-        if number + 1 < len(seen.files) and counted.end_offset < seen.end_offset:
-            return None
-        return start + counted.end.rendered
+        with self._extending:
+            if not self._parts:
+                return 0
+            seen, last = self._seen, self._parts[-1]
+            number = seen.number_of(last.counted)
+            if number is None:
+                return self.counted_bytes() if _is_counted_out(last) else None
+            if not last.counted.is_counted(seen.files[number].end, seen.end_offset):
+                return None
+            if number + 1 < len(seen.files) and last.counted.end_offset < seen.end_offset:
+                return None
+            return self.counted_bytes()
 
     def part_at(self, position: int) -> int:
-        """Which part has the byte of this position, or will have it."""
-        return max(bisect_right(self._parts, position, key=attrgetter("start")) - 1, 0)
+        """Which part has the byte of this position, or will have it, unless it lies in a hole after that."""
+        return max(bisect_right(self._parts, position, key=attrgetter("begin")) - 1, 0)
 
     def damaged(self, seen: Seen) -> int:
         """How many damaged batches there are, as far as was counted."""
-        return sum(part.counted.damaged_behind(self._first_position(part)) for part in self._parts) + sum(
+        return sum(part.counted.damaged_behind(part.position) for part in self._parts) + sum(
             tail_damage(file) is not None for file in seen.files if file.counted.is_counted(file.end, seen.end_offset)
         )
 
     def damage(self, seen: Seen) -> tuple[int, CorruptBatchError] | None:
         """The position that the first damaged batch would have, and what is wrong with it."""
         for part in self._parts:
-            damage = part.counted.damage_behind(self._first_position(part))
-            if damage is not None:
+            damage = part.counted.damage_behind(part.position)
+            if damage is not None and (part.end is None or part.start + damage.behind.rendered <= part.end):
                 return part.start + damage.behind.rendered, damage.error
             number = seen.number_of(part.counted)
             if number is not None and part.counted.end.position >= seen.files[number].end:
@@ -197,25 +216,124 @@ class Positions:
                     return part.start + part.counted.end.rendered, error
         return None
 
-    def _first_position(self, part: Part) -> int:
-        return self.start_position if part is self._parts[0] else part.counted.start
+    # Going on
+
+    def _begin(self, seen: Seen) -> None:
+        if seen.files:
+            self._add(Place(0, seen.start_position, seen.hidden), 0, self.start_offset, seen)
+
+    def _extend_once(self, seen: Seen) -> bool:
+        """Add one part if the last one has ended; False if it has not."""
+        last = self._parts[-1]
+        number = seen.number_of(last.counted)
+        if number is None or last.has_left:
+            return self._leave(seen)
+        file, self._ahead = seen.files[number], seen.files[number + 1 :]
+        self._parts[-1] = last._replace(file=file)
+        if not self._ahead or file.counted.end.position < file.end:
+            return False
+        offset = self._ahead[0].counted.base_offset
+        if last.offset > offset:  # that file was missing for a moment
+            return self._go_on(seen)
+        self._add(Place(number + 1, 0, 0), self.counted_bytes(), offset, seen)
+        return True
+
+    def _leave(self, seen: Seen) -> bool:
+        """Go on after a file that has left the log, once it is counted to its end, or cannot be read any more."""
+        last = self._parts[-1]
+        if self._ahead and (number := seen.number_of(self._ahead[-1].counted)) is not None:
+            self._ahead += seen.files[number + 1 :]
+        if not last.has_left:
+            kept = self._places.left(last.file)
+            last = self._parts[-1] = last._replace(file=kept or _as_counted(last.file), has_left=True)
+            if kept is None:
+                last.counted.seal()
+        if not _is_counted_out(last):
+            if self._places.left(last.file) is not None:
+                return False
+            last.counted.seal()
+            self._parts[-1] = last._replace(file=_as_counted(last.file))
+        return self._go_on(seen)
+
+    def _go_on(self, seen: Seen) -> bool:
+        """Go on with the next file as it was, if that is at hand, and otherwise in the log as it is now."""
+        offset = self._next_offset()
+        if self._ahead and seen.number_of(self._ahead[0].counted) is None:
+            kept = self._places.left(self._ahead[0])
+            if kept is not None:
+                self._ahead = self._ahead[1:]
+                self._add_left(kept, max(offset, kept.counted.base_offset))
+                return True
+        place = self._places.find(seen, offset)
+        if place is None:
+            return False
+        if self._resumes_at is not None:
+            self._keep_uncut(place, offset, seen)
+        begin = self.counted_bytes()
+        if offset < seen.view.start_offset:
+            if self.is_followed:
+                last = seen.view.start_offset - 1
+                message = "%s: the records from offset %d to %d were removed unread"
+                logger.warning(message, self._places.name, offset, last)
+            begin, offset = begin + _HOLE_BYTES, seen.view.start_offset
+        self._add(place, begin, offset, seen)
+        return True
+
+    def _notice_cut(self, seen: Seen) -> None:
+        """After a truncation go on where it was, if that is before the end of what was counted."""
+        cuts, self._cuts = seen.view.cuts[self._cuts :], max(self._cuts, seen.view.truncations)
+        if not cuts or min(cuts) >= self._next_offset():
+            return
+        last, offset = self._parts[-1], min(cuts)
+        if self.is_followed:
+            message = "%s: the log was truncated, and readers go on with what is written from offset %d on"
+            logger.warning(message, self._places.name, offset)
+        last.counted.seal()
+        self._ahead, self._resumes_at = (), offset
+        self._parts[-1] = last._replace(file=_as_counted(last.file), has_left=True)
+
+    def _keep_uncut(self, place: Place, offset: int, seen: Seen) -> None:
+        """Have the part in which the log was truncated be read up to there in the file as it is now."""
+        number = max((number for number, part in enumerate(self._parts) if part.offset <= offset), default=0)
+        part, file = self._parts[number], seen.files[place.number]
+        was_here = part.counted.base_offset == file.counted.base_offset and part.counted.start == file.counted.start
+        if was_here and part.counted.identity == file.counted.identity and part.counted is not file.counted:
+            following = self._parts[number + 1 : number + 2]
+            begin = following[0].begin if following else self.counted_bytes()
+            self._parts[number] = part._replace(file=file, end=min(part.start + place.hidden, begin))
+            if not following:  # what was cut keeps its positions, which cannot be read any more
+                self._parts.append(part._replace(begin=part.start + place.hidden, end=begin, has_left=True))
+
+    def _next_offset(self) -> int:
+        """The first offset of which nothing was counted."""
+        if self._resumes_at is not None:
+            return self._resumes_at
+        last = self._parts[-1]
+        return max(last.offset, min(last.counted.next_offset, self._end_offset))
+
+    def _add(self, place: Place, begin: int, offset: int, seen: Seen) -> None:
+        self._end_last()
+        self._parts.append(Part(begin, begin - place.hidden, place.position, offset, seen.files[place.number]))
+        self._ahead = seen.files[place.number + 1 :]
+        self.edges.part_begins(begin)
+
+    def _add_left(self, file: SeenFile, offset: int) -> None:
+        self._end_last()
+        begin = self.counted_bytes()
+        self._parts.append(Part(begin, begin, file.counted.start, offset, file, has_left=True))
+        self.edges.part_begins(begin)
+
+    def _end_last(self) -> None:
+        self._resumes_at = None
+        if self._parts:
+            last = self._parts[-1]
+            self._parts[-1] = last._replace(end=last.counted_end)
 
 
-def _follows(counted: CountedFile, seen: Seen) -> bool:
-    """Whether a view begins just behind all that was counted of a file that is in it no more."""
-    return (
-        bool(seen.files)
-        and seen.files[0].counted.start == 0
-        and seen.files[0].counted.base_offset == counted.end_offset
-    )
+def _is_counted_out(part: Part) -> bool:
+    """Whether nothing is left to be counted in a file that has left the log."""
+    return part.counted.is_sealed or part.counted.is_counted(part.file.end, NO_END)
 
 
-def tail_damage(file: SeenFile) -> CorruptBatchError | None:
-    """What ends the batches of the last segment, if that is damage. In others it is damage before their end."""
-    if not file.is_last:
-        return None
-    try:
-        file.segment.check_end(file.end)
-    except CorruptBatchError as error:
-        return error
-    return None
+def _as_counted(file: SeenFile) -> SeenFile:
+    return file._replace(end=file.counted.end.position, is_last=False)

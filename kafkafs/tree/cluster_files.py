@@ -2,7 +2,8 @@
 
 The files of the first log directory are in `cluster` itself, those of the further ones in `1`, `2` and so on. They are
 the checkpoints, `meta.properties`, the records that a KRaft broker began with, and kafkafs' own settings of topics. No
-other file is ever opened here: one of them is the lock, which a process loses by closing the file.
+other file is ever opened here: one of them is the lock, which a process loses by closing the file. In a store with the
+cluster's metadata log there are the views of that besides, from `cluster_views`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.paths import ClusterPath
+from kafkafs.tree.cluster_views import VIEW_NAMES, ClusterView
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.store_directory import StoreDirectoryNode
+from storage.errors import CorruptMetadataError
+from storage.small_file import read_small_file
 from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.properties import META_PROPERTIES_NAME
 from storage.store.topic_settings import SETTINGS_NAME
@@ -37,7 +41,9 @@ def cluster_node(path: ClusterPath, tree: Tree) -> Node:
     """The file, or the directory of a further log directory, at the path; raises `NotThereError`."""
     match path.names:
         case (number,) if (log_dir := _further(tree.store, number)) is not None:
-            return ClusterDirectory(path, tree.store, log_dir)
+            return ClusterDirectory(path, tree, log_dir)
+        case (name,) if name in VIEW_NAMES and tree.cluster_metadata.log() is not None:
+            return ClusterView(path, tree.store, tree.cluster_metadata, tree.clock, name)
         case (name,):
             return _file(path, tree, tree.store.log_dirs[0], name)
         case (number, name) if (log_dir := _further(tree.store, number)) is not None:
@@ -58,16 +64,19 @@ def _file(path: ClusterPath, tree: Tree, log_dir: LogDir, name: str) -> ClusterF
 
 
 class ClusterDirectory(StoreDirectoryNode):
-    """The files of one log directory. With those of the first one are the directories of the others."""
+    """The files of one log directory. With those of the first are the directories of the others, and the views."""
 
-    def __init__(self, path: StoreDirectoryPath | ClusterPath, store: Store, log_dir: LogDir) -> None:
-        super().__init__(path, store, log_dir)
+    def __init__(self, path: StoreDirectoryPath | ClusterPath, tree: Tree, log_dir: LogDir) -> None:
+        super().__init__(path, tree.store, log_dir)
+        self._metadata = tree.cluster_metadata
 
     def names(self) -> Iterator[str]:
         """What is there."""
         files, directory = self._store.files, self._log_dir.path
         yield from (name for name in _NAMES if files.status(directory / name) is not None)
         if not isinstance(self.path, ClusterPath):
+            if self._metadata.log() is not None:
+                yield from VIEW_NAMES
             yield from (str(at) for at in range(1, len(self._store.log_dirs)))
 
 
@@ -81,6 +90,6 @@ class ClusterFile(GeneratedFile):
 
     def generate(self) -> Generated:
         """Read it."""
-        data = self._files.read(self._file)
+        data = read_small_file(self._files, self._file, CorruptMetadataError)
         status = self._files.status(self._file)
         return Generated(data, 0 if status is None else status.modified_ms)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.paths import (
     ClusterPath,
     ControlPath,
+    GroupPath,
     StoreDirectory,
     StoreDirectoryPath,
     StoreFile,
@@ -17,6 +19,8 @@ from kafkafs.locator.paths import (
 from kafkafs.tree.cluster_files import ClusterDirectory, cluster_node
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
+from kafkafs.tree.groups_directory import GroupFile, GroupsDirectory
+from kafkafs.tree.open_transactions_file import OpenTransactionsFile
 from kafkafs.tree.store_directory import StoreDirectoryNode, modified_ms
 from kafkafs.tree.store_texts import options_text, readme_text, version_text
 from kafkafs.tree.store_times import StoreTimeDirectory, StoreTimeFile
@@ -62,8 +66,12 @@ class ControlNodes:
                 return StoreTimeDirectory(path, tree.store)
             case StoreDirectoryPath(StoreDirectory.UNATTACHED):
                 return UnattachedDirectory(path, tree)
+            case StoreDirectoryPath(StoreDirectory.GROUPS):
+                return GroupsDirectory(path, tree)
+            case GroupPath():
+                return GroupFile(path, tree)
             case StoreDirectoryPath(StoreDirectory.CLUSTER):
-                return ClusterDirectory(path, tree.store, tree.store.log_dirs[0])
+                return ClusterDirectory(path, tree, tree.store.log_dirs[0])
             case StoreTimePath():
                 return StoreTimeFile(path, tree)
             case ClusterPath():
@@ -79,6 +87,8 @@ class ControlNodes:
                 return _StoreText(path, tree, version_text)
             case StoreFile.OPTIONS:
                 return _StoreText(path, tree, lambda: options_text(store, tree.options, self._options))
+            case StoreFile.TRANSACTIONS:
+                return OpenTransactionsFile(path, tree)
         if file not in self._living:
             raise NotThereError(f"{path}: there is such a file only in a mount")
         return _LivingText(path, tree, self._living[file])
@@ -93,8 +103,8 @@ class ControlDirectory(StoreDirectoryNode):
 
     def names(self) -> Iterator[str]:
         """The files and the directories that there are."""
-        yield from (StoreFile.README, StoreFile.VERSION, StoreFile.OPTIONS, *self._living)
-        yield from (StoreDirectory.BY_TIME, StoreDirectory.UNATTACHED, StoreDirectory.CLUSTER)
+        yield from (StoreFile.README, StoreFile.VERSION, StoreFile.OPTIONS, *self._living, StoreFile.TRANSACTIONS)
+        yield from StoreDirectory
 
 
 class _StoreText(GeneratedFile):
@@ -106,7 +116,7 @@ class _StoreText(GeneratedFile):
         self._text = text
 
     def generate(self) -> Generated:
-        return Generated(self._text().encode(), modified_ms(self._store, self._store.log_dirs[0]))
+        return Generated(os.fsencode(self._text()), modified_ms(self._store, self._store.log_dirs[0]))
 
 
 class _LivingText(GeneratedFile):

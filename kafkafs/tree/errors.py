@@ -11,6 +11,10 @@ class NotThereError(TreeError):
     """No file or directory has this name: ENOENT."""
 
 
+class AmbiguousPathError(NotThereError):
+    """The name is refused because it may be meant otherwise than it would be read: ENOENT, and the log says why."""
+
+
 class NotPermittedError(TreeError):
     """The tree never lets anybody do this, or not with these options: EPERM."""
 

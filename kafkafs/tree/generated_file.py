@@ -53,10 +53,15 @@ class GeneratedFile(File):
         made = self.made()
         return BytesReading(made.data) if made.failure is None else _CutReading(made.data, made.failure)
 
+    @property
+    def is_made(self) -> bool:
+        """Whether what it holds was made a moment ago."""
+        return self._made is not None and self._clock.elapsed_s() - self._made[0] < _KEPT_S
+
     def made(self) -> Generated:
         """What the file holds, made anew unless that was done a moment ago."""
         known = self._made
-        if known is None or self._clock.elapsed_s() - known[0] >= _KEPT_S:
+        if known is None or not self.is_made:
             generated = self.generate()
             known = self._made = (self._clock.elapsed_s(), generated)
         return known[1]

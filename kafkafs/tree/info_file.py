@@ -6,7 +6,7 @@
     directory               of the partition, in the log directory that holds it
     start.offset            of the first record, or where it was before it was deleted
     end.offset              behind the last record
-    high.watermark          before which all is replicated, as it was last written down
+    high.watermark          before which all is replicated, as it was last written down, but not beyond the log's end
     last.stable.offset      before which all transactions are decided; has no line where finding that means to read
                             much of the log, until somebody has read `transactions` or `producers`
     segments                how many there are
@@ -57,7 +57,7 @@ class InfoFile(LogFact):
         yield "directory", source.directory
         yield "start.offset", view.start_offset
         yield "end.offset", view.end_offset
-        yield "high.watermark", self._high_watermark()
+        yield "high.watermark", self._high_watermark(view)
         yield "last.stable.offset", None if is_long_to_read(source) else view.last_stable_offset
         yield "segments", len(view.segments)
         yield "active.segment", view.segments[-1].path(Kind.LOG).name if view.segments else None
@@ -73,11 +73,13 @@ class InfoFile(LogFact):
         topic_id = read_topic_id(self._source.files, self._source.directory)
         return None if topic_id is None else format_id(topic_id)
 
-    def _high_watermark(self) -> int | None:
+    def _high_watermark(self, view: LogView) -> int | None:
         source = self._source
         if not isinstance(source.path, PartitionPath):
             return None  # what is written down is another directory's
-        return source.log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get((source.topic, source.partition))
+        written = source.log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get((source.topic, source.partition))
+        # The broker wrote it down seconds ago: a truncation since may have cut the log below.
+        return None if written is None else min(written, view.end_offset)
 
     def _index_bytes(self, view: LogView) -> int:
         files = self._source.files

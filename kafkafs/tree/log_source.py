@@ -10,6 +10,7 @@ from kafkafs.tree.batch_cache import BatchCache
 from kafkafs.tree.range_sizes import RangeSizes
 from kafkafs.tree.replacements import Replacements
 from kafkafs.tree.visible_log import VisibleLog
+from storage.partition.followed_log import FollowedLog
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from kafkafs.tree.options import TreeOptions
     from storage.config import TopicConfig
     from storage.files import Files
-    from storage.partition.followed_log import FollowedLog
     from storage.partition.log import Log
     from storage.partition.view import LogView
     from storage.store.log_dir import LogDir
@@ -36,8 +36,9 @@ T = TypeVar("T")
 class LogSource:
     """A log that views are made of, and how it is called in them.
 
-    There is one for as long as the directory holds the same partition; `identity` is its alone. `writable` is the log
-    once more if it may be written; `refusal` says what keeps it from that, though it may.
+    There is one for as long as the store holds the same partition; `identity` is its alone. It keeps its `home`, the
+    directory in which it was first found, wherever it is moved. `writable` is the log once more if it may be written;
+    `refusal` says what keeps it from that, though it may.
     """
 
     def __init__(
@@ -59,7 +60,8 @@ class LogSource:
         self.path = path
         self.topic = topic
         self.partition = partition
-        self.directory = directory
+        self.home = directory
+        self._directory = directory
         self.log = log
         self.options = options
         self.files = files
@@ -89,6 +91,26 @@ class LogSource:
         if made is None:
             made = self._renderers[form] = RecordRenderer(form, self.topic, self.partition)
         return made
+
+    @property
+    def directory(self) -> Path:
+        """Where the partition is, as far as that is known."""
+        return self.log.directory if isinstance(self.log, FollowedLog) else self._directory
+
+    def find_directory(self) -> Path:
+        """Where the partition is, looked for if it is not where it was; raises `UnknownPartitionError`."""
+        directory = self.directory
+        if self.files.status(directory) is None:
+            _ = self.log.view
+        return self.directory
+
+    def move(self, directory: Path, log_dir: LogDir) -> None:
+        """The partition is in this directory now."""
+        if directory != self._directory:
+            self._directory, self.log_dir = directory, log_dir
+            self._directory_status = self.files.status(directory)
+            if isinstance(self.log, FollowedLog) and self.log.directory != directory:
+                self.log.move(directory)
 
     def has_directory(self) -> bool:
         """Whether the directory is still where it was: what is written into one that was removed goes with it."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.partition.followed_log import FollowedLog
     from storage.store.inventory import Inventory
+    from storage.store.log_dir import LogDir
     from storage.store.store import Store
 
 _REFRESH_S: Final = 0.5
@@ -84,11 +85,31 @@ class LogSources:
         """Raise `NotThereError` if there is no such topic."""
         self.refresh()
         if topic not in self.store.topics.inventory.topics:
+            self._look_again()
+        if topic not in self.store.topics.inventory.topics:
             raise NotThereError(f"there is no topic {topic!r}")
 
     def get(self, path: LogPath) -> LogSource:
         """The source of a log's views; raises `NotThereError` if there is no such log, or what opening it raises."""
         self.refresh()
+        try:
+            return self._get(path)
+        except NotThereError:
+            if not self._look_again():
+                raise
+            return self._get(path)
+
+    def log(self, topic: str, partition: int) -> Log | FollowedLog:
+        """A partition's log; raises `UnknownPartitionError` if there is no such log, or what opening it raises."""
+        return self._logs.get(topic, partition)[0]
+
+    def _look_again(self) -> bool:
+        """List the log directories again if they may have changed: a missing partition may have just been moved."""
+        before = self.store.topics.inventory
+        self.store.look_again()
+        return self.store.topics.inventory is not before
+
+    def _get(self, path: LogPath) -> LogSource:
         inventory = self.store.topics.inventory
         found = self._sources.get(path)
         if found is not None and found.inventory is inventory and found.source.refusal is None:
@@ -101,7 +122,11 @@ class LogSources:
             raise
         with self._lock:
             found = self._sources.get(path)
-            source = self._source(path, opened) if found is None or found.source.log is not opened.log else found.source
+            if found is None or found.source.log is not opened.log:
+                source = self._source(path, opened)
+            else:
+                source = found.source
+                source.move(opened.directory, self._log_dir(opened.directory))
             self._sources[path] = _Found(source, inventory)
         return source
 
@@ -123,6 +148,9 @@ class LogSources:
                 return _Opened(name.topic, name.partition, directory, log, None)
         raise NotThereError(f"there is no directory {name}")
 
+    def _log_dir(self, directory: Path) -> LogDir:
+        return next(log_dir for log_dir in self.store.log_dirs if log_dir.path == directory.parent)
+
     def _source(self, path: LogPath, opened: _Opened) -> LogSource:
         log, directory = opened.log, opened.directory
         return LogSource(
@@ -133,7 +161,7 @@ class LogSources:
             log,
             self._options,
             files=self.store.files,
-            log_dir=next(log_dir for log_dir in self.store.log_dirs if log_dir.path == directory.parent),
+            log_dir=self._log_dir(directory),
             identity=next(self._identities),
             writable=log if isinstance(log, Log) else None,
             refusal=opened.refusal,

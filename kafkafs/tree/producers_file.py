@@ -1,4 +1,5 @@
-"""`producers`: what the log knows of those that write with an id, until they have been silent for too long.
+"""`producers`: what the log knows of those that write with an id, until they have been silent for too long: for
+`producer.id.expiration.ms` of the broker's settings, unless they have a transaction open.
 
 A table with a line for each, by their ids. `lastSequence` and `lastOffset` are of the last batch of the epoch;
 `lastTimestamp`, from which ages are counted, is of that batch or of a later marker. `transactionFirstOffset` is where
@@ -34,7 +35,8 @@ class ProducersFile(ProducerFact):
 
     def text(self, _view: LogView) -> bytes:
         """The table."""
-        states = sorted(self._source.log.producers.states(), key=lambda state: state.producer_id)
+        live = self._source.log.producers.live(self._clock.now_ms())
+        states = sorted(live, key=lambda state: state.producer_id)
         return tab_separated(_NAMES, [_row(state, self._clock) for state in states])
 
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.locator.offsets import RecordRange
 from kafkafs.locator.paths import OffsetPath
 from kafkafs.locator.times import TimeRange
+from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.options import Damage
 from kafkafs.tree.record_run import RecordRun
 from kafkafs.tree.rendered_run import RenderedRun
+from storage.errors import UnknownPartitionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,8 +40,11 @@ class RangeFile(File):
     lies within, so that nobody takes what is short for the end. Relative times are resolved when the node is made.
     """
 
-    def __init__(self, path: OffsetPath | TimePath, source: LogSource, now_ms: int) -> None:
+    def __init__(
+        self, path: OffsetPath | TimePath, source: LogSource, now_ms: int, held: HeldFiles | None = None
+    ) -> None:
         self._source = source
+        self._held = HeldFiles() if held is None else held
         self._format = path.name.format
         asked = path.name.records if isinstance(path, OffsetPath) else path.name.times
         assert isinstance(asked, RecordRange | TimeRange)
@@ -69,7 +74,7 @@ class RangeFile(File):
 
     def open(self) -> RangeReading:
         """Open it as it is now."""
-        return RangeReading(self._source.ask(self._sized))
+        return RangeReading(self._source.ask(self._sized), self._source, self._held)
 
     def records(self) -> Iterator[Record]:
         """The records as they are now; raises `DamagedError` where damage lies within, unless it is to be skipped."""
@@ -100,8 +105,10 @@ def _first_from(visible: VisibleLog, time_ms: int) -> int:
 class RangeReading:
     """A range that is open. What it holds is what it held when it was opened."""
 
-    def __init__(self, run: RecordRun) -> None:
+    def __init__(self, run: RecordRun, source: LogSource, held: HeldFiles) -> None:
         self._run = run
+        self._source = source
+        run.hold(held)
         self._known_bytes = None if run.size is None else run.size.size_bytes
         self._rendered = RenderedRun(self._pieces_from)
 
@@ -131,10 +138,27 @@ class RangeReading:
 
     def close(self) -> None:
         """Let go of what was made, and of the files that it is made from."""
+        self._run.let_go()
         self._rendered.close()
 
     def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:
+        missing_at = -1
+        while True:
+            try:
+                for start, data in self._run.pieces_from(position):
+                    yield start, data
+                    position = max(position, start + memoryview(data).nbytes)
+            except FileNotFoundError:
+                if position == missing_at:
+                    raise self._run.gone() from None
+                missing_at = position
+                self._find_files()
+            else:
+                return
+
+    def _find_files(self) -> None:
+        """Have the files be found where the partition was moved to."""
         try:
-            yield from self._run.pieces_from(position)
-        except FileNotFoundError:
+            _ = self._source.log.view
+        except UnknownPartitionError:
             raise self._run.gone() from None

@@ -1,27 +1,25 @@
-"""Where records went, told to whoever wrote them."""
+"""Where records went, told to the writer that wrote them."""
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING, Final
+from array import array
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from storage.partition.appending import Appended
 
-RECEIPT_BYTES_MAX: Final = 64 * 1024
-
 
 class Receipts:
     """Lines of the form `first..last`, each given once, oldest first; both offsets are those of records.
 
-    Of what nobody reads the newest lines are kept, up to `RECEIPT_BYTES_MAX`: a writer may go on for ever.
+    Every line is kept until it is read. One takes 16 bytes of memory until then.
     """
 
     def __init__(self) -> None:
-        self._lines: deque[bytes] = deque()
-        self._lines_bytes = 0
+        self._offsets = array("q")  # the first and the last offset of each line, in pairs
+        self._given = 0  # how many of these offsets have been given
         self._rest = b""  # of the line that was given in part
 
     def add(self, appended: Iterable[Appended]) -> None:
@@ -35,20 +33,20 @@ class Receipts:
         self._add_line(first, last)
 
     def _add_line(self, first: int | None, last: int | None) -> None:
-        if first is None or last is None:
-            return
-        line = b"%d..%d\n" % (first, last)
-        self._lines.append(line)
-        self._lines_bytes += len(line)
-        while self._lines_bytes > RECEIPT_BYTES_MAX:
-            self._lines_bytes -= len(self._lines.popleft())
+        if first is not None and last is not None:
+            self._offsets.extend((first, last))
 
     def take(self, size_bytes: int) -> bytes:
         """The oldest that has not been given, as much of it as asked for; nothing if all has."""
-        taken = self._rest
-        while len(taken) < size_bytes and self._lines:
-            line = self._lines.popleft()
-            self._lines_bytes -= len(line)
-            taken += line
+        lines, length = [self._rest], len(self._rest)
+        while length < size_bytes and self._given < len(self._offsets):
+            line = b"%d..%d\n" % (self._offsets[self._given], self._offsets[self._given + 1])
+            self._given += 2
+            lines.append(line)
+            length += len(line)
+        if 2 * self._given > len(self._offsets):  # so that each offset is moved once at most, on the average
+            del self._offsets[: self._given]
+            self._given = 0
+        taken = b"".join(lines)
         self._rest = taken[size_bytes:]
         return taken[:size_bytes]

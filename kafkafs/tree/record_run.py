@@ -7,22 +7,43 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.formats import Format
 from kafkafs.tree.errors import DamagedError, GoneError
+from kafkafs.tree.held_segments import HeldSegments
 from kafkafs.tree.range_sizes import RangeKey, RangeSize
 from storage.errors import CorruptBatchError
+from storage.record.layout import BATCH_HEADER_BYTES
+from storage.segment.names import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+    from kafkafs.sizes.held_files import HeldFiles
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import VisibleBatch, VisibleLog
     from storage.segment.segment import Segment
 
 _PIECE_BYTES: Final = 128 * 1024
 _MARKS_MAX: Final = 1024
+
+
+class _ReadFrom(NamedTuple):
+    """The file that a segment was read from, and the header of the batch that was read last, with its position."""
+
+    identity: tuple[int, int]
+    directory: Path
+    position: int
+    header: bytes
+
+    def is_copied_to(self, segment: Segment, directory: Path) -> bool:
+        """Whether the segment's file is a copy that somebody made to move the partition."""
+        if directory == self.directory:
+            return False
+        with segment.open_log() as file:
+            return file.read_at(self.position, len(self.header)) == self.header
 
 
 class RecordRun:
@@ -39,7 +60,9 @@ class RecordRun:
         self._path = source.path
         self._sizes = source.range_sizes
         self._renderer = None if form is Format.BATCH else source.renderer(form)
-        self._files: dict[int, tuple[int, int]] = {}  # what segments were read from, by their base offsets
+        self._files: dict[int, _ReadFrom] = {}  # what segments were read from, by their base offsets
+        self._held: HeldSegments | None = None
+        self._segment: Segment | None = None
         self._marks = _Marks(start)
 
         self._key = RangeKey(form, start, end, self._segments(), visible.view.truncations)
@@ -50,6 +73,15 @@ class RecordRun:
         if first is None or self.start >= self.end:
             return ()
         return tuple(each for each in segments[segments.index(first) :] if each.base_offset < self.end)
+
+    def hold(self, held: HeldFiles) -> None:
+        """Hold the files that are read next, until `let_go`."""
+        self._held = HeldSegments(held, self._visible, self._segments())
+
+    def let_go(self) -> None:
+        """Hold nothing any more."""
+        if self._held is not None:
+            self._held.close()
 
     def log_bytes(self) -> int:
         """How many bytes of the log there are from the batch with the first record to the one with the last."""
@@ -108,7 +140,7 @@ class RecordRun:
     def _chunks_from(self, offset: int) -> Iterator[tuple[bytes, int | None]]:
         """Some bytes at a time, and with the first of a batch the offset to begin with there."""
         for batch in self._visible.batches(offset, self.end):
-            self._check_file(batch.segment)
+            self._check_file(batch)
             first_offset: int | None = batch.records[0].offset
             for chunk in self._chunks(batch):
                 yield chunk, first_offset
@@ -120,11 +152,21 @@ class RecordRun:
         else:
             yield from self._renderer.run(batch.records)
 
-    def _check_file(self, segment: Segment) -> None:
-        """Raise `GoneError` if the segment is not in the file that it was read from before."""
-        status = segment.log_status()
-        if status is not None and self._files.setdefault(segment.base_offset, status.identity) != status.identity:
-            raise self.gone()
+    def _check_file(self, batch: VisibleBatch) -> None:
+        """Raise `GoneError` if the segment is not in the file that it was read from before, or, moved, in a copy."""
+        segment = batch.segment
+        known = self._files.get(segment.base_offset)
+        if self._held is not None and segment is not self._segment:
+            self._held.go_to(segment.base_offset)
+        self._segment = segment
+        status = None if self._held is not None and self._held.has(segment) else segment.log_status()
+        if status is not None:
+            directory = segment.path(Kind.LOG).parent
+            if known is not None and known.identity != status.identity and not known.is_copied_to(segment, directory):
+                raise self.gone()
+            last = batch.batch
+            header = bytes(last.view(0, min(last.size_bytes, BATCH_HEADER_BYTES)))
+            self._files[segment.base_offset] = _ReadFrom(status.identity, directory, last.position, header)
 
     def gone(self) -> GoneError:
         """What is to be said of what is no longer there."""

@@ -41,12 +41,12 @@ class SegmentDirectory(Directory):
 
     def attributes(self) -> Attributes:
         """As old as the real directory."""
-        status = self._source.files.status(self._source.directory)
+        status = self._source.files.status(self._source.find_directory())
         return Attributes(modified_ms=0 if status is None else status.modified_ms, place=self._source.directory)
 
     def names(self) -> Iterator[str]:
         """The files by name, each followed by its twin."""
-        files, directory = self._source.files, self._source.directory
+        files, directory = self._source.files, self._source.find_directory()
         for name in sorted(files.names(directory)):
             status = files.status(directory / name)
             if status is None or status.is_directory:
@@ -59,6 +59,8 @@ class SegmentDirectory(Directory):
 def _status(source: LogSource, path: SegmentPath) -> FileStatus:
     """What the file system knows of the real file; raises `NotThereError` unless it is one."""
     status = source.files.status(source.directory / path.file)
+    if status is None:
+        status = source.files.status(source.find_directory() / path.file)
     if status is None or status.is_directory:
         raise NotThereError(f"{path}: {source.directory} has no file {path.file}")
     return status
@@ -87,7 +89,11 @@ class RawSegmentFile(File):
 
     def open(self) -> RawReading:
         """Open the file, which can be read to its end even if its name goes away."""
-        return RawReading(self._files.open_reading(self._real_path))
+        try:
+            file = self._files.open_reading(self._real_path)
+        except FileNotFoundError:
+            file = self._files.open_reading(self._source.find_directory() / self._path.file)
+        return RawReading(file)
 
 
 class RawReading:

@@ -136,9 +136,7 @@ class LogTextReading:
         mark = counted.before_rendered(position)
         at, rendered = mark
         for piece in gathered(self._text.pieces(self._file, mark)):
-            counted.add(at, piece)
-            if counted.end.position == piece.position:
-                counted.note(self._file, piece.last_batch)
+            counted.add(at, piece, self._file)
             yield rendered, piece.data
             at, rendered = piece.position, rendered + piece.size_bytes
 

@@ -27,20 +27,12 @@ class StartOffsetFile(LogInput):
 
     Whoever writes a larger one deletes what lies below it; `-1` stands for the high watermark, which is the log's end
     unless it is a broker's replica. That has happened durably when the write returns, or is refused as a broker would:
-    beyond the high watermark, where a topic is not cleaned up by deleting, and where it is the brokers' own.
-    `write_checkpoints` has the starts of all logs on disk when it returns; where it fails the records are gone, but a
-    crash may bring them back, and writing the same again makes up for it.
+    beyond the high watermark, where a topic is not cleaned up by deleting, and where it is the brokers' own. Where it
+    is refused, as on a full disk, nothing has changed.
     """
 
-    def __init__(
-        self,
-        path: PartitionFilePath,
-        source: LogSource,
-        write_checkpoints: Callable[[], None],
-        high_watermark: Callable[[LogView], int],
-    ) -> None:
+    def __init__(self, path: PartitionFilePath, source: LogSource, high_watermark: Callable[[LogView], int]) -> None:
         super().__init__(path, source)
-        self._write_checkpoints = write_checkpoints
         self._high_watermark = high_watermark
 
     def text(self) -> bytes:
@@ -68,4 +60,3 @@ class StartOffsetFile(LogInput):
                 f"{self.path}: what lies at {high_watermark} and behind it is not known to be replicated, and stays"
             )
         log.advance_start(offset)
-        self._write_checkpoints()

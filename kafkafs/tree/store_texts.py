@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import kafkafs
 from kafkafs.locator.paths import BY_TIME_NAME, CONTROL_NAME, PartitionPath, TopicPath
 from storage.errors import StorageError
+from storage.properties_text import escaped_character
 from storage.segment.names import Kind, parse_name
 from storage.store.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from kafkafs.tree.options import TreeOptions
     from storage.store.store import Store
 
 _PARTITIONS_LOOKED_AT_MAX: Final = 100
+_BENDING: Final = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""What a reader of lines may take for the end of one, or a terminal for a command."""
 _INTERNAL_PREFIX: Final = "__"
 _HERE: Final = f"""\
 Names are listed sparingly and found generously: any offset, range, time and
@@ -30,9 +35,12 @@ In {CONTROL_NAME}:
     version, options    of this kafkafs, and what it was told
     metrics, log        what it has done so far, where there is a mount
     by-time/TIME        topic:partition:offset, as kafka-get-offsets --time
+    groups/GROUP        offsets that it committed, ends, lag and members
+    transactions        those that are open, and what they hold up
     unattached/         partition directories: stray, moving, being deleted
     cluster/            meta.properties and checkpoints of the first log dir,
-                        and in 1/, 2/ of the others
+                        and in 1/, 2/ of the others; topics, configs, brokers
+                        and more as the cluster's metadata log has them
 
 `kafkafs ls` and `kafkafs cat` show the same without a mount; `kafkafs help`
 says more.
@@ -54,11 +62,13 @@ def version_text() -> str:
 def options_text(store: Store, options: TreeOptions, further: Mapping[str, object]) -> str:
     """Which process shows which store, and how: first what every tree has, then what is told of a mount.
 
-    Bytes that are no plain text are written as in a Python string. An option that is not set has no line.
+    Bytes that are no plain text are written as in a Python string, and what would end or bend a line of a path as in
+    properties text. Each option has a line, whether it was given or not; without a marker of null that line is empty,
+    and an empty marker is "".
     """
     values: dict[str, object] = {
         "pid": os.getpid(),
-        "store": ",".join(str(log_dir.path.absolute()) for log_dir in store.log_dirs),
+        "store": ",".join(in_a_line(log_dir.path.absolute()) for log_dir in store.log_dirs),
         "mode": store.mode.value,
         "isolation": options.isolation.value,
         "damage": options.damage.value,
@@ -66,10 +76,20 @@ def options_text(store: Store, options: TreeOptions, further: Mapping[str, objec
         "default_partitions": options.default_partitions,
         "allow_delete": "true" if options.may_delete else "false",
         "kv_separator": _escaped(options.key_values.separator),
-        "null_marker": _escaped(options.key_values.null_marker),
+        "null_marker": _marker(options.key_values.null_marker),
         **further,
     }
-    return "".join(f"{key}={value}\n" for key, value in values.items() if value is not None)
+    return "".join(f"{key}={value}\n" for key, value in values.items())
+
+
+def in_a_line(path: Path) -> str:
+    """The path in one line: as it is, but for backslashes and control characters, which are as in properties text."""
+    return as_one_line(str(path))
+
+
+def as_one_line(text: str) -> str:
+    """The same for any text."""
+    return _BENDING.sub(lambda found: escaped_character(found[0]), text)
 
 
 def readme_text(store: Store) -> str:
@@ -79,7 +99,7 @@ def readme_text(store: Store) -> str:
     lines = [
         f"kafkafs {kafkafs.__version__} shows a Kafka log as files, {store.mode.value}. It is in",
         "",
-        *(f"    {log_dir.path}" for log_dir in store.log_dirs),
+        *(f"    {in_a_line(log_dir.path)}" for log_dir in store.log_dirs),
         "",
         "Each topic is a directory, and in it is one for each partition. From the",
         "directory above this one, try:",
@@ -137,5 +157,9 @@ def _has_batches(store: Store, path: PartitionPath) -> bool:
         return False
 
 
-def _escaped(text: bytes | None) -> str | None:
-    return None if text is None else text.decode("latin-1").encode("unicode_escape").decode("ascii")
+def _marker(text: bytes | None) -> str:
+    return "" if text is None else _escaped(text) or '""'
+
+
+def _escaped(text: bytes) -> str:
+    return text.decode("latin-1").encode("unicode_escape").decode("ascii")

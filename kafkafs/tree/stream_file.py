@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from mmap import PAGESIZE
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.paths import PartitionFile
 from kafkafs.render.batch_lines import EnvelopeLines, ValueLines
-from kafkafs.sizes.positions import EDGE_BYTES, tail_damage
+from kafkafs.sizes.edges import EDGE_BYTES
+from kafkafs.sizes.seen import tail_damage
 from kafkafs.tree.errors import DamagedError, GoneError, TreeError
 from kafkafs.tree.log_source import NUMBERS_BITS
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.options import Damage
 from kafkafs.tree.rendered_run import RenderedRun
-from storage.errors import StorageError
+from storage.errors import StorageError, UnknownPartitionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.sizes import CountedLog, SizeCache
-    from kafkafs.sizes.positions import Part, Positions, Seen
+    from kafkafs.sizes.positions import Positions
+    from kafkafs.sizes.seen import Seen
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.options import TreeOptions
     from storage.errors import CorruptBatchError
@@ -46,7 +47,7 @@ class StreamFile(File):
         lines = ValueLines() if path.file is PartitionFile.VALUES else EnvelopeLines(source.topic, source.partition)
         isolation = source.options.isolation
         form = f"{path.file} {source.topic}-{source.partition}"
-        self._counted = sizes.log(source.directory, source.log, isolation, form, lines)
+        self._counted = sizes.log(source.home, source.log, isolation, form, lines)
         self._seen, self._positions = self._counted.look()
         self._source = source
         self._sizes = sizes
@@ -95,8 +96,12 @@ def exact_size(counted: CountedLog, positions: Positions, seen: Seen, options: T
 
     There is none where something cannot be read, so that nobody takes that for the end.
     """
-    if 0 < counted.uncounted_bytes(seen) <= options.counted_bytes_max:
-        counted.count(seen, wait_s=_WAIT_S, is_keeping=True)
+    while True:
+        seen, files = positions.uncounted(seen)
+        if not 0 < counted.uncounted_bytes(seen, files) <= options.counted_bytes_max:
+            break
+        if not counted.count(seen, files=files, wait_s=_WAIT_S, is_keeping=True):
+            break
     size_bytes = positions.size_bytes(seen)
     if options.damage is Damage.STOP and positions.damage(seen) is not None:
         return None
@@ -109,60 +114,71 @@ def unknown_xattr(size_bytes: int | None, *, is_damaged: bool = False) -> dict[s
 
 
 class StreamReading:
-    """An open stream."""
+    """An open stream. What the reader was told of stays where it is, and new records follow on that.
+
+    Where segments are removed, compacted, truncated or moved meanwhile, it goes on as `Positions` says.
+    """
 
     def __init__(self, counted: CountedLog, positions: Positions, source: LogSource, sizes: SizeCache) -> None:
+        self.position = 0
         self._counted = counted
-        self._opened, _ = counted.look()
         self._positions = positions
         self._sizes = sizes
         self._options = source.options
         self._path = source.path
         self._report = source.batches.report
         self._run = RenderedRun(self._pieces_from)
+        counted.enter(positions, self)
 
     def size_bytes(self) -> int | None:
         """The size, which never becomes less or unknown again: while much is yet to be counted, it is that before it.
 
-        Raises `GoneError` where nobody can go on at the end, and `DamagedError` where damage has come there since.
+        Raises `DamagedError` where damage has come there since it was known.
         """
         positions = self._positions
         told_bytes = positions.told_bytes
-        seen, newest = self._counted.look()
-        size_bytes = exact_size(self._counted, positions, seen, self._options)
-        if not positions.go_on_in(seen):
-            raise self._gone()
-        first = self._first_position(newest)
-        if told_bytes is None:
-            return size_bytes
-        if size_bytes is None:
-            damage = positions.damage(seen) if self._options.damage is Damage.STOP else None
+        try:
+            size_bytes = self._size_bytes(told_bytes)
+        except (UnknownPartitionError, FileNotFoundError):
+            return told_bytes  # the partition has gone away, or is being moved
+        if told_bytes is not None and positions.edges.end < told_bytes:
+            self._make_edge(max(told_bytes - EDGE_BYTES, 0))
+        return size_bytes
+
+    def _size_bytes(self, told_bytes: int | None) -> int | None:
+        seen, _ = self._counted.look()
+        size_bytes = exact_size(self._counted, self._positions, seen, self._options)
+        if size_bytes is None and told_bytes is not None:
+            damage = self._positions.damage(seen) if self._options.damage is Damage.STOP else None
             if damage is not None:
                 self._meet(damage[1])
             self._sizes.begin(self._counted)
-            size_bytes = positions.tell(positions.counted_bytes())
-        if positions.edge.end < told_bytes:
-            self._make_edge(max(told_bytes - EDGE_BYTES, first))
+            size_bytes = self._positions.tell(self._positions.counted_bytes())
         return size_bytes
 
     def _make_edge(self, position: int) -> None:
         """Have the last bytes of the stream at hand, for who waits at its end while they are removed."""
-        with suppress(StorageError, TreeError, OSError):  # whoever reads there is told
-            for _ in self._pieces_from(position):
-                pass
+        begin = self._positions.parts[-1].begin if self._positions.parts else 0
+        for start in {position: None, max(position, begin): None}:
+            with suppress(StorageError, TreeError, OSError):  # the read that comes there raises it
+                for _ in self._pieces_from(start):
+                    pass
+                return
 
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes from the position; raises `GoneError` for what was removed, `DamagedError` where damage begins.
 
         None is missing before a size that was told: the kernel would take it for zeros.
         """
+        self.position = position
         try:
             return self._read(position, size_bytes)
         except GoneError:
-            head = self._in_front_of_rest(position)
+            head = self._positions.edges.before_part(position)
             if not head:
                 raise
-            return b"".join((head[:size_bytes], self._read(position + len(head), max(size_bytes - len(head), 0))))
+            rest = self._read(position + len(head), max(size_bytes - len(head), 0))
+            return b"".join((head[:size_bytes], rest))
 
     def _read(self, position: int, size_bytes: int) -> Buffer:
         data = self._run.read(position, size_bytes)
@@ -174,83 +190,81 @@ class StreamReading:
             data = b"".join((data, more))
         return data
 
-    def _in_front_of_rest(self, position: int) -> bytes:
-        """What was removed between the position, if a page begins there, and what can be read in the same page."""
-        _, newest = self._counted.look()
-        first = self._first_position(newest)
-        kept = self._positions.threshold.between(position, first)
-        return b"" if position % PAGESIZE or kept is None else kept.data
-
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
         """The same if it was decoded already."""
         return self._run.read_soon(position, size_bytes)
 
     def close(self) -> None:
-        """Let go of what was decoded."""
+        """Let go of what was decoded, and of the files that were held."""
+        self._counted.leave(self._positions, self)
         self._run.close()
 
     def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:
         positions = self._positions
-        seen, newest = self._counted.look()
-        positions.extend(seen)
-        if position < self._first_position(newest):
-            raise self._gone()
+        seen = self._look()
         if self._options.damage is Damage.STOP:
             found = positions.damage(seen)
             if found is not None and position >= found[0]:
                 self._meet(found[1])
         number = positions.part_at(position)
         while number < len(positions.parts):
-            part = positions.parts[number]
-            yield from self._pieces_of(part, position, seen)
-            positions.extend(seen)  # which takes that this file was counted to its end
+            before = position
+            for start, data in self._pieces_of(number, position, seen):
+                yield start, data
+                position = max(position, start + memoryview(data).nbytes)
+            looked, seen = seen, self._look()  # which takes that this file was counted to its end
+            end = positions.parts[number].end
+            if end is None or number + 1 == len(positions.parts):
+                return
+            if position < end and (position > before or looked.number != seen.number):
+                continue  # there was less of it when that began
             number += 1
-
-    def _first_position(self, newest: Positions) -> int:
-        """Where what can still be read begins; raises `GoneError` where nothing can."""
-        positions = self._positions
-        if newest is positions or not newest.parts:
-            return 0
-        if all(part.counted.is_void for part in positions.parts):
-            raise self._gone()
-        first = newest.parts[0]
-        part = next((part for part in positions.parts if part.counted is first.counted), None)
-        if part is None:
-            return 0
-        positions.begin_at(part.start - first.start)
-        return part.start - first.start
-
-    def _pieces_of(self, part: Part, position: int, seen: Seen) -> Iterator[tuple[int, Buffer]]:
-        """The pieces of one file, from one on that begins at or before the position."""
-        counted = part.counted
-        number = seen.number_of(counted)
-        if number is None or counted.is_void:
-            seen = self._opened  # what has been replaced since stays for a while, for those who have it open
-            number = seen.number_of(counted)
-            if number is None:
+            if position < end or position < positions.parts[number].begin:
                 raise self._gone()
-        file = seen.files[number]
+
+    def _look(self) -> Seen:
+        """The log as it is now; as it last was, while its partition is away."""
+        before: Seen | None = None
+        while True:
+            try:
+                seen = self._counted.look()[0]
+            except UnknownPartitionError:
+                return self._positions.seen
+            try:
+                return self._positions.extend(seen)
+            except FileNotFoundError:
+                if seen is before:
+                    raise self._gone() from None
+                before = seen
+
+    def _pieces_of(self, number: int, position: int, seen: Seen) -> Iterator[tuple[int, Buffer]]:
+        """The pieces of one part, from the position on."""
+        part = self._positions.parts[number]
+        if part.end is not None and position >= part.end:
+            return
+        seen = self._positions.newest(seen)  # another thread may have added the part since
+        file, counted = seen.newest(part.file), part.counted
         mark = counted.before_rendered(max(position - part.start, 0))
         at, rendered = mark
-        try:
-            opened = file.segment.open_log()
-        except FileNotFoundError:
-            raise self._gone() from None
-        with opened:
-            if not counted.is_still_in(opened):
+        with self._counted.opened(file) as opened:
+            if opened is None:
                 raise self._gone()
             for piece in self._counted.rendered(seen, file, opened, at):
-                counted.add(at, piece)
-                if piece.damage is not None:
+                counted.add(at, piece, opened)
+                end = self._positions.parts[number].end
+                if piece.damage is not None and (end is None or part.start + rendered < end):
                     self._meet(piece.damage)
-                if counted.end.position == piece.position:
-                    counted.note(opened, piece.last_batch)
-                self._positions.remember(part.start + rendered, piece.data)
-                yield part.start + rendered, piece.data
+                found = _between(part.start + rendered, piece.data, part.begin, end)
+                if found is not None:
+                    self._positions.edges.remember(*found)
+                    yield found
                 at, rendered = piece.position, rendered + piece.size_bytes
-        if not self._counted.count_file(seen, file):
+                if end is not None and part.start + rendered >= end:
+                    self._positions.edges.part_begins(end)
+                    return
+        if part.end is None and not self._counted.count_file(seen, file):
             raise self._gone()
-        error = tail_damage(file)
+        error = tail_damage(file) if part.end is None else None
         if error is not None:
             self._meet(error)
 
@@ -262,3 +276,13 @@ class StreamReading:
 
     def _gone(self) -> GoneError:
         return GoneError(f"{self._path}: what is read here has been removed since it was opened")
+
+
+def _between(position: int, data: Buffer, begin: int, end: int | None) -> tuple[int, Buffer] | None:
+    """What bytes at a position have from `begin` up to `end`, and where that begins."""
+    view = memoryview(data)
+    if position >= begin and (end is None or position + view.nbytes <= end):
+        return position, data
+    start = max(position, begin)
+    cut = view[start - position : None if end is None else max(end - position, 0)]
+    return (start, cut) if cut else None

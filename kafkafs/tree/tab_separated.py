@@ -12,9 +12,9 @@ UNKNOWN: Final = "-"
 
 
 def tab_separated(names: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    """The names and the rows, a line each."""
+    """The names and the rows, a line each. What is no UTF-8 on the disk has its bytes here too."""
     lines = ["\t".join(names), *("\t".join(map(_text, row)) for row in rows)]
-    return "".join(f"{line}\n" for line in lines).encode()
+    return "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
 
 
 def _text(value: object) -> str:

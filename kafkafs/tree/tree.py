@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.descent import child
-from kafkafs.locator.errors import BadNameError
+from kafkafs.locator.errors import AmbiguousNameError, BadNameError
 from kafkafs.locator.offsets import RecordRange
 from kafkafs.locator.paths import (
     ConfigPath,
@@ -30,7 +30,7 @@ from kafkafs.locator.times import TimeRange
 from kafkafs.tree.append_file import AppendFile
 from kafkafs.tree.compaction_plan_file import CompactionPlanFile
 from kafkafs.tree.config_file import ConfigFile
-from kafkafs.tree.errors import NotThereError
+from kafkafs.tree.errors import AmbiguousPathError, NotThereError
 from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
 from kafkafs.tree.log_sources import LogSources
 from kafkafs.tree.offset_directory import OffsetDirectory
@@ -44,6 +44,8 @@ from kafkafs.tree.start_offset_file import StartOffsetFile
 from kafkafs.tree.stream_file import StreamFile
 from kafkafs.tree.time_views import TimeDirectory, TimeLink
 from kafkafs.tree.topic_directory import TopicDirectory
+from storage.store.cluster_metadata import ClusterMetadata
+from storage.store.internal_topics import InternalTopics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,6 +87,8 @@ class Tree:
         self.options = options
         self.clock = clock
         self.sources = LogSources(store, options, clock=clock)
+        self.cluster_metadata = ClusterMetadata(store)
+        self.internal_topics = InternalTopics(store, clock, self.sources.log)
         self._sizes = sizes
         self._control = control
 
@@ -94,20 +98,16 @@ class Tree:
             self.sources.refresh()
         try:
             return self.node(child(parent, name, self.store.topics.inventory.topics))
+        except AmbiguousNameError as error:
+            raise AmbiguousPathError(f"{parent}: {error}") from None
         except BadNameError as error:
             raise NotThereError(str(error)) from None
 
     def node(self, path: TreePath) -> Node:
         """What is at a path; raises `NotThereError`, and what opening the log raises."""
         match path:
-            case OffsetPath(log, name):
-                source = self.sources.get(log)
-                kind = RangeFile if isinstance(name.records, RecordRange) else RecordFile
-                return kind(path, source, self.clock.now_ms())
-            case TimePath(log, name):
-                source = self.sources.get(log)
-                view = RangeFile if isinstance(name.times, TimeRange) else TimeLink
-                return view(path, source, self.clock.now_ms())
+            case OffsetPath() | TimePath():
+                return self._records(path, self.sources.get(path.log))
             case PartitionFilePath(log, file):
                 return self._partition_file(path, file, self.sources.get(log))
             case PartitionDirectoryPath(log, directory):
@@ -128,6 +128,13 @@ class Tree:
             case _:
                 return self._control.node(path, self)
 
+    def _records(self, path: OffsetPath | TimePath, source: LogSource) -> Node:
+        now_ms = self.clock.now_ms()
+        asked = path.name.records if isinstance(path, OffsetPath) else path.name.times
+        if isinstance(asked, RecordRange | TimeRange):
+            return RangeFile(path, source, now_ms, self._sizes.held)
+        return RecordFile(path, source, now_ms) if isinstance(path, OffsetPath) else TimeLink(path, source, now_ms)
+
     def _partition_file(self, path: PartitionFilePath, file: PartitionFile, source: LogSource) -> Node:
         if file in _STREAMS:
             return StreamFile(path, source, self._sizes)
@@ -135,7 +142,7 @@ class Tree:
             return AppendFile(path, source, self.clock)
         if file is PartitionFile.LOG_START_OFFSET:
             replicated = partial(self.store.high_watermark, source.topic, source.partition)
-            return StartOffsetFile(path, source, self.store.write_checkpoints, replicated)
+            return StartOffsetFile(path, source, replicated)
         if file is PartitionFile.RETENTION_PLAN:
             return RetentionPlanFile(path, source, self.clock, self.store)
         if file is PartitionFile.COMPACTION_PLAN:

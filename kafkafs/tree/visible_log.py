@@ -23,7 +23,7 @@ from storage.segment.names import Kind
 from storage.segment.segment import LOOKUP_WINDOW_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kafkafs.tree.batch_cache import BatchCache
     from kafkafs.tree.options import TreeOptions
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from storage.record.kernel.decode import Record
     from storage.record.reading import Batch
     from storage.segment.segment import Segment
+    from storage.segment.txn_index import AbortedTransaction
 
 _FEW_OFFSETS: Final = 64  # what is likely to be in a batch or two
 
@@ -60,13 +61,14 @@ class VisibleLog:
     """
 
     __slots__ = (
+        "_aborted_in",
         "_cache",
-        "_is_committed",
         "_options",
         "_skipped",
         "_skips",
         "end_offset",
         "identity",
+        "is_committed",
         "start_offset",
         "view",
     )
@@ -77,14 +79,20 @@ class VisibleLog:
         self.start_offset = view.start_offset
         self.end_offset = max(view.bound(options.isolation), view.start_offset)
         self._options = options
-        self._is_committed = options.isolation is Isolation.COMMITTED
+        self.is_committed = options.isolation is Isolation.COMMITTED
         self._skips = options.damage is Damage.SKIP
         self._skipped: set[tuple[str | None, int | None]] = set()
         self._cache = cache
+        self._aborted_in: dict[Segment, Sequence[AbortedTransaction]] = {}
 
     def anew(self) -> VisibleLog:
         """The same, of which nothing has been read so far."""
         return VisibleLog(self.view, self._options, self._cache, identity=self.identity)
+
+    def know_aborted(self, segment: Segment) -> None:
+        """Know what is aborted in a segment, so that it can be read after its indexes have gone away."""
+        if self.is_committed and segment not in self._aborted_in:
+            self._aborted_in[segment] = self.view.aborted(*_extent(self.view, segment, self.end_offset))
 
     @property
     def skipped(self) -> int:
@@ -192,7 +200,7 @@ class VisibleLog:
     def _is_visible(self, batch: Batch) -> bool:
         if is_control(batch):
             return False
-        if not self._is_committed or not isinstance(batch, RecordBatch) or not batch.is_transactional:
+        if not self.is_committed or not isinstance(batch, RecordBatch) or not batch.is_transactional:
             return True
         return not AbortedBatches(self.view.aborted(batch.base_offset, batch.last_offset + 1)).has(batch)
 
@@ -209,7 +217,7 @@ class VisibleLog:
         if start > end or (start == end and not to_tail):
             return
         window_bytes = LOOKUP_WINDOW_BYTES if end - start <= _FEW_OFFSETS else WINDOW_BYTES
-        aborted = _Aborted(self.view, end) if self._is_committed else None
+        aborted = _Aborted(self.view, end, self._aborted_in) if self.is_committed else None
         for segment, piece in batches_past_damage(self.view, start, window_bytes=window_bytes):
             if isinstance(piece, CorruptBatchError):
                 yield piece
@@ -248,17 +256,25 @@ def _between(records: Sequence[Record], start: int, end: int) -> Sequence[Record
 class _Aborted:
     """The aborted batches of a view up to an offset, found out segment by segment."""
 
-    def __init__(self, view: LogView, end: int) -> None:
+    def __init__(self, view: LogView, end: int, known: Mapping[Segment, Sequence[AbortedTransaction]]) -> None:
         self._view = view
         self._end = end
+        self._known = known
         self._segment: Segment | None = None
         self._batches = AbortedBatches(())
 
     def has(self, batch: Batch, segment: Segment) -> bool:
         if segment is not self._segment:
-            segments = self._view.segments
-            following = segments.index(segment) + 1
-            end = self._end if following == len(segments) else min(self._end, segments[following].base_offset)
+            known = self._known.get(segment)
+            if known is None:
+                known = self._view.aborted(*_extent(self._view, segment, self._end))
             self._segment = segment
-            self._batches = AbortedBatches(self._view.aborted(segment.base_offset, end))
+            self._batches = AbortedBatches(known)
         return self._batches.has(batch)
+
+
+def _extent(view: LogView, segment: Segment, end: int) -> tuple[int, int]:
+    """The offsets of a segment, as far as they are below the end."""
+    following = view.segments.index(segment) + 1
+    is_last = following == len(view.segments)
+    return segment.base_offset, end if is_last else min(end, view.segments[following].base_offset)

@@ -71,6 +71,36 @@ def test_writers_hear_of_it_and_nothing_acknowledged_is_lost(store_mounts: Mount
     assert (values(again, "other"), values(again, "orders")) == (before + b"after\n", orders)
 
 
+def test_what_is_refused_has_changed_nothing(store_mounts: Mounts, small_disks: Disks) -> None:
+    """Every write of a small file: the log's start, settings, and a topic or a partition that is to be made."""
+    disk = small_disks(megabytes=16)
+    mounted = store_mounts(disk.path / "store", "-o", "allow_delete")
+    make_topics(mounted, "orders", "other")
+    assert mounted.run("seq 10 >> orders/0/append; echo other >> other/0/append").returncode == 0
+    seen = "ls -d *; cat orders/config orders/0/log-start-offset orders/0/values other/0/values"
+    before = mounted.run(seen)
+    ballast = disk.fill()
+    for refused in (
+        "echo 5 > orders/0/log-start-offset",
+        "echo retention.ms=5 >> orders/config",
+        "mkdir payments",
+        "mkdir orders/1",
+    ):
+        done = mounted.run(refused)
+        assert (done.returncode, NO_SPACE in done.stderr) == (1, True), refused
+        after = mounted.run(seen)
+        assert (after.stdout, after.stderr) == (before.stdout, before.stderr), refused
+    mounted.end(signal.SIGKILL)
+    again = store_mounts(disk.path / "store", "-o", "allow_delete")
+    assert again.run(seen).stdout == before.stdout
+    assert sorted(path.name for path in (disk.path / "store").iterdir() if path.is_dir()) == ["orders-0", "other-0"]
+    ballast.unlink()
+    # The log could not be opened for writing while the disk was full, and that is not tried at each look.
+    again.until(lambda: again.run("echo 5 > orders/0/log-start-offset").returncode == 0)
+    done = again.run("mkdir payments && rmdir other && cat orders/0/values")
+    assert (done.returncode, done.stdout) == (0, "6\n7\n8\n9\n10\n")
+
+
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_parallel_writers_fill_it(
     store_mounts: Mounts, small_disks: Disks, tmp_path: Path, end: signal.Signals
@@ -96,7 +126,7 @@ def test_parallel_writers_fill_it(
 
     if end is signal.SIGTERM:
         # Where no checkpoint can be written that is said, and the next to open the store looks at more of it.
-        assert mounted.end(end) in {0, 1}
+        assert mounted.end(end) in {0, 3}
         assert "Traceback" not in mounted.said()
     else:
         mounted.end(end)

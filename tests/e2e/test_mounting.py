@@ -12,53 +12,17 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from mounts import require_fuse
+from command_mounts import DEADLINE_S, KAFKAFS, apart, run
 
 from kafkafs.mount.mounts import mount_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "packaging" / "kafkafs@.service"
-KAFKAFS = f"{sys.executable} -P -m kafkafs"
-DEADLINE_S = 30
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """Give a directory that every user can get to; nothing is mounted in it afterwards."""
-    require_fuse()
-    directory = Path(tempfile.mkdtemp(prefix="kafkafs-mounting-"))
-    directory.chmod(0o755)
-    yield directory
-    subprocess.run(["fusermount3", "-u", "-z", "-q", directory / "mnt"], stderr=subprocess.DEVNULL, check=False)
-    shutil.rmtree(directory)
-
-
-def run(script: str, place: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(place / "cache"), "KAFKAFS": KAFKAFS, **variables}
-    return subprocess.run(
-        ["bash", "-c", script], cwd=place, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
-
-
-def apart(script: str, place: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a script as root in a mount name space of its own."""
-    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this user cannot have a mount name space of his own")
-    return run(f"exec unshare -m --propagation private bash -c {_quoted(script)}", place, **variables)
-
-
-def _quoted(script: str) -> str:
-    return "'" + script.replace("'", "'\\''") + "'"
 
 
 class TestTheCommand:
@@ -69,7 +33,7 @@ class TestTheCommand:
         assert (path, after) == ("mnt", "mkdir")
         assert hint.startswith("try: ")
         again = run("$KAFKAFS mount store mnt", place)
-        assert again.returncode == 1
+        assert again.returncode == 3
         assert "is mounted here already; `kafkafs umount" in again.stderr
         assert run("$KAFKAFS umount mnt; cat mnt/orders/0/values; ls store/.kafka_cleanshutdown", place).returncode == 0
 
@@ -80,7 +44,7 @@ class TestTheCommand:
             assert user.stdout is not None
             user.stdout.readline()
             refused = run("$KAFKAFS umount mnt", place)
-            assert refused.returncode == 1
+            assert refused.returncode == 3
             assert re.search(
                 rf"mnt is in use by bash \(process {user.pid}, .*/mnt/orders/0/values\): end these, or unmount it with"
                 " --force\n$",
@@ -105,6 +69,98 @@ class TestTheCommand:
         healed = run("$KAFKAFS mount store mnt && cat mnt/orders/0/values && $KAFKAFS umount mnt", place)
         assert healed.returncode == 0, healed.stderr
         assert healed.stdout.endswith("x\n")
+
+    @pytest.mark.parametrize("name", [b"donn\xc3\xa9es", b"\xe6\x97\xa5\xe6\x9c\xac", b"\xff\\ b,c\n# "])
+    def test_a_store_may_be_at_any_path(self, place: Path, name: bytes) -> None:
+        directory = place / os.fsdecode(name)
+        directory.mkdir()
+        for locale in ("C", "C.UTF-8"):
+            script = "$KAFKAFS mount store ../mnt && mkdir -p ../mnt/orders && echo x >> ../mnt/orders/0/append"
+            done = run(script, directory, LC_ALL=locale)
+            assert done.returncode == 0, done.stderr
+            mount = mount_at(place / "mnt")
+            assert mount is not None
+            assert os.fsencode(mount.source) == os.fsencode(directory / "store")
+            shown = subprocess.check_output(["cat", place / "mnt/.kafkafs/README", place / "mnt/.kafkafs/options"])
+            escaped = name.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
+            assert shown.count(b"%b/%b/store\n" % (os.fsencode(place), escaped)) == 2
+            assert run("$KAFKAFS umount mnt", place, LC_ALL=locale).returncode == 0
+        assert [path for path in place.iterdir() if path.name != "cache"] == [directory]
+        assert run("$KAFKAFS cat store orders/0/values", directory).stdout == "x\nx\n"
+
+    def test_a_comma_in_the_way_leads_to_no_other_directory(self, place: Path) -> None:
+        for name in ("a", "a,b"):
+            (place / name).mkdir()
+        (place / "link").symlink_to("a,b")
+        for script in ("cd a,b && $KAFKAFS mount st ../mnt", "$KAFKAFS mount link/one,link/other mnt"):
+            done = run(f"{script} && ls mnt ../mnt", place)
+            assert "Traceback" not in done.stderr
+            assert run("$KAFKAFS umount mnt", place).returncode == 0, done.stderr
+            assert {path.name for path in place.iterdir()} - {"cache"} == {"a", "a,b", "link"}
+            assert not list((place / "a").iterdir())
+            assert (place / "a,b" / "st" / "meta.properties").exists()
+
+    def test_links_that_lead_nowhere_make_no_store(self, place: Path) -> None:
+        (place / "dangling").symlink_to("nowhere")
+        (place / "loop").symlink_to("loop")
+        said = {"dangling mnt": "is a link to", "loop mnt": "Too many levels", "store loop": "Too many levels"}
+        for arguments, sentence in said.items():
+            for option in ("", "--foreground"):
+                done = run(f"$KAFKAFS mount {option} {arguments}", place)
+                assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+                assert sentence in done.stderr
+        assert sorted(path.name for path in place.iterdir() if path.name != "cache") == ["dangling", "loop"]
+
+    def test_of_several_at_once_one_mounts(self, place: Path) -> None:
+        race = "for i in 1 2 3 4; do $KAFKAFS mount store mnt > said.$i 2>&1 & done; wait; cat said.*"
+        done = run(race, place)
+        assert done.stdout.count("try: ls mnt") == 1, done.stdout
+        assert mount_at(place / "mnt") is not None
+        assert run("$KAFKAFS umount mnt", place).returncode == 0
+        assert not (place / "mnt").exists()
+
+
+# The process that serves waits at its beginning until it is let go.
+HELD_UP = """
+mkfifo hold
+printf '#!/bin/bash\\nread -r _ < %s/hold\\nexec %s "$@"\\n' "$PWD" "$PYTHON" > python
+chmod 755 python
+"$PYTHON" -P -c '
+import os, sys
+from kafkafs.cli import main
+sys.executable = os.path.abspath("python")
+main(["mount", "store", "mnt"], prog_name="kafkafs")
+' > said 2>&1 &
+front=$!
+until server=$(pgrep -P $front); do kill -0 $front || exit 1; done
+"""
+
+
+class TestAFrontEndThatEnds:
+    @pytest.mark.parametrize("number", ["TERM", "HUP", "KILL"])
+    def test_leaves_no_mount(self, place: Path, number: str) -> None:
+        script = (
+            HELD_UP
+            + f"""
+kill -{number} $front
+wait $front; echo $?
+(echo go > hold) & letting=$!
+while kill -0 $server 2> /dev/null; do sleep 0.05; done
+kill $letting 2> /dev/null
+ls mnt 2> /dev/null
+$KAFKAFS mount store other && $KAFKAFS umount other
+"""
+        )
+        done = run(script, place, PYTHON=sys.executable)
+        code = 128 + signal.Signals[f"SIG{number}"]
+        assert done.stdout.splitlines() == [str(code), "other", "try: ls other"], done.stderr
+        assert mount_at(place / "mnt") is None
+
+    def test_one_with_its_output_closed_mounts(self, place: Path) -> None:
+        for closing in ("> /dev/null 2>&1 & wait $!", ">&- 2>&-", "| true"):
+            run(f"$KAFKAFS mount store mnt {closing}", place)
+            assert mount_at(place / "mnt") is not None
+            assert run("$KAFKAFS umount mnt", place).returncode == 0
 
 
 PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -260,7 +316,7 @@ wait $server; echo ended $?
         if re.search(r"(?m)^\s*user_allow_other", Path("/etc/fuse.conf").read_text()):
             pytest.skip("/etc/fuse.conf lets every user do it")
         done = self.as_nobody("wait $server; echo ended $?", place, "-o allow_other")
-        assert done.stdout == "ended 1\n"
+        assert done.stdout == "ended 3\n"
         assert "have root add a line `user_allow_other` to /etc/fuse.conf" in (place / "log").read_text()
 
 
@@ -275,7 +331,7 @@ mkdir dev && mount -t tmpfs none dev && cp -a /dev/null /dev/zero /dev/urandom d
         done = apart(f"{self.HIDDEN}$KAFKAFS mount store mnt; echo $?; $KAFKAFS cat store orders/0/values", place)
         if done.returncode == 77:
             pytest.skip(f"/dev/fuse cannot be hidden: {done.stderr.strip()}")
-        assert done.stdout == "1\nx\n"
+        assert done.stdout == "3\nx\n"
         assert "there is no /dev/fuse: run `modprobe fuse` as root, or give the container the device" in done.stderr
         assert done.stderr.count("\n") == 1
         assert not (place / "mnt").exists()

@@ -118,6 +118,8 @@ COMMANDS = {
     "cat t/0/offset/99": ("cat: t/0/offset/99: No such file or directory", 1),
     "cat t/0/offset/first": ("cat: t/0/offset/first: No such file or directory", 1),
     "cat t/0/by-time/noon": ("cat: t/0/by-time/noon: No such file or directory", 1),
+    "cat t/0/by-time/20240229": ("cat: t/0/by-time/20240229: No such file or directory", 1),
+    "cat by-time/1795263752": ("cat: by-time/1795263752: No such file or directory", 1),
     "cat t/0/by-time/2100-01-01": ("cat: t/0/by-time/2100-01-01: No such file or directory", 1),
     "ls t/1": ("ls: cannot access 't/1': No such file or directory", 2),
     "cat t/0": ("cat: t/0: Is a directory", 1),

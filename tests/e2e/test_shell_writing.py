@@ -6,6 +6,7 @@ import json
 import os
 import random
 import subprocess
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +41,12 @@ def records(mounted: Mounted) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def batch(producer: int, number: int) -> bytes:
+def batch(producer: int, number: int, timestamp_ms: int = 1_700_000_000_000) -> bytes:
     """A batch as an idempotent producer sends it."""
     builder = DefaultRecordBatchBuilder(2, 0, False, producer, 0, number * BATCH_RECORDS, 1 << 20)
     for i in range(BATCH_RECORDS):
         value = b"batch:%d:%d" % (producer, number * BATCH_RECORDS + i)
-        builder.append(i, timestamp=1_700_000_000_000 + number, key=b"%d" % producer, value=value, headers=[])
+        builder.append(i, timestamp=timestamp_ms + number, key=b"%d" % producer, value=value, headers=[])
     return bytes(builder.build())
 
 
@@ -97,6 +98,21 @@ def test_a_batch_that_is_sent_again_is_there_once(mounted: Mounted, tmp_path: Pa
     assert len(records(mounted)) == BATCH_RECORDS
 
 
+def test_producers_are_listed_for_as_long_as_the_broker_knows_them(
+    store_mounts: Callable[..., Mounted], tmp_path: Path
+) -> None:
+    settings = tmp_path / "server.properties"
+    settings.write_text("producer.id.expiration.ms=2000\n")
+    (tmp_path / "batch").write_bytes(batch(7, 0, timestamp_ms=time.time_ns() // 1_000_000))
+    mounted = store_mounts(tmp_path / "store")
+    done = mounted.run(f"mkdir orders && cat {tmp_path}/batch >> orders/0/append.batch && cut -f1 orders/0/producers")
+    assert (done.returncode, done.stdout) == (0, "producerId\n7\n")
+    assert mounted.end() == 0
+    mounted = store_mounts(tmp_path / "store", "-o", f"ro,server_properties={settings}")
+    mounted.until(lambda: mounted.run("cut -f1 orders/0/producers").stdout == "producerId\n")
+    assert mounted.end() == 0
+
+
 def test_receipts_say_where_each_line_went(mounted: Mounted) -> None:
     # Each writer reads the receipt behind each of its lines, while the others write.
     script = """
@@ -115,6 +131,13 @@ wait
     said = dict(line.split(" ") for line in done.stdout.splitlines())
     assert said == {f"{record['offset']}..{record['offset']}": record["value"] for record in records(mounted)}
     assert len(said) == 200
+
+
+def test_every_receipt_is_kept_until_it_is_read(mounted: Mounted) -> None:
+    script = "exec 3<>orders/0/append; for ((i = 0; i < 10000; i++)); do echo $i >&3 || exit 1; done; cat <&3; cat <&3"
+    done = mounted.run(script, timeout_s=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"{offset}..{offset}" for offset in range(10_000)]
 
 
 @pytest.mark.parametrize(

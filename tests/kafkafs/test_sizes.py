@@ -12,7 +12,13 @@ import pytest
 
 from kafkafs.render.batch_lines import ValueLines
 from kafkafs.sizes import CountedLog, SizeCache, cache_directory
+from kafkafs.sizes.counted_file import CountedFile
+from kafkafs.sizes.file_places import FilePlaces
+from kafkafs.sizes.held_files import HeldFiles
+from kafkafs.sizes.positions import Positions
 from kafkafs.sizes.saved import SavedSizes
+from kafkafs.tree.options import TreeOptions
+from kafkafs.tree.stream_file import exact_size
 from storage.files import Files, ReadableFile
 from storage.partition.followed_log import FollowedLog
 from storage.partition.view import Isolation
@@ -22,7 +28,9 @@ from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
+    from kafkafs.sizes.seen import Seen, SeenFile
     from storage.partition.readable_log import ReadableLog
 
 CACHE = Path("/cache/kafkafs")
@@ -211,7 +219,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(memory: LogOnMemory, code: i
     fill(memory)
 
     class Refusing(MemoryFiles):
-        def make_directory(self, path: str | os.PathLike[str]) -> None:
+        def make_directory(self, path: str | os.PathLike[str], **_options: object) -> None:
             raise OSError(code, "no", str(path))
 
     sizes = SizeCache(Refusing(), CACHE)
@@ -294,3 +302,65 @@ def test_one_process_knows_what_another_has_counted(tmp_path: Path) -> None:
     assert [run("no"), run("yes"), run("no")] == ["None", "10", "10"]
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in directory.iterdir()} == before
     assert Files().status(cache) is not None
+
+
+class CountedMeanwhile(CountedFile):
+    """A file that another thread counts on in, each time that it is asked how far that has come."""
+
+    asked = 0
+
+    @property
+    def next_offset(self) -> int:
+        self.asked += 1
+        return self.asked
+
+
+def test_counting_that_goes_on_is_no_truncation(memory: LogOnMemory) -> None:
+    memory.log.append_as_leader(sent([(0, b"value")] * 10))
+    counted_log = CountedLog(memory.log, ValueLines(), Isolation.UNCOMMITTED)
+    seen, _ = counted_log.look()
+    [file] = seen.files
+    meanwhile = CountedMeanwhile(0, file.counted.identity)
+    seen = seen._replace(files=(file._replace(counted=meanwhile),))
+    positions = Positions(0, 0, seen, FilePlaces(counted_log, HeldFiles()))
+    positions.extend(seen)
+    assert [(part.begin, part.counted) for part in positions.parts] == [(0, meanwhile)]
+    assert not meanwhile.is_sealed
+
+
+class ReadMeanwhile(CountedLog):
+    """Another reader finds new records each time the size is looked for, before it is."""
+
+    positions: Positions
+    memory: LogOnMemory
+    times = 3
+
+    def uncounted_bytes(self, seen: Seen, files: Iterable[SeenFile] | None = None) -> int:
+        found = super().uncounted_bytes(seen, files)
+        if self.times:
+            self.times -= 1
+            fill(self.memory, 1)
+            self.positions.extend(self.look()[0])
+        return found
+
+
+def test_a_size_is_that_of_one_view_whatever_others_read_meanwhile(memory: LogOnMemory) -> None:
+    fill(memory, 1)
+    counted_log = ReadMeanwhile(memory.log, ValueLines(), Isolation.UNCOMMITTED)
+    seen, counted_log.positions = counted_log.look()
+    counted_log.memory = memory
+    size_bytes = exact_size(counted_log, counted_log.positions, seen, TreeOptions())
+    newest, positions = counted_log.look()
+    assert size_bytes == positions.size_bytes(newest)
+    assert positions.damage(newest) is None
+
+
+def test_asking_with_an_older_view_gives_the_view_of_the_files(memory: LogOnMemory) -> None:
+    fill(memory, 1)
+    counted_log = CountedLog(memory.log, ValueLines(), Isolation.UNCOMMITTED)
+    older, positions = counted_log.look()
+    fill(memory, 1)
+    newer, _ = counted_log.look()
+    positions.extend(newer)
+    assert positions.newest(older) is newer
+    assert positions.uncounted(older) == (newer, newer.files)

@@ -77,7 +77,7 @@ def test_what_is_in_the_way(trees: Trees, name: str) -> None:
         *(b"none", b"orders/none", b"orders/0/none", b"orders/0/offset/none", b"orders/0/offset/99", b"orders/1"),
         *(b"ORDERS", b"orders/00", b"orders/+0", b"orders/0/Values", b"orders/0/offset/3.JSON", b".kafkafs/none"),
         *(b"\xff\xfe", b"orders/0/\xc3", b"orders/0/offset/1\n", b" orders", b"orders/0/offset/3 ", b"orders/0/..."),
-        *(b"orders/0/by-time/2999-01-01", b"orders/0/by-time/yesterday", b"orders/0/segments/none.log.txt"),
+        *(b"orders/0/by-time/2999-01-01", b"orders/0/by-time/tomorrow", b"orders/0/segments/none.log.txt"),
     ],
 )
 def test_what_is_not_there(trees: Trees, name: str, path: bytes) -> None:

@@ -10,10 +10,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafkafs.locator.errors import BadNameError
+from kafkafs.locator.errors import AmbiguousNameError, BadNameError
 from kafkafs.locator.formats import Format
 from kafkafs.locator.numbers import NUMBER_MAX
-from kafkafs.locator.times import Ago, Instant, TimeName, TimeRange, parse_time, parse_time_name
+from kafkafs.locator.times import (
+    Ago,
+    Day,
+    Instant,
+    TimeName,
+    TimeRange,
+    parse_milliseconds,
+    parse_time,
+    parse_time_name,
+)
 
 NOW_MS = 1_800_000_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,14 +30,36 @@ DAY_MS = 86_400_000
 
 UNITS_MS = st.sampled_from([1_000, 60_000, 3_600_000, DAY_MS, 7 * DAY_MS])
 INSTANTS = st.builds(Instant, st.integers(0, 300_000_000_000_000) | st.integers(0, NUMBER_MAX))
-TIMES = INSTANTS | st.builds(lambda count, unit_ms: Ago(count * unit_ms), st.integers(0, 1000), UNITS_MS)
+DAYS = st.builds(Day, st.integers(0, 1))
+TIMES = INSTANTS | DAYS | st.builds(lambda count, unit_ms: Ago(count * unit_ms), st.integers(0, 1000), UNITS_MS)
 RANGES = (
     st.builds(TimeRange, TIMES, TIMES) | st.builds(TimeRange, TIMES, st.none()) | st.builds(TimeRange, st.none(), TIMES)
 )
 NAMES = st.builds(TimeName, TIMES | RANGES, st.sampled_from(list(Format)))
 
 PIECES = [
-    *("..", ".", "-", ":", "+", " ", "0", "1", "15", "9223372036854775808", "now", "s", "m", "w", "T", "t", "Z", "z"),
+    *(
+        "..",
+        ".",
+        "-",
+        ":",
+        "+",
+        " ",
+        "0",
+        "1",
+        "15",
+        "100000000000",
+        "9223372036854775808",
+        "now",
+        "today",
+        "s",
+        "m",
+        "w",
+        "T",
+        "t",
+        "Z",
+        "z",
+    ),
     *("+01:00", "-05", "2026", "2026-11-21", "2026-11-21T10:15:30", ".250", ",250", "T10:15", "\u0663", "\n", "\udcff"),
     *(str(form) for form in Format),
 ]
@@ -43,8 +74,8 @@ KNOWN = [
     ("1732147200000", 1732147200000),
     ("0001732147200000", 1732147200000),
     ("9223372036854775807", 2**63 - 1),
-    ("2026", 2026),
-    ("20261121", 20261121),  # digits alone are milliseconds, never a date
+    ("000", 0),
+    ("100000000000", 100_000_000_000),
     ("2026-11-21", 1795219200000),
     ("2024-02-29", 1709164800000),
     ("2026-11-21T10", 1795255200000),
@@ -56,7 +87,13 @@ KNOWN = [
     ("2026-11-21T10:15:30,250", 1795256130250),
     ("2026-11-21T10:15:30.250Z", 1795256130250),
     ("2026-11-21t10:15:30.250z", 1795256130250),
-    ("2026-11-21T10:15:30.250999999Z", 1795256130250),
+    ("2026-11-21T10:15:30.250999999Z", 1795256130251),  # what is finer than a millisecond is rounded up
+    ("2026-11-21T10:15:30.250000001Z", 1795256130251),
+    ("2026-11-21T10:15:30.250000000Z", 1795256130250),
+    ("2026-11-21T23:59:59.9995Z", 1795305600000),
+    ("2026-11-21T23:59:59.9995-01:00", 1795309200000),
+    ("9999-12-31T23:59:59.9991Z", 253402300800000),
+    ("1969-12-31T23:59:59.9995Z", 0),
     ("2026-11-21T10:15:30.250+01:00", 1795252530250),
     ("2026-11-21T10:15+0100", 1795252500000),
     ("2026-11-21T10:15+01", 1795252500000),
@@ -83,10 +120,31 @@ RELATIVE = [
     ("-1d", DAY_MS, "-1d"),
     ("-52w", 52 * 7 * DAY_MS, "-52w"),
     ("-7d", 7 * DAY_MS, "-1w"),
+    ("-1h30m", 5_400_000, "-90m"),
+    ("-1w2d3h4m5s", 9 * DAY_MS + 11_045_000, "-788645s"),
+    ("-1d0s", DAY_MS, "-1d"),
 ]
 
 OUTSIDE = [
-    *("", " ", "yesterday", "-5", "-", "15m", "-15y", "-15M", "-1h30m", "- 15m", "+5", "+15m", "-1.5h"),
+    *(
+        "",
+        " ",
+        "tomorrow",
+        "Today",
+        "-today",
+        "-5",
+        "-",
+        "15m",
+        "-15y",
+        "-15M",
+        "-30m1h",
+        "-1h1h",
+        "-1h30",
+        "- 15m",
+        "+5",
+        "+15m",
+        "-1.5h",
+    ),
     *("\u0663", "1e3", "now ", "NOW", "now-15m", "earliest", "latest", "all", "2026-11", "2026-13-01"),
     *("2026-02-29", "0000-01-01", "2026-11-31", "2026-1-2", "26-11-21", "2026-11-21Z", "2026-11-21+01:00"),
     *("2026-11-21T", "2026-11-21T24:00", "2026-11-21T10:60", "2026-11-21T10:15:60", "2026-11-21T10:15:30."),
@@ -118,7 +176,7 @@ def test_what_is_no_time(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [*OUTSIDE, "..", "...", "....", "..json", "...json", "now..later", "1..2..3", "now..."]
+    "text", [*OUTSIDE, "..", "...", "....", "..json", "...json", "now..later", "0..-2h..now", "now..."]
 )
 def test_what_is_no_name(text: str) -> None:
     with pytest.raises(BadNameError, match="is not a time or a range of times"):
@@ -127,10 +185,48 @@ def test_what_is_no_name(text: str) -> None:
 
 def test_the_refusal_says_what_would_do() -> None:
     with pytest.raises(BadNameError) as refusal:
-        parse_time("yesterday")
+        parse_time("tomorrow")
     assert str(refusal.value) == (
-        "'yesterday' is not a time; these are: 1732147200000, 2026-11-21, 2026-11-21T10:15:30.250Z, now, -15m"
+        "'tomorrow' is not a time; these are: 1732147200000, 2026-11-21, 2026-11-21T10:15:30.250Z, now, -15m, today"
     )
+
+
+@pytest.mark.parametrize(("text", "days_ago"), [("today", 0), ("yesterday", 1)])
+def test_days_begin_at_midnight_in_utc(text: str, days_ago: int) -> None:
+    time = parse_time(text)
+    assert time == Day(days_ago)
+    assert str(time) == text
+    for now_ms in (20_000 * DAY_MS, 20_000 * DAY_MS + 1, 20_001 * DAY_MS - 1):
+        assert time.resolve(now_ms) == (20_000 - days_ago) * DAY_MS
+    assert time.resolve(5) == 0
+
+
+AMBIGUOUS = [
+    ("1795263752", "1970-01-21T18:41:03.752Z", "1795263752000", "a date is written 2024-01-01"),
+    ("2024", "1970-01-01T00:00:02.024Z", "1970-01-01T00:33:44.000Z", "if it is a date, write 2024-01-01"),
+    ("202402", "1970-01-01T00:03:22.402Z", "1970-01-03T08:13:22.000Z", "if it is a date, write 2024-02-01"),
+    ("20240229", "1970-01-01T05:37:20.229Z", "1970-08-23T06:17:09.000Z", "if it is a date, write 2024-02-29"),
+    ("20240230", "1970-01-01T05:37:20.230Z", "1970-08-23T06:17:10.000Z", "a date is written 2024-01-01"),
+    ("99999999999", "1973-03-03T09:46:39.999Z", "99999999999000", "a date is written 2024-01-01"),
+    ("1", "1970-01-01T00:00:00.001Z", "1970-01-01T00:00:01.000Z", "a date is written 2024-01-01"),
+]
+
+
+@pytest.mark.parametrize(("text", "as_milliseconds", "as_seconds", "as_date"), AMBIGUOUS)
+def test_a_number_that_would_mean_1970_is_refused_with_what_it_may_mean(
+    text: str, as_milliseconds: str, as_seconds: str, as_date: str
+) -> None:
+    for name in (text, f"{text}.json", f"{text}..", f"..{text}", f"-1h..{text}.jsonl", f"{text}..{text}"):
+        with pytest.raises(AmbiguousNameError) as refusal:
+            parse_time_name(name)
+        assert str(refusal.value) == (
+            f"{name!r} is not a time: as milliseconds {text} is {as_milliseconds}; "
+            f"if it is seconds, write {as_seconds}; {as_date}"
+        )
+    with pytest.raises(AmbiguousNameError):
+        parse_time(text)
+    assert parse_time(as_milliseconds) == parse_milliseconds(text) == Instant(int(text))
+    assert parse_time(as_seconds) == Instant(int(text) * 1000)
 
 
 MOMENT = Instant(1795256130250)
@@ -162,10 +258,14 @@ def test_names(name: str, value: TimeName) -> None:
 @pytest.mark.parametrize(
     ("name", "bounds"),
     [
-        ("1000..2000", (1000, 2000)),
-        ("1000..", (1000, None)),
-        ("..2000", (0, 2000)),
-        ("2000..1000", (2000, 2000)),
+        ("100000000001..100000000002", (100_000_000_001, 100_000_000_002)),
+        ("100000000001..", (100_000_000_001, None)),
+        ("..100000000002", (0, 100_000_000_002)),
+        ("100000000002..100000000001", (100_000_000_002, 100_000_000_002)),
+        # Both sides are rounded up: a record before the first is not asked for, one before the second is.
+        ("2026-11-21T10:15:30.2501Z..2026-11-21T10:15:30.2509Z", (1795256130251, 1795256130251)),
+        ("2026-11-21T10:15:30.250Z..2026-11-21T10:15:30.2501Z", (1795256130250, 1795256130251)),
+        ("yesterday..today", (NOW_MS - 115_200_000, NOW_MS - 28_800_000)),
         ("-2h..-1h", (NOW_MS - 7_200_000, NOW_MS - 3_600_000)),
         ("now..-1h", (NOW_MS, NOW_MS)),
         ("..1969-12-31", (0, 0)),
@@ -210,7 +310,7 @@ def test_what_python_writes_is_read_as_python_reads_it(moment: datetime, precisi
     text = moment.isoformat(separator, timespec=precision)
     meant = datetime.fromisoformat(text)
     aware = meant if meant.tzinfo else meant.replace(tzinfo=UTC)
-    assert parse_time(text) == Instant((aware - EPOCH) // timedelta(milliseconds=1))
+    assert parse_time(text) == Instant(-((EPOCH - aware) // timedelta(milliseconds=1)))
 
 
 @pytest.mark.interop
@@ -244,8 +344,8 @@ def readings(text: str) -> list[tuple[str, str, str]]:
 def is_time(text: str) -> bool:
     """Whether it is one, by other means than the grammar's own where there are such."""
     if re.fullmatch(r"[0-9]{1,20}", text):
-        return int(text) < 2**63
-    if re.fullmatch(r"now|-[0-9]{1,12}[smhdw]", text):
+        return int(text) == 0 or 10**11 <= int(text) < 2**63
+    if re.fullmatch(r"now|today|yesterday|-(?=.)([0-9]{1,12}w)?([0-9]{1,12}d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?", text):
         return True
     # Python reads more than the grammar has: weeks, dates without dashes, blanks, zones to the second.
     shape = re.sub("[0-9]", "0", text.upper())

@@ -21,6 +21,7 @@ class MemoryLog:
         self.refusal = refusal
         self.lock = Lock()
         self.syncs = 0
+        self.waiting = 0  # writers, for a gate
 
     def refuse(self) -> None:
         if self.refusal is not None:
@@ -102,7 +103,11 @@ class Lines:
         if self._gates is not None:
             for line in lines:
                 order, name, *_ = line.split(b" ")
-                self._gates[name].set() if order == b"open" else self._gates[name].wait()
+                if order == b"open":
+                    self._gates[name].set()
+                else:
+                    self._log.waiting += 1
+                    self._gates[name].wait()
         self._log.refuse()
         self._rest = rest
         self._append(lines)

@@ -147,7 +147,7 @@ class MemoryTree:
         self.facts: dict[StoreFile, Callable[[], bytes]] = {}
         self._identity = 0
         self.add("orders", {0: [b"one", b"two", b"three"], 1: [b"%d" % number for number in range(2000)], 2: []})
-        self.add("gates", {0: []})
+        self.add("gates", {0: [], 1: []})
         self.add("refusing", {number: [b"x"] for number in range(len(REFUSALS))})
         for number, log in self.logs["refusing"].items():
             log.refusal = REFUSALS[number][0]
@@ -233,6 +233,8 @@ class MemoryTree:
                 return MemoryFile(path, Stuck, identity=identity)
             case PartitionFile.INFO:
                 return MemoryFile(path, lambda: Held(b"records=%d\nsyncs=%d\n" % (len(log.values), log.syncs)))
+            case PartitionFile.PRODUCERS:
+                return MemoryFile(path, lambda: Held(b"waiting=%d\n" % log.waiting))
             case PartitionFile.LOG_START_OFFSET:
                 return MemoryWritable(path, b"%d\n" % log.start_offset, lambda: Number(log, None), identity=identity)
             case PartitionFile.APPEND:

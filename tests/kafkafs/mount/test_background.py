@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.mount.background import log_file, start
+from kafkafs.mount.background import REPORT_VARIABLE, Report, log_file, start
+from kafkafs.mount.ending_signals import taking_effect_afterwards
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.service_manager import tell_ready, tell_stopping
 
@@ -43,6 +46,64 @@ def test_it_says_where_the_log_is_of_one_that_could_not_say_why(tmp_path: Path) 
     with pytest.raises(MountError, match=r"ended before it answered \(exit code 3\); its log is .*log$"):
         run(tmp_path, "print('a trace', flush=True); raise SystemExit(3)")
     assert (tmp_path / "log").read_text() == "a trace\n"
+
+
+def test_who_reports_knows_whether_it_was_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    for is_there in (True, False):
+        reader, writer = os.pipe()
+        monkeypatch.setenv(REPORT_VARIABLE, str(writer))
+        report = Report()
+        if not is_there:
+            os.close(reader)
+        report.doing("this")
+        assert report.ready() is is_there
+        assert not report.is_awaited
+        if is_there:
+            os.close(reader)
+    assert Report().ready()  # nobody waited from the beginning
+
+
+STARTING = """
+import sys
+from pathlib import Path
+from kafkafs.mount.background import start
+start([sys.executable, "-P", "-c", sys.argv[1]], Path(sys.argv[2]), doing=lambda what: print(what, flush=True))
+"""
+UNDOING = """
+import os, signal
+from kafkafs.mount.background import Report
+from kafkafs.mount.ending_signals import taking_effect_afterwards
+report = Report()
+with taking_effect_afterwards([signal.SIGTERM]):
+    try:
+        report.doing("begun")
+        signal.pause()
+    finally:
+        os.write(1, b"undone\\n")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_to_who_waits_ends_the_other_first(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-P", "-c", STARTING, UNDOING, tmp_path / "log"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as waiting:
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == "begun\n"
+        waiting.send_signal(number)
+        try:
+            assert waiting.wait(20) == -number
+        finally:
+            waiting.kill()  # the block waits for it
+    assert (tmp_path / "log").read_text() == "undone\n"
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with taking_effect_afterwards([signal.SIGHUP]):
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_logs_are_told_apart_by_their_mount_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

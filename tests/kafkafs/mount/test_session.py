@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kafkafs.mount.answering import is_dead
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.kernel_mount import sentence_for
 from kafkafs.mount.mount_point import mount_point
-from kafkafs.mount.mounts import is_dead, mount_at, uses_of
+from kafkafs.mount.mounts import mount_at, uses_of
+from kafkafs.mount.options import parse_options
+from kafkafs.mount.session import kernel_options
 from kafkafs.mount.unmounting import unmount
 
 if TYPE_CHECKING:
@@ -138,6 +141,13 @@ def test_what_fails_is_counted_and_said(mounted: Mounted) -> None:
     assert 'kafkafs_request_errors_total{operation="lookup",errno="ENOENT"}' in metrics
     assert "\nkafkafs_written_bytes_total 2\n" in metrics
     assert 'kafkafs_request_duration_seconds_bucket{operation="read",le="+Inf"}' in metrics
+
+
+def test_libfuse_is_told_a_path_as_its_bytes() -> None:
+    source = os.fsdecode("/données/日本/".encode() + b"\xff,\\")
+    told = {each.encode("us-ascii") for each in kernel_options(parse_options(["ro"]), source, is_read_only=True)}
+    name = "fsname=/données/日本/".encode() + b"\xff\\,\\\\"
+    assert told == {name, b"subtype=kafkafs", b"default_permissions", b"ro"}
 
 
 class TestMountPoints:

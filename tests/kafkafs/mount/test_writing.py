@@ -46,18 +46,32 @@ def test_receipts_are_read_where_was_written(mounted: Mounted) -> None:
     assert done.stdout == "3..4\n5..5\n"
 
 
-def test_writers_do_not_wait_for_one_another(mounted: Mounted) -> None:
+def test_writers_of_one_path_take_turns_and_hold_up_nothing_else(mounted: Mounted) -> None:
     # One write so long that it goes to a thread whatever came before.
     order = "printf 'wait {} %0200000d\\n' 0 | dd of=gates/0/append bs=1M iflag=fullblock status=none; echo done"
     with mounted.started(order.format("a")) as first:
-        with mounted.started(order.format("b")) as second:
-            assert mounted.run("echo open b >> gates/0/append", timeout_s=10).returncode == 0
-            assert second.stdout is not None
-            assert second.stdout.readline() == "done\n"
-        assert first.poll() is None
-        mounted.run("echo open a >> gates/0/append")
-        assert first.stdout is not None
-        assert first.stdout.readline() == "done\n"
+        mounted.until(lambda: mounted.run("cat gates/0/producers").stdout == "waiting=1\n")
+        with mounted.started("echo open b >> gates/0/append; echo done") as second:
+            assert mounted.run("stat gates/0/append; ls gates/0; cat gates/0/values", timeout_s=10).returncode == 0
+            assert mounted.run("echo open a >> gates/1/append", timeout_s=10).returncode == 0
+            for process in (first, second):
+                assert process.stdout is not None
+                assert process.stdout.readline() == "done\n"
+    assert [line[:6] for line in mounted.run("cat gates/0/values").stdout.splitlines()] == ["wait a", "open b"]
+
+
+def test_all_descriptors_of_a_written_path_have_one_inode(mounted: Mounted) -> None:
+    code = """
+import fcntl, os, subprocess
+held = os.open("{0}", os.O_RDWR)
+fcntl.flock(held, fcntl.LOCK_EX)
+subprocess.run(["stat", "{0}"], stdout=subprocess.DEVNULL, check=True)
+print(subprocess.run(["flock", "-n", "-E", "9", "{0}", "true"]).returncode)
+os.close(held)
+print(subprocess.run(["flock", "-n", "-E", "9", "{0}", "true"]).returncode)
+"""
+    for path in ("orders/0/append", "orders/0/log-start-offset"):
+        assert mounted.run(f"python3 -c '{code.format(path)}'").stdout == "9\n0\n"
 
 
 def test_many_writers_keep_each_its_order(mounted: Mounted) -> None:

@@ -32,6 +32,7 @@ from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kafkafs.sizes.held_files import HeldFiles
     from kafkafs.tree.node import Reading
     from storage.partition.view import LogView
     from storage.record.kernel.decode import Record
@@ -111,11 +112,14 @@ class Views:
             writable=None if is_followed else lab.log,
         )
 
-    def node(self, source: LogSource, name: str, now_ms: int = NOW_MS) -> RecordFile | RangeFile:
+    def node(
+        self, source: LogSource, name: str, now_ms: int = NOW_MS, *, held: HeldFiles | None = None
+    ) -> RecordFile | RangeFile:
         """What has a name in `offset/`."""
         parsed = parse_offset_name(name)
-        kind = RangeFile if isinstance(parsed.records, RecordRange) else RecordFile
-        return kind(OffsetPath(source.path, parsed), source, now_ms)
+        if isinstance(parsed.records, RecordRange):
+            return RangeFile(OffsetPath(source.path, parsed), source, now_ms, held)
+        return RecordFile(OffsetPath(source.path, parsed), source, now_ms)
 
     def by_time(self, source: LogSource, name: str, now_ms: int = NOW_MS) -> TimeLink | RangeFile:
         """What has a name in `by-time/`."""

@@ -24,6 +24,7 @@ from kafkafs.locator.paths import (
 )
 from kafkafs.locator.times import Ago, Instant
 from kafkafs.render.key_values import KeyValueSyntax
+from kafkafs.tree.cluster_views import VIEW_NAMES
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.log_sources import LogSources
@@ -32,6 +33,8 @@ from kafkafs.tree.options import Damage, TreeOptions
 from storage.files import Files
 from storage.partition.view import Isolation
 from storage.record.encoding import BatchForm
+from storage.store.cluster_metadata import ClusterMetadata
+from storage.store.internal_topics import InternalTopics
 from storage.store.store import Mode, Store
 from storage.testing.logs import NOW_MS, StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
@@ -57,7 +60,9 @@ class Shown:
     control: ControlNodes = field(default_factory=ControlNodes)
 
     def __post_init__(self) -> None:
+        self.cluster_metadata = ClusterMetadata(self.store)
         self.sources = LogSources(self.store, self.options, clock=self.clock)
+        self.internal_topics = InternalTopics(self.store, self.clock, self.sources.log)
 
     def node(self, text: str) -> Node:
         return self.control.node(parse_path(text), self)
@@ -120,7 +125,7 @@ def log(shown: Shown, topic: str, partition: int) -> Log:
 
 
 def test_what_is_not_there_is_not_listed(made: Shown) -> None:
-    plain = ["README", "version", "options", "by-time", "unattached", "cluster"]
+    plain = ["README", "version", "options", "transactions", "by-time", "unattached", "groups", "cluster"]
     assert made.names("/.kafkafs") == plain
     for name in ("metrics", "log"):
         with pytest.raises(NotThereError):
@@ -131,10 +136,11 @@ def test_what_is_not_there_is_not_listed(made: Shown) -> None:
     assert made.read("/.kafkafs/log") == "a line\n"
 
 
-def test_there_are_no_groups_yet(made: Shown) -> None:
-    for path in (StoreDirectoryPath(StoreDirectory.GROUPS), GroupPath("some")):
-        with pytest.raises(NotThereError):
-            made.control.node(path, made)
+def test_a_store_without_internal_topics_has_no_groups_and_no_transactions(made: Shown) -> None:
+    assert made.names("/.kafkafs/groups") == []
+    with pytest.raises(NotThereError):
+        made.control.node(GroupPath("some"), made)
+    assert made.read("/.kafkafs/transactions").startswith("transactionalId\t")
 
 
 def test_every_listed_name_leads_somewhere(real: Shown) -> None:
@@ -143,7 +149,7 @@ def test_every_listed_name_leads_somewhere(real: Shown) -> None:
         assert node.attributes().modified_ms > 0
         if isinstance(node, Directory):
             return sum(walk(child(path, name)) for name in node.names())
-        assert content(node)
+        assert content(node) or str(path).endswith(".jsonl")  # which may have no line
         return 1
 
     assert walk(ControlPath()) >= 13
@@ -164,12 +170,18 @@ def test_the_options_are_told_with_those_of_the_mount(made: Shown) -> None:
         may_delete=True,
         key_values=KeyValueSyntax(b"\t", b"\xff=null"),
     )
-    made.control = ControlNodes(options={"mountpoint": "/mnt", "umask": None, "durability": "fsync"})
+    made.control = ControlNodes(options={"mountpoint": "/mnt", "durability": "fsync"})
     assert made.read("/.kafkafs/options") == (
         f"pid={os.getpid()}\nstore=/a,/b\nmode=read-write\nisolation=read_committed\ndamage=skip\nlist_limit=5\n"
         "default_partitions=1\nallow_delete=true\nkv_separator=\\t\nnull_marker=\\xff=null\n"
         "mountpoint=/mnt\ndurability=fsync\n"
     )
+
+
+@pytest.mark.parametrize(("marker", "line"), [(None, ""), (b"", '""'), (b"NULL", "NULL")])
+def test_no_marker_and_an_empty_one_are_told_apart(made: Shown, marker: bytes | None, line: str) -> None:
+    made.options = TreeOptions(key_values=KeyValueSyntax(null_marker=marker))
+    assert made.read("/.kafkafs/options").endswith(f"\nnull_marker={line}\n")
 
 
 def examples(text: str) -> list[list[str]]:
@@ -325,6 +337,7 @@ def test_unattached_directories_are_listed(tmp_path: Path) -> None:
     names = [f"orders-0.{'0' * 32}-stray", f"gone-3.{'1' * 32}-delete", f"moving-1.{'2' * 32}-future"]
     for name in (*names, "orders-0"):
         (tmp_path / name).mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").touch()
     clock = StandingClock()
     with Store.open([tmp_path], mode=Mode.READ_ONLY, files=Files(), clock=clock) as store:
         shown = Shown(store, clock=clock)
@@ -342,7 +355,7 @@ def test_unattached_directories_are_listed(tmp_path: Path) -> None:
 def test_cluster_files_are_the_real_bytes_of_each_log_dir(real: Shown) -> None:
     for number, log_dir in enumerate(real.store.log_dirs):
         place = "/.kafkafs/cluster" if number == 0 else f"/.kafkafs/cluster/{number}"
-        names = real.names(place)
+        names = [name for name in real.names(place) if name not in VIEW_NAMES]
         further = [str(each) for each in range(1, len(real.store.log_dirs))] if number == 0 else []
         assert names[len(names) - len(further) :] == further
         files = names[: len(names) - len(further)]
@@ -376,8 +389,7 @@ def test_a_checkpoint_that_is_replaced_shows_within_a_second(made: Shown) -> Non
     number = next(
         at for at, log_dir in enumerate(made.store.log_dirs) if log_dir.path in Path(orders.directory).parents
     )
-    texts = []
-    node = None
+    texts, node = [], None
     for _ in range(2):
         orders.append_as_leader(sent(b"value"))
         orders.flush()

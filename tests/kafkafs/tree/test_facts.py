@@ -14,6 +14,8 @@ from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.transactions_file import ABORTED_MAX
 from storage.errors import NulFilledCheckpointError
 from storage.partition.followed_log import FollowedLog
+from storage.record.encoding import BatchForm
+from storage.store.checkpoints import OffsetCheckpoint
 from storage.store.log_dir import LogDir
 from storage.testing.logs import DIRECTORY, NOW_MS, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 
@@ -94,6 +96,44 @@ def test_transactions_tells_the_open_ones_first_and_the_latest_abort_next(memory
     )
     for source in (memory.source(), memory.followed()):
         assert read(fact(PartitionFile.TRANSACTIONS, source, memory.clock)).decode() == expected
+
+
+def test_producers_are_gone_once_they_have_been_silent_for_too_long(memory: Memory) -> None:
+    """Also while a log is followed, and before the log itself forgets them."""
+    memory.produce(b"a", 0, producer_id=1)
+    memory.produce(b"b", 0, producer_id=2, transactional=True)
+    memory.log.append_as_leader(
+        sent([(NOW_MS + 5000, b"c")], BatchForm(producer_id=3, producer_epoch=0, base_sequence=0))
+    )
+    sources = memory.source(), memory.followed()
+    for passed_ms, producers in [
+        (0, ["1", "2", "3"]),
+        (PRODUCER_EXPIRATION_MS - 1, ["1", "2", "3"]),
+        (1, ["2", "3"]),
+        (4999, ["2", "3"]),
+        (1, ["2"]),  # its transaction is open
+    ]:
+        memory.clock.ms += passed_ms
+        for source in (*sources, memory.followed()):
+            rows = table(source, PartitionFile.PRODUCERS, memory.clock)
+            assert [row["producerId"] for row in rows] == producers
+    assert len(memory.log.producers.states()) == 3
+    memory.log.expire_producers()
+    assert [state.producer_id for state in memory.log.producers.states()] == [2]
+
+
+def test_the_high_watermark_is_never_beyond_the_end(memory: Memory) -> None:
+    """A broker writes it down every five seconds; a truncation by its leader comes in between."""
+    for _ in range(5):
+        memory.log.append_as_leader(sent(b"value"))
+    source = memory.followed()
+    for written, shown in [(3, "3"), (5, "5")]:
+        source.log_dir.write_offsets(OffsetCheckpoint.HIGH_WATERMARK, {("topic", 0): written})
+        assert info(source, memory.clock)["high.watermark"] == shown
+    memory.log.truncate_to(2)
+    memory.clock.ms += 1000
+    said = info(source, memory.clock)
+    assert (said["end.offset"], said["high.watermark"]) == ("2", "2")
 
 
 def test_a_log_without_transactions_has_the_names_alone(memory: Memory) -> None:

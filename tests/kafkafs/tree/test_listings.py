@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -127,6 +128,9 @@ def test_a_time_leads_to_the_first_record_at_or_after_it(views: Views) -> None:
         ("2023-11-14T22:13:25Z.headers", "../offset/5.headers"),
         ("-3s", "../offset/4"),
         ("-1d.batch", "../offset/0.batch"),
+        ("2023-11-14T22:13:24.9995Z", "../offset/5"),  # and not the record of 24.999, before that time
+        ("2023-11-14T22:13:25.000001Z", "../offset/6"),
+        ("today", "../offset/0"),
     ]:
         link = views.by_time(source, name, NOW_MS + 7000)
         assert link.target() == target
@@ -137,6 +141,19 @@ def test_a_time_leads_to_the_first_record_at_or_after_it(views: Views) -> None:
     for name in (str(NOW_MS + 9001), "now"):
         with pytest.raises(NotThereError, match="no record at or after"):
             views.by_time(source, name, NOW_MS + 9001)
+
+
+def test_a_range_of_times_is_cut_to_whole_milliseconds_upwards_at_both_ends(views: Views) -> None:
+    source = views.memory(filled(3))
+    for name, offsets in [
+        (f"2023-11-14T22:13:20.0000001Z..{NOW_MS + 2000}", [1]),
+        (f"{NOW_MS}..2023-11-14T22:13:21.0000001Z", [0, 1]),
+        ("2023-11-14T22:13:20.9991Z..2023-11-14T22:13:20.9999Z", []),
+        ("yesterday..today", []),
+        ("today..", [0, 1, 2]),
+    ]:
+        lines = bytes(views.by_time(source, f"{name}.jsonl", NOW_MS + 7000).open().read(0, 10_000)).splitlines()
+        assert [json.loads(line)["offset"] for line in lines] == offsets
 
 
 def test_a_time_never_leads_to_what_is_not_to_be_seen(views: Views) -> None:

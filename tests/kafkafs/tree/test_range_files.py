@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kafkafs.locator.formats import Format
 from kafkafs.render.record_renderer import RecordRenderer
+from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.options import Damage, TreeOptions
 from storage.partition.view import Isolation
@@ -313,12 +314,20 @@ def test_what_is_removed_is_gone_for_who_reads_it(views, counted_bytes_max):
     source = views.memory(lab, TreeOptions(counted_bytes_max=counted_bytes_max), is_followed=True)
     reading = views.node(source, "all").open()
     assert bytes(reading.read(0, 1)) == b"0"
-    reading = views.node(source, "all").open()
+    reading = views.node(source, "all", held=HeldFiles(removed_bytes_max=0)).open()
+    other = views.memory(lab, TreeOptions(counted_bytes_max=counted_bytes_max), is_followed=True)
+    held = views.node(other, "all").open()
     for name in lab.files.names(DIRECTORY):
         if name.startswith(("00000000000000000000.", "00000000000000000001.")):
             lab.files.remove(f"{DIRECTORY}/{name}")
     with pytest.raises(GoneError):
         reading.read(0, 100)
+    assert bytes(held.read(0, 100)) == b"0\n1\n2\n3\n"
+    held._rendered.close()  # as if enough had been read for the beginning to be forgotten
+    assert bytes(held.read(0, 2)) == b"0\n"
+    held.close()
+    with pytest.raises(GoneError):
+        held.read(0, 2)
     assert views.read(source, "all") == b"2\n3\n"
     assert views.read(source, "0..3") == b"2\n"
 
@@ -328,8 +337,9 @@ def test_what_is_replaced_is_gone_too(views: Views) -> None:
     lab = filled(batches=30)
     lab.log.roll()
     source = views.memory(lab, TreeOptions(counted_bytes_max=0), is_followed=True)
-    node = views.node(source, "all")
-    reading = node.open()
+    node = views.node(source, "all", held=HeldFiles(removed_bytes_max=0))
+    other = views.memory(lab, TreeOptions(counted_bytes_max=0), is_followed=True)
+    reading, held = node.open(), views.node(other, "all").open()
     whole = views.read_all(node.open())
     assert bytes(reading.read(0, 10)) == whole[:10]
     path = f"{DIRECTORY}/00000000000000000000.log"
@@ -342,6 +352,7 @@ def test_what_is_replaced_is_gone_too(views: Views) -> None:
     reading._rendered.close()  # as if enough had been read for the beginning to be forgotten
     with pytest.raises(GoneError):
         reading.read(0, 10)
+    assert views.read_all(held) == whole, "within the budget it is read as it was"
     assert views.read_all(node.open()) == expected(source, lab, 0, lab.log.view.end_offset, Format.VALUE)
 
 

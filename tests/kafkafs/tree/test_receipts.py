@@ -1,10 +1,12 @@
-"""Receipts are given once, oldest first, and never take more room than they may."""
+"""Receipts are given once, oldest first, every one of them, and each takes 16 bytes until then."""
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
-from kafkafs.tree.receipts import RECEIPT_BYTES_MAX, Receipts
+from kafkafs.tree.receipts import Receipts
 from storage.partition.appending import Appended
 
 
@@ -37,14 +39,28 @@ def test_no_byte_is_given_twice_however_few_are_asked_for(size_bytes: int) -> No
     assert taken == b"".join(b"%d..%d\n" % (first, first + 1) for first in range(0, 40, 2))
 
 
-def test_of_too_many_the_newest_whole_lines_are_kept_behind_what_was_begun() -> None:
+def test_every_receipt_is_kept_in_16_bytes_until_it_is_read() -> None:
     receipts = Receipts()
     receipts.add([Appended(12345, 12346)])
     assert receipts.take(3) == b"123"
-    for first in range(100_000, 120_000, 2):
+    tracemalloc.start()
+    for first in range(100_000, 300_000, 2):
         receipts.add([Appended(first, first + 1)])
+    kept_bytes = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert kept_bytes < 100_000 * 16 * 1.25  # an array has room for an eighth more
     assert receipts.take(10) == b"45..12346\n"
-    lines = receipts.take(10 * RECEIPT_BYTES_MAX).splitlines(keepends=True)
-    assert sum(map(len, lines)) <= RECEIPT_BYTES_MAX < sum(map(len, lines)) + len(lines[0])
-    assert lines == [b"%d..%d\n" % (first, first + 1) for first in range(120_000 - 2 * len(lines), 120_000, 2)]
+    lines = []
+    for first in range(100_000, 300_000, 2):
+        line = b"%d..%d\n" % (first, first + 1)
+        lines.append(receipts.take(len(line)))
+        assert lines[-1] == line
+    assert len(lines) == 100_000
     assert receipts.take(100) == b""
+
+
+def test_receipts_of_writes_that_follow_each_other_are_never_merged() -> None:
+    receipts = Receipts()
+    for offset in range(3):
+        receipts.add([Appended(offset, offset)])
+    assert receipts.take(100) == b"0..0\n1..1\n2..2\n"

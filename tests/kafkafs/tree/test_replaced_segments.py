@@ -8,6 +8,7 @@ import pytest
 
 from kafkafs.locator.descent import parse_path
 from kafkafs.sizes import SizeCache
+from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import GoneError
 from kafkafs.tree.node import File
@@ -29,7 +30,9 @@ ALL_BYTES = 10**7
 class Lab:
     """A compacted topic whose forty records have two keys."""
 
-    def __init__(self, directory: Path, clock: StandingClock, *, counted_bytes_max: int) -> None:
+    def __init__(
+        self, directory: Path, clock: StandingClock, *, counted_bytes_max: int, held: HeldFiles | None = None
+    ) -> None:
         self.store = Store.create([directory], files=Files(), clock=clock)
         self.store.topics.create("orders", 1, SETTINGS)
         self.clock = clock
@@ -37,7 +40,8 @@ class Lab:
         for number in range(40):
             self.log.append_as_leader(sent(b"%04d" % number * 100, key=b"%d" % (number % 2)))
         options = TreeOptions(counted_bytes_max=counted_bytes_max)
-        self.tree = Tree(self.store, options, clock=clock, sizes=SizeCache(Files(), None), control=ControlNodes())
+        sizes = SizeCache(Files(), None, held=held)
+        self.tree = Tree(self.store, options, clock=clock, sizes=sizes, control=ControlNodes())
 
     def file(self, name: str) -> File:
         file = self.tree.node(parse_path(f"orders/0/{name}", self.store.topics.inventory.topics))
@@ -72,11 +76,29 @@ def test_what_is_open_is_read_to_its_end(tmp_path: Path, name: str, begun_bytes:
 
 
 @pytest.mark.parametrize("name", ["values", "records.jsonl"])
-def test_it_is_an_error_once_the_files_are_removed(tmp_path: Path, name: str) -> None:
+def test_it_is_held_open_once_the_files_are_removed(tmp_path: Path, name: str) -> None:
     lab = Lab(tmp_path / "store", StandingClock(), counted_bytes_max=0)
+    whole = bytes(lab.file(name).open().read(0, ALL_BYTES))
     reading = lab.file(name).open()
+    lab.compact()
+    lab.remove()
+    assert bytes(reading.read(0, ALL_BYTES)) == whole
+    lab.store.close()
+
+
+@pytest.mark.parametrize("name", ["values", "records.jsonl"])
+def test_beyond_the_budget_what_was_counted_is_an_error_and_what_comes_follows_on_it(tmp_path: Path, name: str) -> None:
+    held = HeldFiles(removed_bytes_max=0)
+    lab = Lab(tmp_path / "store", StandingClock(), counted_bytes_max=10**6, held=held)
+    reading = lab.file(name).open()
+    size_bytes = reading.size_bytes()
+    assert size_bytes is not None
     lab.compact()
     lab.remove()
     with pytest.raises(GoneError):
         reading.read(0, ALL_BYTES)
+    lab.log.append_as_leader(sent(b"later", key=b"1"))
+    grown = reading.size_bytes()
+    assert grown is not None
+    assert b"later" in bytes(reading.read(size_bytes, grown))
     lab.store.close()

@@ -18,13 +18,14 @@ from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.start_offset_file import StartOffsetFile
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
-from storage.errors import OffsetOutOfRangeError, PoisonedLogError
+from storage.errors import DiskFullError, OffsetOutOfRangeError, PoisonedLogError
 from storage.files import Files
 from storage.store.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
 from storage.store.store import Mode, Store
 from storage.store.topic_settings import SETTINGS_NAME
 from storage.testing.faults import Cut, Effect
-from storage.testing.logs import SETTINGS, LogOnMemory, sent
+from storage.testing.logs import SETTINGS, LogOnMemory, StandingClock, sent
+from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,14 +40,10 @@ def log_of_ten(settings: dict[str, str] = SETTINGS) -> LogOnMemory:
     return lab
 
 
-def node(
-    views: Views, lab: LogOnMemory, checkpoints: list[int] | None = None, *, is_followed: bool = False
-) -> StartOffsetFile:
+def node(views: Views, lab: LogOnMemory, *, is_followed: bool = False) -> StartOffsetFile:
     source = views.memory(lab, is_followed=is_followed)
     path = PartitionFilePath(source.path, PartitionFile.LOG_START_OFFSET)
-    written = [] if checkpoints is None else checkpoints
-    replicated = attrgetter("end_offset")
-    return StartOffsetFile(path, source, lambda: written.append(lab.log.view.start_offset), replicated)
+    return StartOffsetFile(path, source, attrgetter("end_offset"))
 
 
 def tree_of(store: Store) -> Tree:
@@ -84,8 +81,7 @@ def text(file: WritableFile) -> bytes:
 )
 def test_records_below_the_number_are_gone_when_it_is_written(views: Views, written: list[bytes], start: int) -> None:
     lab = log_of_ten()
-    checkpoints: list[int] = []
-    file = node(views, lab, checkpoints)
+    file = node(views, lab)
     writing = file.open_writing()
     for data in written:
         writing.write(data)
@@ -95,7 +91,6 @@ def test_records_below_the_number_are_gone_when_it_is_written(views: Views, writ
         writing.flush()
     assert text(file) == b"%d\n" % start
     assert lab.log.view.start_offset == start
-    assert checkpoints[-1:] == [start] * bool(written)
     writing.sync()
     assert writing.read(100) == b""
     writing.close()
@@ -121,11 +116,10 @@ def test_records_below_the_number_are_gone_when_it_is_written(views: Views, writ
 )
 def test_what_is_no_offset_of_the_log_deletes_nothing(views: Views, written: bytes, error: type[Exception]) -> None:
     lab = log_of_ten()
-    checkpoints: list[int] = []
-    writing = node(views, lab, checkpoints).open_writing()
+    writing = node(views, lab).open_writing()
     with pytest.raises(error):
         writing.write(written)
-    assert (lab.log.view.start_offset, checkpoints) == (0, [])
+    assert lab.log.view.start_offset == 0
     writing.write(b"" if written.endswith(b"\n") else b"\n")
     writing.write(b"3\n")
     assert lab.log.view.start_offset == 3
@@ -181,6 +175,57 @@ def test_a_poisoned_log_takes_no_number(views: Views) -> None:
     with pytest.raises(PoisonedLogError):
         node(views, lab).open_writing().write(b"4\n")
     assert lab.log.view.start_offset == 0
+
+
+def test_a_full_disk_deletes_nothing() -> None:
+    """At every step: the log, what readers see, and the checkpoint are as they were, and with room it is done."""
+    refused, step = 0, 0
+    while True:
+        files = MemoryFiles()
+        files.make_directory("/a")
+        files.sync_directory("/")
+        with Store.create(["/a"], files=files, clock=StandingClock()) as store:
+            store.topics.create("orders", 1)
+            tree = tree_of(store)
+            in_tree(tree, "orders/0/append").open_writing().write(b"a\nb\nc\nd\n")
+            store.write_checkpoints()
+            file = in_tree(tree, "orders/0/log-start-offset")
+            file.open_writing().write(b"1\n")
+            writing = file.open_writing()
+            files.cut = Cut(files.steps + step, Effect.DISK_FULL, seed=step)
+            try:
+                writing.write(b"3\n")
+            except DiskFullError:
+                refused += 1
+                assert (text(file), store.log("orders", 0).view.start_offset) == (b"1\n", 1)
+                for left in (files, files.after_process_death(), files.after_power_loss(step)):
+                    assert read_offsets(left, "/a", OffsetCheckpoint.LOG_START) == {("orders", 0): 1}
+                writing.write(b"3\n")
+            except PoisonedLogError:
+                assert store.log("orders", 0).view.start_offset == 1  # whether the name is on disk is unknown
+                store.write_checkpoints()
+                assert read_offsets(files, "/a", OffsetCheckpoint.LOG_START) == {("orders", 0): 1}
+                step += 1
+                continue
+            assert text(file) == b"3\n"
+            cut, files.cut = files.cut, None
+            if cut.step >= files.steps:
+                break
+            step += 1
+    assert (refused, step) == (4, 5)
+
+
+def test_the_checkpoint_of_a_move_under_way_is_not_taken_back() -> None:
+    """A round of checkpoints that comes between the checkpoint and the move keeps what is promised."""
+    files = MemoryFiles()
+    files.make_directory("/a")
+    files.sync_directory("/")
+    with Store.create(["/a"], files=files, clock=StandingClock()) as store:
+        store.topics.create("orders", 1)
+        in_tree(tree_of(store), "orders/0/append").open_writing().write(b"a\nb\nc\nd\n")
+        store.request("orders", 0).checkpoint_start(2)
+        store.write_checkpoints()
+        assert read_offsets(files, "/a", OffsetCheckpoint.LOG_START) == {("orders", 0): 2}
 
 
 def test_records_stay_deleted_when_the_process_dies_behind_the_write(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ import pytest
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath
 from kafkafs.sizes import SizeCache
+from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.stream_file import StreamFile
+from storage.partition.view import Isolation
 from storage.testing.logs import DIRECTORY, LogOnMemory, sent
 
 if TYPE_CHECKING:
@@ -19,9 +21,16 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
 
 
-def append(lab: LogOnMemory, *values: bytes) -> None:
+def append(lab: LogOnMemory, *values: bytes, epoch: int = 1) -> None:
     for value in values:
-        lab.log.append_as_leader(sent([(0, value)]), leader_epoch=1)
+        lab.log.append_as_leader(sent([(0, value)]), leader_epoch=epoch)
+
+
+def remove(lab: LogOnMemory, base_offset: int) -> None:
+    """Remove the segments before the offset, files and all."""
+    for path in lab.log.remove_before(base_offset):
+        lab.files.remove(path)
+    lab.run_tasks()
 
 
 def stream(source: LogSource, sizes: SizeCache) -> StreamFile:
@@ -67,40 +76,56 @@ def test_segments_that_go_as_soon_as_they_are_read_leave_no_gap(log: tuple[LogOn
         assert bytes(reading.read(position, 100)) == b"more %d\n" % number
         position += 7
         assert stream(source, sizes).lineage == opened.lineage
-    with pytest.raises(GoneError):
-        reading.read(19, 1)
+    assert bytes(reading.read(0, position)) == b"".join(b"%d\n" % number for number in range(10)) + b"".join(
+        b"more %d\n" % number for number in range(3)
+    ), "what was removed is held for those who have it open"
+    reading.close()
 
 
-def test_what_went_unread_is_not_passed_over(log: tuple[LogOnMemory, LogSource, SizeCache]) -> None:
+def test_what_went_unread_is_not_passed_over(
+    log: tuple[LogOnMemory, LogSource, SizeCache], caplog: pytest.LogCaptureFixture
+) -> None:
     lab, source, sizes = log
     opened = stream(source, sizes)
     reading = opened.open()
     assert reading.size_bytes() == 20
+    append(lab, b"held")
+    lab.log.roll()
     append(lab, b"nobody has seen this")
     base_offset = lab.log.view.end_offset
     lab.log.roll()
     append(lab, b"rest")
-    lab.log.remove_before(base_offset)
-    lab.run_tasks()
+    remove(lab, base_offset)
+    assert reading.size_bytes() == 25 + 1 + 5, "a hole of a byte, so that who waits at the end asks for what is there"
+    assert bytes(reading.read(20, 5)) == b"held\n"
     with pytest.raises(GoneError):
-        reading.size_bytes()
-    with pytest.raises(GoneError):
-        reading.read(20, 100)
+        reading.read(25, 100)
+    assert bytes(reading.read(26, 100)) == b"rest\n"
+    assert "the records from offset 11 to 11 were removed unread" in caplog.text
     assert stream(source, sizes).lineage != opened.lineage
 
 
-def test_what_was_cut_off_is_another_lineage(log: tuple[LogOnMemory, LogSource, SizeCache]) -> None:
+def test_what_takes_the_place_of_what_was_cut_off_is_another_lineage_and_follows_for_those_who_read_it(
+    log: tuple[LogOnMemory, LogSource, SizeCache], caplog: pytest.LogCaptureFixture
+) -> None:
     lab, source, sizes = log
     opened = stream(source, sizes)
     reading = opened.open()
     assert reading.size_bytes() == 20
     lab.log.truncate_to(5)
-    append(lab, *[b"x"] * 5)
+    append(lab, *[b"x"] * 5, epoch=2)
     now = stream(source, sizes)
     assert now.lineage != opened.lineage
     assert now.open().size_bytes() == 20
+    assert reading.size_bytes() == 30
+    assert bytes(reading.read(20, 100)) == b"x\n" * 5
+    assert bytes(reading.read(0, 10)) == b"0\n1\n2\n3\n4\n", "what was not cut off is still there"
     with pytest.raises(GoneError):
-        reading.size_bytes()
+        reading.read(10, 10)
+    assert caplog.text.count("was truncated") == 1
+    append(lab, b"later", epoch=2)
+    assert reading.size_bytes() == 36
+    assert bytes(reading.read(30, 100)) == b"later\n"
 
 
 def test_a_size_that_was_known_never_becomes_less(views: Views) -> None:
@@ -140,31 +165,27 @@ def test_damage_that_comes_to_what_is_open_is_told(views: Views) -> None:
         reading.read(6, 100)
 
 
-@pytest.mark.parametrize("is_read", [False, True])
-def test_the_page_in_which_the_rest_begins_can_be_read(
-    log: tuple[LogOnMemory, LogSource, SizeCache], *, is_read: bool
-) -> None:
+def test_the_page_in_which_the_rest_begins_can_be_read(views: Views) -> None:
     """The kernel asks for whole pages, though who waits at the end wants nothing of what was removed."""
-    lab, source, sizes = log
-    append(lab, *[b"%050d" % number for number in range(10, 110)])
+    lab = LogOnMemory()
+    append(lab, *[b"%050d" % number for number in range(100)])
+    source = views.memory(lab, is_followed=True)
+    sizes = SizeCache(source.files, None, held=HeldFiles(removed_bytes_max=0))
     whole = b"".join((value or b"") + b"\n" for value in lab.values())
-    waiting, other = stream(source, sizes).open(), stream(source, sizes).open()
-    assert waiting.size_bytes() == len(whole)
-    if is_read:
-        assert bytes(other.read(0, len(whole))) == whole
-    assert waiting.size_bytes() == len(whole)
-    lab.log.advance_start(100)
-    source.log.checkpointed_start = 100  # type: ignore[union-attr]
-    assert waiting.size_bytes() == len(whole)
+    reading = stream(source, sizes).open()
+    for _ in range(2):
+        assert reading.size_bytes() == len(whole)
+    base_offset = lab.log.view.end_offset
+    lab.log.roll()
     append(lab, *[b"v" * 400] * 100)  # more than is kept of what others read
-    for reading in (other, waiting):
-        grown = reading.size_bytes()
-        assert grown == len(whole) + 401 * 100
-        found = bytes(reading.read(4096, grown))
-        assert found == (whole + (b"v" * 400 + b"\n") * 100)[4096:]
-    for position in (0, 4095, 4097):
+    remove(lab, base_offset)
+    grown = reading.size_bytes()
+    assert grown == len(whole) + 401 * 100
+    page = len(whole) // 4096 * 4096
+    assert bytes(reading.read(page, grown)) == (whole + (b"v" * 400 + b"\n") * 100)[page:]
+    for position in (0, page - 1, page + 1):
         with pytest.raises(GoneError):
-            waiting.read(position, 8192)
+            reading.read(position, 8192)
 
 
 @pytest.mark.parametrize("is_followed", [False, True])
@@ -179,3 +200,31 @@ def test_what_was_begun_before_the_log_grew_gives_no_less_than_its_size(views: V
     append(lab, b"later")
     assert reading.size_bytes() == size + 6
     assert memoryview(reading.read(4096, size)).nbytes == size + 6 - 4096
+
+
+@pytest.mark.parametrize("is_followed", [False, True], ids=["written", "followed"])
+@pytest.mark.parametrize("is_lagging", [False, True])
+def test_what_is_aborted_stays_hidden_in_removed_segments(views: Views, *, is_followed: bool, is_lagging: bool) -> None:
+    lab = LogOnMemory()
+
+    def transactions(first: int, last: int) -> bytes:
+        """Transactions, one in two of them aborted, each in a segment and its marker in the next."""
+        for number in range(first, last):
+            lab.produce(b"%d" % number, number, transactional=True)
+            lab.log.roll()
+            lab.end_transaction(committed=number % 2 == 0)
+        return b"".join(b"%d\n" % number for number in range(first, last) if number % 2 == 0)
+
+    committed = transactions(0, 6)
+    source = views.memory(lab, TreeOptions(isolation=Isolation.COMMITTED), is_followed=is_followed)
+    reading = stream(source, SizeCache(source.files, None)).open()
+    assert reading.size_bytes() == len(committed)
+    if not is_lagging:
+        assert bytes(reading.read(0, 100)) == committed
+    committed += transactions(6, 12)
+    assert reading.size_bytes() == len(committed)
+    remove(lab, lab.log.view.segments[-1].base_offset)
+    committed += transactions(12, 14)
+    assert reading.size_bytes() == len(committed)
+    assert bytes(reading.read(0, 100)) == committed
+    reading.close()

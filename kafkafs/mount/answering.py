@@ -1,0 +1,106 @@
+"""Whether a mount answers, found out in a bounded time: a question to a process that is stopped is never answered.
+
+The kernel lets nothing but a signal end such a question, so another process asks it, and is killed where there is no
+answer.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.mount.mounts import mount_at
+
+if TYPE_CHECKING:
+    from kafkafs.mount.mounts import Mount
+
+ANSWER_S: Final = 2
+_KILLED_S: Final = 1
+# It says that it has begun: what its start takes on a busy machine is not the mount's time.
+_ASKING: Final = """
+import os, sys
+os.write(1, b"\\n")
+try:
+    {question}
+except OSError as error:
+    sys.exit(error.errno)
+"""
+_STATUS: Final = "os.statvfs(sys.argv[1])"  # the kernel remembers for a while what `stat` said
+_CONTENTS: Final = "os.write(1, open(sys.argv[1], 'rb').read())"
+
+
+class Answer(Enum):
+    """What a mount says when it is asked."""
+
+    ANSWERS = "answers"
+    DEAD = "dead"  # its process has gone
+    SILENT = "silent"  # its process is there, and has not answered in time
+
+
+def answer_of(mount: Mount, within_s: float = ANSWER_S) -> Answer:
+    """Ask a mount whether it is alive."""
+    asked = _asked(_STATUS, mount.path, within_s)
+    if asked is None:
+        return Answer.SILENT
+    return Answer.DEAD if asked[0] == errno.ENOTCONN else Answer.ANSWERS
+
+
+def is_dead(path: Path) -> bool:
+    """Whether a FUSE mount is at a path whose process has gone."""
+    mount = mount_at(path)
+    return mount is not None and mount.file_system_type.startswith("fuse") and answer_of(mount) is Answer.DEAD
+
+
+def contents_of(path: Path) -> str:
+    """A small file in a mount; empty if it cannot be read, or not in time."""
+    asked = _asked(_CONTENTS, path, ANSWER_S)
+    return "" if asked is None or asked[0] else asked[1].decode(errors="replace")
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped, by a signal or by a debugger, and does nothing until it is continued."""
+    return _state_of(pid) in {"T", "t"}
+
+
+def state_text(pid: int) -> str:
+    """The state of a process, for people."""
+    state = _state_of(pid)
+    return f"stopped, state {state}" if state in {"T", "t"} else f"state {state or 'unknown'}"
+
+
+def _state_of(pid: int) -> str:
+    """The letter that ps(1) shows; empty if the process has gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    return ""
+
+
+def _asked(question: str, path: Path, within_s: float) -> tuple[int, bytes] | None:
+    """The exit code and the output of a process that asks; None if there is no answer in time."""
+    command = [sys.executable, "-I", "-S", "-c", _ASKING.format(question=question), os.fspath(path)]
+    process = subprocess.Popen(  # noqa: S603 -- our own command
+        command, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdout is not None
+    with process.stdout as output:
+        output.read(1)
+        try:
+            process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            _abandon(process)
+            return None
+        return process.returncode, output.read()
+
+
+def _abandon(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    try:
+        process.wait(_KILLED_S)
+    except subprocess.TimeoutExpired:
+        process.returncode = 0  # its question is in the server's hands: it ends when that does

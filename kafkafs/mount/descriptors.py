@@ -1,0 +1,28 @@
+"""How many descriptors a mount may have, and how many of them go to logs that are written."""
+
+from __future__ import annotations
+
+import resource
+from contextlib import suppress
+from typing import Final
+
+from storage.partition.awake_logs import DESCRIPTORS_A_LOG
+
+AWAKE_LOGS_MAX: Final = 10_000
+"""The kernel allows a process some 65,000 maps, of which a log that is awake has two."""
+_AWAKE_SHARE: Final = 2
+"""One descriptor in so many is for logs that are written; the rest is for readers, and for opening and recovering."""
+
+
+def raise_limit() -> int:
+    """Allow this process as many descriptors as it may have without asking, and give that number."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # a hard limit above what the kernel allows
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return AWAKE_LOGS_MAX * DESCRIPTORS_A_LOG * _AWAKE_SHARE if soft == resource.RLIM_INFINITY else soft
+
+
+def awake_logs_max(descriptors: int) -> int:
+    """How many logs may hold descriptors at once where a process may have so many."""
+    return max(min(descriptors // _AWAKE_SHARE // DESCRIPTORS_A_LOG, AWAKE_LOGS_MAX), 1)

@@ -1,0 +1,48 @@
+"""Recovering beside a mount what a store was left with: the logs that no request has wanted yet."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final
+
+from storage.store.unclosed_logs import recover_unclosed_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from storage.clock import Clock
+    from storage.store.store import Store
+
+log: Final = logging.getLogger("kafkafs.mount")
+
+
+@contextmanager
+def recovered_beside(store: Store, clock: Clock) -> Iterator[Callable[[], None]]:
+    """What begins recovering the logs of log directories that were not closed properly, on a thread of its own.
+
+    A log that a request wants first is recovered for that request. When the block is left, no log is begun any more,
+    and the one under way is finished.
+    """
+    stopped = Event()
+    thread = Thread(target=_run, args=(store, clock, stopped), name="kafkafs-recovery")
+    try:
+        yield thread.start
+    finally:
+        stopped.set()
+        if thread.ident is not None:
+            thread.join()
+
+
+def _run(store: Store, clock: Clock, stopped: Event) -> None:
+    try:
+        rest = recover_unclosed_logs(store, clock, is_stopped=stopped.is_set)
+    except Exception:
+        log.exception("recovering the logs ended, and nobody foresaw how: this is a bug in kafkafs")
+        return
+    for failure in rest.failures:
+        log.warning("%s; its log directory still counts as not closed properly", failure)
+    if rest.recovered or rest.failures:
+        number = f"{rest.recovered} {'log was' if rest.recovered == 1 else 'logs were'} recovered"
+        log.info("%s%s", number, ", the others at the next mount" if rest.is_given_up else "")

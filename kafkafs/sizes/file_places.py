@@ -1,0 +1,115 @@
+"""Files of a log at hand: those that it has, and those that have left it and are held for its followers."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import contextmanager, suppress
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from kafkafs.sizes.positions import Place
+from storage.errors import CorruptBatchError, FramingError, UnknownPartitionError
+from storage.segment.log_file import LogScan
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from kafkafs.sizes.counted_file import CountedFile
+    from kafkafs.sizes.counted_log import CountedLog
+    from kafkafs.sizes.held_files import HeldFiles, Wanted
+    from kafkafs.sizes.seen import Seen, SeenFile
+    from storage.files import ReadableFile
+
+
+class FilePlaces:
+    """The files of one log, as what was counted of them tells where records lie. Any thread may ask."""
+
+    def __init__(self, log: CountedLog, held: HeldFiles) -> None:
+        self._log = log
+        self._held = held
+
+    @property
+    def name(self) -> str:
+        """What the log is called in messages."""
+        return self._log.name
+
+    def hold(self, owner: object, wanted: Sequence[Wanted]) -> None:
+        """Hold these files for an owner, as far as the budget goes."""
+        self._held.want(owner, wanted)
+
+    def know(self, seen: Seen, files: Collection[SeenFile]) -> None:
+        """Know of files of the view what cannot be found out any more once they have left the log."""
+        for file in files:
+            self._log.aborted.know(seen, file)
+
+    def forget(self, wanted: Collection[CountedFile]) -> None:
+        """Forget that of all other files."""
+        self._log.aborted.forget(wanted)
+
+    def is_held(self, file: SeenFile) -> bool:
+        """Whether the file stays at hand even if it leaves the log."""
+        return self._held.has(file.counted.identity)
+
+    @contextmanager
+    def opened(self, file: SeenFile) -> Iterator[ReadableFile | None]:
+        """The file, open, if all that was counted of it is still in it; None otherwise."""
+        with self._held.use(file.counted.identity) as held:
+            if held is not None and file.counted.is_still_in(held):
+                yield held
+                return
+        named = _named(file)
+        if named is None:
+            with suppress(UnknownPartitionError, OSError):
+                _ = self._log.log.view  # which finds the files where the partition was moved to
+                named = _named(file)
+        if named is None:
+            yield None
+            return
+        with named:
+            yield named
+
+    def left(self, file: SeenFile) -> SeenFile | None:
+        """A file that has left the log with its end as it stays, if it is at hand and was not cut; None otherwise."""
+        with self.opened(file) as opened:
+            return None if opened is None else file._replace(end=_whole_end(opened, file.end), is_last=False)
+
+    def find(self, seen: Seen, offset: int) -> Place | None:
+        """The first batch that does not end below the offset, or the log's end; None if there are no files."""
+        if not seen.files:
+            return None
+        if offset <= seen.view.start_offset:
+            return Place(0, seen.start_position, seen.hidden)
+        number = max(bisect_right(seen.files, offset, key=attrgetter("counted.base_offset")) - 1, 0)
+        file = seen.files[number]
+        try:
+            batch = file.segment.find(offset, file.end)
+            position = file.end if batch is None else batch.position
+        except CorruptBatchError as error:
+            position = file.end if error.position is None else error.position
+        if position >= file.end and number + 1 < len(seen.files):
+            return Place(number + 1, 0, 0)
+        return Place(number, position, self._log.count_to(seen, file, position))
+
+
+def _named(file: SeenFile) -> ReadableFile | None:
+    """The file by its name, if that still leads to it."""
+    try:
+        opened = file.segment.open_log()
+        status = file.segment.log_status()
+    except FileNotFoundError:
+        return None
+    if status is not None and status.identity == file.counted.identity and file.counted.is_still_in(opened):
+        return opened
+    opened.close()
+    return None
+
+
+def _whole_end(file: ReadableFile, start: int) -> int:
+    """Where the whole batches from a position on end."""
+    scan = LogScan(file, start=start)
+    try:
+        for _ in scan:
+            pass
+    except FramingError:
+        pass
+    return scan.position

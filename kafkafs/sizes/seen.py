@@ -1,0 +1,79 @@
+"""A log's view as one kind of its readers sees it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.errors import CorruptBatchError
+from storage.segment.zero_tail import is_zero
+
+if TYPE_CHECKING:
+    from kafkafs.sizes.counted_file import CountedFile
+    from storage.partition.view import LogView
+    from storage.segment.segment import Segment
+
+
+class SeenFile(NamedTuple):
+    """A segment in a view, what is known of its file, and the position where its batches end."""
+
+    segment: Segment
+    counted: CountedFile
+    end: int
+    is_last: bool
+
+
+class Seen(NamedTuple):
+    """A view as its reader sees it: up to an end offset, and from the segment on that has the log's start.
+
+    Of that segment, what comes to the first `hidden` bytes counted lies before the log's start, at whose batch, at
+    `start_position`, the reader begins. A later one has a higher `number`.
+    """
+
+    view: LogView
+    end_offset: int
+    files: tuple[SeenFile, ...]
+    start_position: int
+    hidden: int
+    number: int = 0
+
+    def number_of(self, counted: CountedFile) -> int | None:
+        """Which of the files this is; None if it is none of them."""
+        number = bisect_right(self.files, counted.base_offset, key=_base_offset) - 1
+        return number if number >= 0 and self.files[number].counted is counted else None
+
+    def newest(self, file: SeenFile) -> SeenFile:
+        """The file as it is now; as it was, if it has left the log."""
+        number = self.number_of(file.counted)
+        return file if number is None else self.files[number]
+
+
+_base_offset = attrgetter("counted.base_offset")
+
+
+def tail_damage(file: SeenFile) -> CorruptBatchError | None:
+    """What ends the batches of the last segment, if that is damage. In others it is damage before their end."""
+    if not file.is_last:
+        return None
+    try:
+        file.segment.check_end(file.end)
+    except CorruptBatchError as error:
+        return error
+    return None
+
+
+def end_of(segment: Segment) -> int:
+    """Where the batches of a segment end that another follows on: bytes after its size that are not zeros count too."""
+    end, status = segment.size_bytes, segment.log_status()
+    if status is None or status.size_bytes <= end:
+        return end
+    with segment.open_log() as file:
+        return end if is_zero(file, end, status.size_bytes) else status.size_bytes
+
+
+def shown_segments(view: LogView) -> tuple[Segment, ...]:
+    """The segments from the one that has the log's start on."""
+    bases = view.bases
+    first = max((number for number, base in enumerate(bases) if base <= view.start_offset), default=0)
+    return view.segments[first:]

@@ -1,0 +1,221 @@
+"""What the metadata log says of the cluster, as rows: one function for each view, a dict for each thing.
+
+Field names are those of Kafka's records, and stand for the same. Settings whose names say that they are secret are
+shown as `REDACTED`, as Kafka's own tools do not show them either.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from storage.ids import format_id
+from storage.internal.cluster_image import RESOURCE_NAMES, TOPIC_RESOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from storage.internal.cluster_image import ClusterImage, Setting
+
+Row = dict[str, Any]
+
+REDACTED: Final = "(hidden)"
+
+_SECRET: Final = re.compile(r"password|secret|jaas\.config|keystore\.key|credential", re.IGNORECASE)
+_KINDS: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
+_PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
+_PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+_OPERATIONS: Final = (
+    "UNKNOWN",
+    "ANY",
+    "ALL",
+    "READ",
+    "WRITE",
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+    "CREATE_TOKENS",
+    "DESCRIBE_TOKENS",
+    "TWO_PHASE_COMMIT",
+)
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PARTITION_FIELDS: Final = (
+    "leader",
+    "leaderEpoch",
+    "partitionEpoch",
+    "replicas",
+    "isr",
+    "addingReplicas",
+    "removingReplicas",
+    "directories",
+    "eligibleLeaderReplicas",
+    "lastKnownElr",
+)
+
+
+def topic_rows(image: ClusterImage) -> Iterator[Row]:
+    """A row a topic, by name, with its partitions and the settings that it has itself."""
+    for name, topic_id in sorted(image.topic_ids.items()):
+        partitions = image.topics[topic_id].partitions
+        yield {
+            "topic": name,
+            "topicId": format_id(topic_id),
+            "partitions": [
+                {"partition": number, **_selected(partitions[number], _PARTITION_FIELDS)}
+                for number in sorted(partitions)
+            ],
+            "settings": {
+                key: _shown(key, setting) for key, setting in sorted(image.settings_of(TOPIC_RESOURCE, name).items())
+            },
+        }
+
+
+def broker_rows(image: ClusterImage) -> Iterator[Row]:
+    """A row a registered node, brokers first; a node that is both has two."""
+    names = ("rack", "fenced", "inControlledShutdown", "logDirs", "cordonedLogDirs", "brokerEpoch", "incarnationId")
+    for role, nodes in (("broker", image.brokers), ("controller", image.controllers)):
+        for node_id, fields in sorted(nodes.items()):
+            yield {
+                "nodeId": node_id,
+                "role": role,
+                "endpoints": [_endpoint(each) for each in fields["endPoints"]],
+                **_selected(fields, names),
+            }
+
+
+def config_rows(image: ClusterImage) -> Iterator[Row]:
+    """A row a setting of a topic, a broker or another resource, and which record of the log set it."""
+    for resource, settings in sorted(image.settings.items()):
+        for key, setting in sorted(settings.items()):
+            yield {
+                "resource": RESOURCE_NAMES.get(resource.kind, str(resource.kind)),
+                "name": resource.name or "(default)",
+                "key": key,
+                "value": _shown(key, setting),
+                "source": source_of(image, setting),
+            }
+
+
+def feature_rows(image: ClusterImage) -> Iterator[Row]:
+    """A row a feature, with the level that holds."""
+    levels = {**image.features, **({"kraft.version": image.kraft_version} if image.kraft_version else {})}
+    return ({"feature": name, "level": level} for name, level in sorted(levels.items()))
+
+
+def quota_rows(image: ClusterImage) -> Iterator[Row]:
+    """A row a quota and what it is of; a null name is that of all who have none of their own."""
+    for entity, quotas in sorted(image.quotas.items(), key=repr):
+        for key, value in sorted(quotas.items()):
+            yield {"entity": dict(entity), "quota": key, "value": value}
+
+
+def acl_rows(image: ClusterImage) -> Iterator[Row]:
+    """A row an access control entry."""
+    rows = (
+        {
+            "resourceType": _name(_KINDS, fields["resourceType"]),
+            "resourceName": fields["resourceName"],
+            "patternType": _name(_PATTERNS, fields["patternType"]),
+            "principal": fields["principal"],
+            "host": fields["host"],
+            "operation": _name(_OPERATIONS, fields["operation"]),
+            "permissionType": _name(_PERMISSIONS, fields["permissionType"]),
+            "id": format_id(fields["id"]),
+        }
+        for fields in image.acls.values()
+    )
+    return iter(sorted(rows, key=lambda row: tuple(row.values())))
+
+
+def voter_rows(image: ClusterImage) -> Iterator[Row]:
+    """A row a voter of the quorum; there is none where the voters are those of each node's own settings."""
+    for fields in sorted(image.voters, key=lambda each: int(each["voterId"])):
+        yield {
+            "voterId": fields["voterId"],
+            "voterDirectoryId": format_id(fields["voterDirectoryId"]),
+            "endpoints": [f"{each['name']}://{_address(each)}" for each in fields["endpoints"]],
+            **_selected(fields["kRaftVersionFeature"], ("minSupportedVersion", "maxSupportedVersion")),
+        }
+
+
+ROWS: Final[Mapping[str, Callable[[ClusterImage], Iterator[Row]]]] = {
+    "topics": topic_rows,
+    "brokers": broker_rows,
+    "configs": config_rows,
+    "features": feature_rows,
+    "quotas": quota_rows,
+    "acls": acl_rows,
+    "voters": voter_rows,
+}
+"""The views by their names."""
+
+COLUMNS: Final[Mapping[str, Sequence[str]]] = {
+    "topics": ("topic", "topicId", "partitions", "replicas", "settings"),
+    "brokers": ("nodeId", "role", "rack", "fenced", "inControlledShutdown", "endpoints", "logDirs"),
+    "configs": ("resource", "name", "key", "value", "source"),
+    "features": ("feature", "level"),
+    "quotas": ("entity", "quota", "value"),
+    "acls": ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType"),
+    "voters": ("voterId", "voterDirectoryId", "endpoints", "minSupportedVersion", "maxSupportedVersion"),
+}
+"""The columns of each view as text, of which `topics` counts partitions and replicas."""
+
+
+def source_of(image: ClusterImage, setting: Setting) -> str:
+    """Where a setting comes from, in words."""
+    if setting.offset is not None:
+        return f"metadata log, offset {setting.offset}"
+    return f"metadata log, snapshot {image.snapshot}"
+
+
+def cells(view: str, row: Row) -> list[object]:
+    """The row's values for the columns of the view as text."""
+    if view == "topics":
+        replicas = max((len(each["replicas"]) for each in row["partitions"]), default=0)
+        row = {**row, "partitions": len(row["partitions"]), "replicas": replicas}
+    return [_cell(row.get(column)) for column in COLUMNS[view]]
+
+
+def _cell(value: object) -> object:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            return ",".join(f"{key}={'(default)' if each is None else each}" for key, each in value.items()) or None
+        case list():
+            return ",".join(map(str, value)) or None
+    return value
+
+
+def _selected(fields: Mapping[str, Any], names: Sequence[str]) -> Row:
+    """Those of the fields that the record has, with ids as Kafka writes them."""
+    return {name: _plain(fields[name]) for name in names if name in fields}
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 -- any value of a record
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return format_id(value) if hasattr(value, "bytes") and hasattr(value, "int") else value
+
+
+def _endpoint(fields: Mapping[str, Any]) -> str:
+    protocol = _name(_PROTOCOLS, fields["securityProtocol"])
+    return f"{fields['name']}://{_address(fields)}" + ("" if protocol == fields["name"] else f" ({protocol})")
+
+
+def _address(fields: Mapping[str, Any]) -> str:
+    host = str(fields["host"])
+    return f"[{host}]:{fields['port']}" if ":" in host else f"{host}:{fields['port']}"
+
+
+def _name(names: Sequence[str], number: int) -> str:
+    return names[number] if 0 <= number < len(names) else f"UNKNOWN({number})"
+
+
+def _shown(key: str, setting: Setting) -> str:
+    return REDACTED if _SECRET.search(key) else setting.value

@@ -1,0 +1,79 @@
+"""`cluster/topics`, `brokers`, `configs` and so on: what the cluster's metadata log says, as a table and as JSON lines.
+
+Each is made from the log as it is when the file is opened. A log that is damaged says nothing that can be relied on
+from there on: reading ends with that error after all that was read before it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.tree.cluster_rows import COLUMNS, ROWS, cells
+from kafkafs.tree.errors import DamagedError, NotThereError
+from kafkafs.tree.generated_file import Generated, GeneratedFile
+from kafkafs.tree.store_texts import as_one_line
+from kafkafs.tree.tab_separated import tab_separated
+from storage.store.topic_names import CLUSTER_METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafkafs.locator.paths import ClusterPath
+    from kafkafs.tree.cluster_rows import Row
+    from storage.clock import Clock
+    from storage.internal.cluster_image import ClusterImage
+    from storage.store.cluster_metadata import ClusterMetadata
+    from storage.store.store import Store
+
+LINES_SUFFIX: Final = ".jsonl"
+VIEW_NAMES: Final = tuple(name for view in ROWS for name in (view, f"{view}{LINES_SUFFIX}"))
+
+
+class ClusterView(GeneratedFile):
+    """One of the views, as a table or with a JSON object a line."""
+
+    def __init__(self, path: ClusterPath, store: Store, metadata: ClusterMetadata, clock: Clock, name: str) -> None:
+        super().__init__(path, clock, place=store.log_dirs[0].path)
+        self._store = store
+        self._metadata = metadata
+        self._view = name.removesuffix(LINES_SUFFIX)
+        self._is_lines = name.endswith(LINES_SUFFIX)
+
+    def generate(self) -> Generated:
+        """Read what is new in the log, and make the file."""
+        log = self._metadata.log()
+        if log is None:
+            raise NotThereError(f"{self.path}: the store has no metadata log")
+        data = log.ask(self._text)
+        damage = log.damage
+        failure = None if damage is None else DamagedError(str(damage))
+        return Generated(data, self._modified_ms(), failure)
+
+    def _text(self, image: ClusterImage) -> bytes:
+        rows = ROWS[self._view](image)
+        if self._is_lines:
+            return json_lines(rows)
+        return tab_separated(COLUMNS[self._view], ([_cell(each) for each in cells(self._view, row)] for row in rows))
+
+    def _modified_ms(self) -> int:
+        view = self._store.log(CLUSTER_METADATA, 0).view
+        status = view.segments[-1].log_status() if view.segments else None
+        return 0 if status is None else status.modified_ms
+
+
+def json_lines(rows: Iterable[Row]) -> bytes:
+    """A JSON object a line; bytes of a text that are not UTF-8 are there as lone surrogates, escaped."""
+    return "".join(f"{json.dumps(row, ensure_ascii=_is_odd(row), separators=(',', ':'))}\n" for row in rows).encode()
+
+
+def _is_odd(row: Row) -> bool:
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _cell(value: object) -> object:
+    return as_one_line(value.encode(errors="replace").decode()) if isinstance(value, str) else value

@@ -1,0 +1,88 @@
+"""The rows of groups as they are shown: by name in a command's output, and as lines with tabs in a file."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.tree.tab_separated import UNKNOWN
+from storage.cluster.group_rows import group_rows
+from storage.properties_text import escaped_character
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from storage.cluster.group_description import GroupDescription
+    from storage.cluster.group_rows import GroupRow
+    from storage.store.internal_topics import InternalTopics
+
+COLUMNS: Final = (
+    "group",
+    "topic",
+    "partition",
+    "committedOffset",
+    "endOffset",
+    "lag",
+    "ageSeconds",
+    "metadata",
+    "memberId",
+    "instanceId",
+    "clientId",
+    "host",
+    "state",
+    "kind",
+)
+
+_BENDING: Final = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""What a reader of lines may take for the end of one, or a terminal for a command."""
+
+
+def shown_groups(
+    topics: InternalTopics, groups: list[GroupDescription], now_ms: int
+) -> Iterator[dict[str, str | int | None]]:
+    """The rows of some groups, in their order, each with a value or None for every column."""
+    ends: dict[tuple[str, int], int | None] = {}
+
+    def end_offset(partition: tuple[str, int]) -> int | None:
+        if partition not in ends:
+            ends[partition] = topics.end_offset(partition)
+        return ends[partition]
+
+    for group in groups:
+        for row in group_rows(group, end_offset):
+            yield _shown(row, now_ms)
+
+
+def in_a_line(value: str | int | None) -> str | int:
+    """A value as a field that is never empty, and has no control characters: they are as in properties text."""
+    if value is None or value == "":
+        return UNKNOWN
+    if isinstance(value, int):
+        return value
+    return _BENDING.sub(lambda found: escaped_character(found[0]), value)
+
+
+def row_in_a_line(row: Mapping[str, str | int | None]) -> dict[str, str | int | None]:
+    """All values of a row so."""
+    return {name: in_a_line(value) for name, value in row.items()}
+
+
+def _shown(row: GroupRow, now_ms: int) -> dict[str, str | int | None]:
+    committed, member = row.committed, row.member
+    is_dated = committed is not None and committed.committed_ms >= 0
+    return {
+        "group": row.group.group_id,
+        "topic": row.topic,
+        "partition": row.partition,
+        "committedOffset": None if committed is None else committed.offset,
+        "endOffset": row.end_offset,
+        "lag": row.lag,
+        "ageSeconds": (now_ms - committed.committed_ms) // 1000 if committed is not None and is_dated else None,
+        "metadata": None if committed is None else committed.metadata,
+        "memberId": None if member is None else member.member_id,
+        "instanceId": None if member is None else member.instance_id,
+        "clientId": None if member is None else member.client_id,
+        "host": None if member is None else member.host,
+        "state": row.group.state,
+        "kind": row.group.kind.value,
+    }

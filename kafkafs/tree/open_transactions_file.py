@@ -1,0 +1,89 @@
+"""`.kafkafs/transactions`: every open transaction of the store, the oldest first, and what it holds up.
+
+A line each. `state` is the coordinator's, `-` where its records are not in the store: a transaction that is open in a
+partition and closed for its coordinator hangs. `holdsUp` are the partitions whose last stable offset it keeps where it
+began, as `topic-partition@offset`. `abort` is a line for a shell that would end it there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.tree.generated_file import Generated, GeneratedFile
+from kafkafs.tree.group_lines import in_a_line
+from kafkafs.tree.groups_directory import failure_of
+from kafkafs.tree.node import Attributes
+from kafkafs.tree.stream_file import unknown_xattr
+from kafkafs.tree.tab_separated import UNKNOWN, tab_separated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafkafs.locator.paths import StoreFilePath
+    from kafkafs.tree.tree import Tree
+    from storage.cluster.open_transactions import OpenInPartition, OpenTransaction
+
+_NAMES: Final = (
+    "transactionalId",
+    "producerId",
+    "producerEpoch",
+    "state",
+    "ageSeconds",
+    "timeoutMs",
+    "partitions",
+    "holdsUp",
+    "abort",
+)
+
+
+class OpenTransactionsFile(GeneratedFile):
+    """The open transactions. Its size is unknown until it is opened, as every log of the store is asked for it.
+
+    Where something cannot be read, reading ends with an error, unless damage is skipped.
+    """
+
+    def __init__(self, path: StoreFilePath, tree: Tree) -> None:
+        super().__init__(path, tree.clock, place=tree.store.log_dirs[0].path)
+        self._tree = tree
+
+    def attributes(self) -> Attributes:
+        """With the size only if it was opened a moment ago."""
+        if self.is_made:
+            return super().attributes()
+        return Attributes(size_bytes=None, modified_ms=self._clock.now_ms(), place=self._place)
+
+    def xattrs(self) -> Mapping[str, bytes]:
+        """That the size is unknown, if it is."""
+        return unknown_xattr(self.attributes().size_bytes)
+
+    def generate(self) -> Generated:
+        """Ask the coordinators' records and every log."""
+        self._tree.sources.refresh()
+        now_ms = self._clock.now_ms()
+        found = self._tree.internal_topics.transactions()
+        rows = [list(map(in_a_line, _row(each, now_ms))) for each in found.transactions]
+        return Generated(tab_separated(_NAMES, rows), now_ms, failure_of(found.shortcomings, self._tree.options))
+
+
+def _row(each: OpenTransaction, now_ms: int) -> tuple[str | int | None, ...]:
+    coordinated, began_ms = each.coordinated, each.began_ms
+    return (
+        None if coordinated is None else coordinated.transactional_id,
+        each.producer_id,
+        each.producer_epoch,
+        None if coordinated is None else coordinated.state_name,
+        None if began_ms is None else (now_ms - began_ms) // 1000,
+        None if coordinated is None else coordinated.timeout_ms,
+        ",".join(f"{topic}-{partition}" for topic, partition in each.partitions) or UNKNOWN,
+        ",".join(f"{at.topic}-{at.partition}@{at.first_offset}" for at in each.in_partitions if at.holds_up),
+        "; ".join(map(_abort, each.in_partitions)),
+    )
+
+
+def _abort(at: OpenInPartition) -> str:
+    """What ends a transaction in a partition, once the place of a broker is put in."""
+    return (
+        f"kafka-transactions.sh --bootstrap-server BROKER:9092 abort --topic {shlex.quote(at.topic)} "
+        f"--partition {at.partition} --start-offset {at.first_offset}"
+    )
