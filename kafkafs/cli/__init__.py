@@ -1,7 +1,7 @@
 """The command line.
 
 `main` knows the names of the commands and where each is; a command's module is imported when the command runs or when
-the help lists it. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads the output any more.
+the help lists it. Exit codes are in `failures`, one table for all commands.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ main = CommandTable(
         "compact": "kafkafs.cli.compact",
         "demo": "kafkafs.cli.demo",
         "dump": "kafkafs.cli.dump",
+        "groups": "kafkafs.cli.groups",
         "help": "kafkafs.cli.help",
         "ls": "kafkafs.cli.ls",
         "append": "kafkafs.cli.append",

@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs.cli.changing import change_any_option, check_may_change
+from kafkafs.cli.cleaning import server_properties_option
+from kafkafs.cli.failures import PartlyDoneError
+from kafkafs.cli.finishing import finishing
 from kafkafs.cli.opened_tree import node_at, opened_tree, path_argument
 from kafkafs.cli.store_argument import store_argument
+from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import WritableFile
 from kafkafs.tree.options import TreeOptions
+from storage.errors import StorageError
 from storage.store.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from kafkafs.cli.finishing import Change
 
 _READ_BYTES: Final = 1024 * 1024
 _RECEIPT_BYTES: Final = 64 * 1024
@@ -28,31 +35,81 @@ _RECEIPT_BYTES: Final = 64 * 1024
 @path_argument
 @click.option("--receipts", is_flag=True, help="Print the offsets that the records got, first..last a line.")
 @change_any_option
-def append(*, store: tuple[Path, ...], path: str, receipts: bool, may_change_any: bool) -> None:
+@server_properties_option
+def append(
+    *, store: tuple[Path, ...], path: str, receipts: bool, may_change_any: bool, server_properties: Path | None
+) -> None:
     """Append what standard input has to a log.
 
     PATH says how it is read: orders/0/append for a record a line, append.kv for keys and values, append.jsonl for
     envelopes, append.raw for all of it as one record, append.batch for record batches. Everything is on disk when the
     command ends. The store must not be open elsewhere: where it is mounted, write to the mount.
+
+    What is refused ends the command, which says how many records were stored before; from the same input the rest can
+    be appended once that is mended. SIGTERM and SIGHUP end it as SIGINT does: the write under way is finished, and the
+    store closed. Receipts that cannot be printed do not stop it: it stores the rest, and says so.
     """
     check_may_change(store, may_change_any=may_change_any)
-    with opened_tree(store, Mode.READ_WRITE, TreeOptions()) as tree:
+    with (
+        finishing("everything is stored") as change,
+        opened_tree(store, Mode.READ_WRITE, TreeOptions(), server_properties, change) as tree,
+    ):
         node = node_at(tree, path)
         if not isinstance(node, WritableFile):
             raise click.UsageError(f"{node.path} is not written to; orders/0/append is an example of what is")
         writing = node.open_writing()
+        stored = _Stored(writing.read, is_printing=receipts)
         try:
-            while data := os.read(sys.stdin.fileno(), _READ_BYTES):
+            while data := _read(change):
                 writing.write(data)
-                _print_receipts(writing.read, wanted=receipts)
+                stored.take()
             writing.flush()
             writing.sync()
-            _print_receipts(writing.read, wanted=receipts)
+            stored.take()
+        except (StorageError, TreeError, OSError) as error:
+            stored.take()
+            raise PartlyDoneError(error, stored.sentence()) from error
         finally:
             writing.close()
 
 
-def _print_receipts(read: Callable[[int], bytes], *, wanted: bool) -> None:
-    while receipt := read(_RECEIPT_BYTES):
-        if wanted:
-            sys.stdout.buffer.write(receipt)
+class _Stored:
+    """What was stored so far, of which receipts tell."""
+
+    def __init__(self, read: Callable[[int], bytes], *, is_printing: bool) -> None:
+        self._read = read
+        self._is_printing = is_printing
+        self._records = 0
+        self._first = self._last = 0
+
+    def take(self) -> None:
+        """Take in the receipts that have come since, and print them if they are wanted."""
+        pieces = []
+        while piece := self._read(_RECEIPT_BYTES):
+            pieces.append(piece)
+        receipts = b"".join(pieces)
+        for line in receipts.splitlines():
+            first, last = map(int, line.split(b".."))
+            if not self._records:
+                self._first = first
+            self._last = last
+            self._records += last - first + 1
+        if self._is_printing and receipts:
+            sys.stdout.buffer.write(receipts)
+            sys.stdout.buffer.flush()
+
+    def sentence(self) -> str:
+        """What a failure has to add."""
+        if not self._records:
+            return "nothing was stored before it"
+        were = "record was" if self._records == 1 else "records were"
+        return f"{self._records} {were} stored before it (offsets {self._first}..{self._last})"
+
+
+def _read(change: Change) -> bytes:
+    with change.waiting():
+        try:
+            return os.read(sys.stdin.fileno(), _READ_BYTES)
+        except OSError as error:
+            error.filename = "standard input"
+            raise

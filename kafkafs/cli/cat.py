@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafkafs.cli.cleaning import server_properties_option
+from kafkafs.cli.failures import EXIT_DONE, exit_code, say, sentence
 from kafkafs.cli.opened_tree import followed, node_at, opened_tree
+from kafkafs.cli.standard_streams import is_of_output
 from kafkafs.cli.store_argument import store_argument
 from kafkafs.cli.tree_options import damage_option, isolation_option, tree_options
 from kafkafs.render.chunks import chunks
 from kafkafs.render.kcat_format import KcatFormat
+from kafkafs.tree import batch_cache
+from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import Directory, File
+from kafkafs.tree.options import Damage
 from kafkafs.tree.records_at import records_at
+from storage.errors import StorageError
 from storage.store.store import Mode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from kafkafs.tree.node import Node
+    from kafkafs.tree.options import TreeOptions
     from kafkafs.tree.tree import Tree
 
 _READ_BYTES: Final = 1024 * 1024
@@ -35,23 +46,59 @@ _READ_BYTES: Final = 1024 * 1024
 @click.option("-f", "--format", "record_format", metavar="FORMAT", help="Print each record so, in kcat's tokens.")
 @isolation_option
 @damage_option
+@server_properties_option
 def cat(
-    *, store: tuple[Path, ...], paths: tuple[str, ...], record_format: str | None, isolation: str, damage: str
+    *,
+    store: tuple[Path, ...],
+    paths: tuple[str, ...],
+    record_format: str | None,
+    isolation: str,
+    damage: str,
+    server_properties: Path | None,
 ) -> None:
-    """Print what files of the tree hold, one behind the other.
+    """Print what files of the tree hold, one after another.
 
     PATH is what it is in a mount: orders/0/offset/42, orders/0/by-time/2026-11-21T02:14, orders/0/values. Nothing is
     changed, and a broker may be running.
+
+    A PATH that is not there, or is damaged, does not keep the others from being printed. Exit code 1 says that one is
+    not there, 3 that one could not be read.
     """
     compiled = None if record_format is None else _compiled(record_format)
-    with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, damage)) as tree:
+    options = tree_options(isolation, damage)
+    code = EXIT_DONE
+    with opened_tree(store, Mode.READ_ONLY, options, server_properties) as tree, _damage_said_once(options):
         for path in paths:
-            node = followed(tree, node_at(tree, path))
-            if compiled is None:
-                _copy(node)
-            else:
-                _print_records(tree, node, compiled)
+            try:
+                _print(tree, path, compiled)
+            except (TreeError, StorageError, OSError) as error:
+                if is_of_output(error):
+                    raise
+                code = max(code, exit_code(error))
+                say(sentence(error))
         sys.stdout.buffer.flush()
+    if code:
+        raise SystemExit(code)
+
+
+@contextmanager
+def _damage_said_once(options: TreeOptions) -> Iterator[None]:
+    """Leave out what the log says of damage where an error says the same."""
+    before = batch_cache.logger.level
+    if options.damage is Damage.STOP:
+        batch_cache.logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        batch_cache.logger.setLevel(before)
+
+
+def _print(tree: Tree, path: str, record_format: KcatFormat | None) -> None:
+    node = followed(tree, node_at(tree, path))
+    if record_format is None:
+        _copy(node)
+    else:
+        _print_records(tree, node, record_format)
 
 
 def _compiled(text: str) -> KcatFormat:

@@ -1,49 +1,100 @@
-"""What the commands share that delete and compact: what they open, which partitions, and the names of fields."""
+"""What commands share that open a store: with which settings, which of its partitions, and the names of fields."""
 
 from __future__ import annotations
 
+import shlex
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafkafs.cli.failures import say
 from storage.clock import Clock
-from storage.files import Files
+from storage.files import Files, NamedFiles
 from storage.store.server_properties import read_server_properties
 from storage.store.store import Mode, Store
+from storage.store.topic_names import CLUSTER_METADATA
+from storage.store.unclosed_logs import recover_unclosed_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
+    from kafkafs.cli.finishing import Change
     from storage.store.checkpoints import Partition
 
 _LEFT_OUT = frozenset({"device", "inode"})  # which tell files apart as long as they are there, and nobody else
+_NAMED_MAX = 10
 
 
 server_properties_option = click.option(
     "--server-properties",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A broker's settings, which hold where a topic says nothing.",
 )
 
 
-def opened_store(paths: Sequence[Path], server_properties: Path | None, *, is_changed: bool) -> Store:
-    """The store with the settings of a broker, if there are such: open for writing if it is to be changed."""
-    files = Files()
-    return Store.open(
+def opened_store(
+    paths: Sequence[Path], server_properties: Path | None, *, is_changed: bool, change: Change | None = None
+) -> AbstractContextManager[Store]:
+    """The store with the settings of a broker, if there are such: open for writing if it is to be changed.
+
+    A store that is changed is left closed properly, as `left_clean` says.
+    """
+    store = Store.open(
         paths,
         mode=Mode.READ_WRITE if is_changed else Mode.READ_ONLY,
-        files=files,
+        files=Files(),
         clock=Clock(),
-        broker_settings={} if server_properties is None else read_server_properties(files, server_properties),
+        broker_settings={} if server_properties is None else read_server_properties(NamedFiles(), server_properties),
     )
+    return left_clean(store, change) if is_changed else store
+
+
+@contextmanager
+def left_clean(store: Store, change: Change | None) -> Iterator[Store]:
+    """Close the store after the block, and recover before what of it was not closed properly and the block left.
+
+    So one unclean end is said by one command, and costs the next one nothing. A block that ends with an error, or whose
+    `change` is interrupted, leaves the store as it is.
+    """
+    with store:
+        unclosed = store.partitions_to_recover()
+        yield store
+        opened = sum(partition in store.open_logs() for partition in unclosed)
+        rest = recover_unclosed_logs(store, Clock(), is_stopped=lambda: change is not None and change.is_interrupted)
+        recovered = opened + rest.recovered
+        if (recovered or rest.failures) and not rest.is_given_up:
+            more = "".join(f"; {failure}" for failure in rest.failures[:_NAMED_MAX])
+            if len(rest.failures) > _NAMED_MAX:
+                more += f"; and {len(rest.failures) - _NAMED_MAX} more"
+            were = "was" if recovered == 1 else "were"
+            say(f"the store was not closed properly: {counted(recovered, 'log')} {were} recovered{more}")
 
 
 def chosen_partitions(store: Store, topics: Sequence[str]) -> list[Partition]:
     """The partitions of some topics, or of all if none are named; raises `UnknownPartitionError` for no topic."""
     names = dict.fromkeys(topics or store.topics.inventory.topics)
     return [(topic, partition) for topic in names for partition in store.topics.partitions(topic)]
+
+
+def say_what_is_unknown(store: Sequence[Path], topics: Collection[str]) -> None:
+    """Tell that the settings of some topics are unknown, and name the command that makes them known.
+
+    The cluster's metadata is left out: no command of ours takes settings for it.
+    """
+    named = [topic for topic in topics if topic != CLUSTER_METADATA]
+    if named:
+        first, *others = named
+        more = f" and of {counted(len(others), 'more topic')}" if others else ""
+        command = shlex.join(["kafkafs", "topics", "config", ",".join(map(str, store)), first])
+        say(
+            f"the settings of {first}{more} are unknown, since a broker made it and may have been told more; "
+            f"`{command} cleanup.policy=delete` (or compact), with --rw and the other settings that it had, makes them "
+            "known"
+        )
 
 
 def counted(number: int, what: str) -> str:

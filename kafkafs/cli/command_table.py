@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from kafkafs.cli.failures import reported
+from kafkafs.cli.failures import reported, run_program
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 class CommandTable(click.Group):
@@ -20,6 +20,10 @@ class CommandTable(click.Group):
     def __init__(self, *, modules: Mapping[str, str], **attributes: Any) -> None:  # noqa: ANN401 -- click's own arguments
         super().__init__(**attributes)
         self.modules = modules
+
+    def __call__(self, args: Sequence[str] | None = None, prog_name: str | None = None) -> NoReturn:
+        """Run as a program, which ends with SystemExit. Tests run `main`, with streams of their own."""
+        run_program(lambda: self.main(args, prog_name, standalone_mode=False))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Give the names without importing anything."""

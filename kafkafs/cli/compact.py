@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.changing import change_any_option, check_may_change
-from kafkafs.cli.cleaning import chosen_partitions, counted, opened_store, row_of, server_properties_option
-from kafkafs.cli.failures import EXIT_FAILED
+from kafkafs.cli.cleaning import (
+    chosen_partitions,
+    counted,
+    opened_store,
+    row_of,
+    say_what_is_unknown,
+    server_properties_option,
+)
+from kafkafs.cli.failures import EXIT_FAILED, say, sentence
+from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import chosen_form, output_options, write_detailed_rows
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from kafkafs.cli.finishing import Change
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
     from storage.store.checkpoints import Partition
@@ -84,34 +93,41 @@ def compact(
     nothing is changed, and a broker may be running. With --apply the store must not be open elsewhere. Topics whose
     settings are unknown are left alone.
 
-    Exit code 1 says that some partition could not be looked at, or not be compacted.
+    Exit code 3 says that some partition could not be looked at, or not be compacted.
     """
     if dry_run and is_applying:
         raise click.UsageError("--dry-run and --apply exclude each other.")
     if is_applying:
         check_may_change(store, may_change_any=may_change_any)
     form = chosen_form(ctx)
-    with opened_store(store, server_properties, is_changed=is_applying) as opened:
-        work = _Work(opened, is_reading=dry_run, is_applying=is_applying, is_forced=force)
-        outcomes = work.outcomes(chosen_partitions(opened, topics), is_named=bool(topics))
+    with finishing(is_changing=is_applying) as change:
+        with opened_store(store, server_properties, is_changed=is_applying, change=change) as opened:
+            work = _Work(opened, change, is_reading=dry_run, is_applying=is_applying, is_forced=force)
+            outcomes = work.outcomes(chosen_partitions(opened, topics), is_named=bool(topics))
+            if form is None:
+                for outcome in outcomes:
+                    click.echo("\n".join(_lines(outcome)))
+            else:
+                write_detailed_rows(_COLUMNS, _DETAILS, map(_row, outcomes), form)
         if form is None:
-            for outcome in outcomes:
-                click.echo("\n".join(_lines(outcome)))
-        else:
-            write_detailed_rows(_COLUMNS, _DETAILS, map(_row, outcomes), form)
-    if form is None:
-        click.echo(work.sentence)
-    if not dry_run and not is_applying:
-        click.echo("kafkafs: nothing was changed; --dry-run says what would be left, --apply does it", err=True)
-    if work.failed:
-        raise SystemExit(EXIT_FAILED)
+            click.echo(work.sentence)
+        say_what_is_unknown(store, work.unknown)
+        if not dry_run and not is_applying:
+            say("nothing was changed; --dry-run says what would be left, --apply does it")
+        if work.failed:
+            raise SystemExit(EXIT_FAILED)
 
 
 class _Work:
-    """What is done with each partition. `failed` counts those for which it could not be done."""
+    """What is done with each partition. `failed` counts those for which it could not be done.
 
-    def __init__(self, store: Store, *, is_reading: bool, is_applying: bool, is_forced: bool) -> None:
+    `unknown` are topics that are left alone because their settings are not known.
+    """
+
+    def __init__(self, store: Store, change: Change, *, is_reading: bool, is_applying: bool, is_forced: bool) -> None:
         self.failed = 0
+        self.unknown: dict[str, None] = {}
+        self._change = change
         self._partitions = self._due = self._dirty_bytes = self._before_bytes = self._after_bytes = 0
         self._store = store
         self._compactions = Compactions(store, Clock(), wait=sleep)
@@ -123,6 +139,8 @@ class _Work:
         """One for each partition; without names, none for those that nobody wants compacted."""
         progress = Progress.on_terminal()
         for number, (topic, partition) in enumerate(chosen, start=1):
+            if self._change.is_interrupted:
+                break
             progress.show_count("compacting" if self._is_applying else "planning", number, len(chosen))
             try:
                 outcome = self._outcome(topic, partition)
@@ -133,13 +151,15 @@ class _Work:
                 outcome = _Outcome(topic, partition, None, None, is_applied=False, error=error)
             progress.erase()
             if outcome.error is not None:
-                click.echo(f"kafkafs: {topic}-{partition}: {outcome.error}", err=True)
+                say(f"{topic}-{partition}: {sentence(outcome.error)}")
             if is_named or outcome.plan is None or outcome.plan.verdict is not Verdict.NOT_COMPACTED:
                 self._count(outcome)
                 yield outcome
 
     def _count(self, outcome: _Outcome) -> None:
         self._partitions += 1
+        if outcome.plan is not None and outcome.plan.verdict is Verdict.SETTINGS_UNKNOWN:
+            self.unknown[outcome.topic] = None
         if outcome.plan is not None and self._is_chosen(outcome.plan):
             self._due += 1
             self._dirty_bytes += outcome.plan.dirty_bytes

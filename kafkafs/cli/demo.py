@@ -15,9 +15,10 @@ from kafkafs.cli.failures import EXIT_FAILED
 from kafkafs.cli.mount import mount_in_background
 from kafkafs.demo.demo_store import make_demo_store
 from kafkafs.demo.tour import mount_tour, store_tour, tour_text
+from kafkafs.mount.answering import Answer, answer_of
 from kafkafs.mount.background import python_command
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, is_dead, mount_at
+from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, mount_at, place_of
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.creation import make_directories
@@ -38,7 +39,7 @@ def demo(directory: Path) -> None:
     mounted at DIR/mnt. DIR is kafkafs-demo in the current directory if it is not given, and is made if it is missing.
 
     A demo that is there already is mounted as it is, with all that was written to it. Where nothing can be mounted the
-    exit code is 1, and the tour one of the store alone.
+    exit code is 3, and the tour one of the store alone.
     """
     files = Files()
     store, mount_point = directory / "store", directory / "mnt"
@@ -63,16 +64,16 @@ def demo(directory: Path) -> None:
 
 def _mount(store: Path, mount_point: Path) -> None:
     """Have it mounted; raises `MountError` with the reason why it cannot be."""
-    there = mount_at(mount_point.resolve())
+    there = mount_at(mount_point)
     is_ours = there is not None and there.file_system_type == FILE_SYSTEM_TYPE and _is_same(there.source, store)
-    if is_ours and not is_dead(mount_point):
+    if there is not None and is_ours and answer_of(there) is Answer.ANSWERS:
         _say(f"it is mounted at {mount_point} already")
     else:
         mount_in_background((store,), mount_point, ())
 
 
 def _is_same(source: str, store: Path) -> bool:
-    return Path(source).resolve() == store.resolve()
+    return Path(source) == place_of(store)
 
 
 def _called_as() -> str:

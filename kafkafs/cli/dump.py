@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 import click
 
+from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EXIT_USAGE, say
 from kafkafs.cli.progress import Progress
 from kafkafs.dump.bounds import Bounds
 from kafkafs.dump.checkpoint_dump import CheckpointDump, epoch_start, partition_offset
@@ -17,23 +19,22 @@ from kafkafs.dump.index_dump import IndexView
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.offset_index_dump import OffsetIndexDump
 from kafkafs.dump.producer_snapshot_dump import ProducerSnapshotDump
+from kafkafs.dump.record_decoders import InternalTopic, decoder_of
 from kafkafs.dump.time_index_dump import TimeIndexDump
 from kafkafs.dump.transaction_index_dump import TransactionIndexDump
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.times import parse_time
-from storage.files import Files
+from storage.files import NamedFiles
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from kafkafs.dump.decoded import RecordDecoder
     from kafkafs.dump.json_form import JsonForm
     from kafkafs.dump.text import TextForm
-    from storage.files import ReadableFile
-
-EXIT_SOUND: Final = 0
-EXIT_DAMAGED: Final = 1
-EXIT_NOT_LOOKED_AT: Final = 2
+    from storage.files import Files, ReadableFile
+    from storage.internal import Release
 
 _WRITE_BYTES: Final = 1024 * 1024
 
@@ -111,6 +112,62 @@ class Output:
         self._pending_bytes = 0
 
 
+def _choosing_records(command: Callable[..., None]) -> Callable[..., None]:
+    """Options that choose records of logs, which the command is given as `selection`."""
+
+    @click.option("--batches-only", is_flag=True, help="List batches by their headers alone; nothing is decompressed.")
+    @click.option("--max-bytes", type=click.IntRange(min=0), metavar="N", help="Look at the first N bytes of each log.")
+    @click.option("--from-offset", type=int, metavar="N", help="Print records from this offset on.")
+    @click.option("--to-offset", type=int, metavar="N", help="Print records below this offset.")
+    @click.option("--from-time", callback=_milliseconds, metavar="TIME", help="Print records from this time on.")
+    @click.option("--to-time", callback=_milliseconds, metavar="TIME", help="Print records before this time.")
+    @wraps(command)
+    def choosing(
+        *args: object,
+        batches_only: bool,
+        max_bytes: int | None,
+        from_offset: int | None,
+        to_offset: int | None,
+        from_time: int | None,
+        to_time: int | None,
+        **others: object,
+    ) -> None:
+        bounds = Bounds(first_offset=from_offset, end_offset=to_offset, first_time=from_time, end_time=to_time)
+        selection = Selection(bounds=bounds, with_records=not batches_only, max_bytes=max_bytes)
+        command(*args, selection=selection, **others)
+
+    return choosing
+
+
+def _decoding(command: Callable[..., None]) -> Callable[..., None]:
+    """The real tool's options for internal topics, of which the last is used, and the release whose text is printed."""
+
+    @_decoder("--offsets-decoder", InternalTopic.OFFSETS)
+    @_decoder("--transaction-log-decoder", InternalTopic.TRANSACTIONS)
+    @_decoder("--cluster-metadata-decoder", InternalTopic.METADATA)
+    @_decoder("--share-group-state-decoder", InternalTopic.SHARES)
+    @_decoder("--remote-log-metadata-decoder", InternalTopic.REMOTE_LOGS)
+    @click.option(
+        "--as",
+        "release",
+        type=click.Choice(["3.9", "4"]),
+        default="3.9",
+        show_default=True,
+        help="Print decoded and control records as the tool of this Kafka release does.",
+    )
+    @wraps(command)
+    def decoding(*args: object, topic: str | None, release: Release, **others: object) -> None:
+        decoder = None if topic is None else decoder_of(InternalTopic(topic), release)
+        command(*args, decoder=decoder, release=release, **others)
+
+    return decoding
+
+
+def _decoder(option: str, topic: InternalTopic) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    sentence = f"Show keys and values as records of {topic.value}."
+    return click.option(option, "topic", flag_value=topic.value, default=None, help=sentence)
+
+
 @click.command(
     epilog="\b\nExample:\n  kafkafs dump --from-time 2026-11-21T02:14 /var/lib/kafka/orders-0/00000000000000000000.log"
 )
@@ -118,12 +175,8 @@ class Output:
 @click.option("--json", "as_array", is_flag=True, help="Print one JSON array of objects.")
 @click.option("--jsonl", "as_objects", is_flag=True, help="Print JSON objects, one a line.")
 @click.option("--no-data", is_flag=True, help="Leave out keys and values; batches and records are listed all the same.")
-@click.option("--batches-only", is_flag=True, help="List batches by their headers alone; nothing is decompressed.")
-@click.option("--max-bytes", type=click.IntRange(min=0), metavar="N", help="Look at the first N bytes of each log.")
-@click.option("--from-offset", type=int, metavar="N", help="Print records from this offset on.")
-@click.option("--to-offset", type=int, metavar="N", help="Print records below this offset.")
-@click.option("--from-time", callback=_milliseconds, metavar="TIME", help="Print records from this time on.")
-@click.option("--to-time", callback=_milliseconds, metavar="TIME", help="Print records before this time.")
+@_choosing_records
+@_decoding
 @click.option("--index-sanity-check", is_flag=True, help="Of .index and .timeindex, say whether Kafka's check passes.")
 @click.option("--verify-index-only", is_flag=True, help="Of .index and .timeindex, say only what differs from the log.")
 @click.option(
@@ -142,12 +195,9 @@ def dump(
     as_array: bool,
     as_objects: bool,
     no_data: bool,
-    batches_only: bool,
-    max_bytes: int | None,
-    from_offset: int | None,
-    to_offset: int | None,
-    from_time: int | None,
-    to_time: int | None,
+    selection: Selection,
+    decoder: RecordDecoder | None,
+    release: Release,
     index_sanity_check: bool,
     verify_index_only: bool,
     limit_bytes: int,
@@ -158,25 +208,25 @@ def dump(
     metadata snapshot (.checkpoint), or a checkpoint of offsets or leader epochs. Options that choose records are for
     logs. A time is epoch milliseconds, ISO 8601 (UTC when no zone is given), `now`, or `-15m` (s m h d w).
 
+    A decoder reads the logs of an internal topic. What it cannot read it says in the record's line, and goes on.
+
     Indexes are compared with the log beside them. Where they differ, and where a log's offsets jump, is said on
     standard error. Where a file is damaged a line says so, and the dump goes on if it can.
 
-    Exit codes: 0 sound, 1 something is damaged, 2 a FILE could not be looked at.
+    Exit code 1 says that something is damaged or a FILE is not there, 2 that it is none of these, 3 that it is unread.
     """
     if as_array and as_objects:
         raise click.UsageError("--json and --jsonl exclude each other.")
+    if no_data and decoder is not None:
+        raise click.UsageError("--no-data and decoders exclude each other.")
     request = Request(
-        form=_form(as_json=as_array or as_objects, with_data=not no_data),
-        selection=Selection(
-            bounds=Bounds(first_offset=from_offset, end_offset=to_offset, first_time=from_time, end_time=to_time),
-            with_records=not batches_only,
-            max_bytes=max_bytes,
-        ),
+        form=_form(as_json=as_array or as_objects, with_data=not no_data, decoder=decoder, release=release),
+        selection=selection,
         index_view=_index_view(sanity=index_sanity_check, comparison=verify_index_only),
         limit_bytes=limit_bytes,
     )
     output = Output(sys.stdout.buffer, array=as_array)
-    exit_code = EXIT_SOUND
+    exit_code = EXIT_DONE
     for path in files:
         exit_code = max(exit_code, _dump_file(path, request, output))
     output.finish()
@@ -191,28 +241,32 @@ def _index_view(*, sanity: bool, comparison: bool) -> IndexView:
     return IndexView.COMPARISON if comparison else IndexView.ENTRIES
 
 
-def _form(*, as_json: bool, with_data: bool) -> JsonForm | TextForm:
+def _form(*, as_json: bool, with_data: bool, decoder: RecordDecoder | None, release: Release) -> JsonForm | TextForm:
     if as_json:
         from kafkafs.dump.json_form import JsonForm
 
-        return JsonForm(with_data=with_data)
+        return JsonForm(with_data=with_data, decoder=decoder)
     from kafkafs.dump.text import TextForm
 
-    return TextForm(with_data=with_data)
+    return TextForm(with_data=with_data, decoder=decoder, release=release)
 
 
 def _dump_file(path: str, request: Request, output: Output) -> int:
     """Dump one file, and give the exit code that it alone would end with."""
     kind = kind_of(path)
     if kind is None:
-        return _not_looked_at(output, f"{path}: not the name of a log, an index, a snapshot or a checkpoint")
+        return _not_looked_at(
+            output, f"{path}: not the name of a log, an index, a snapshot or a checkpoint", EXIT_USAGE
+        )
     if kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX) and base_offset(path) is None:
-        return _not_looked_at(output, f"{path}: an index's name begins with the base offset of its segment")
-    files = Files()
+        return _not_looked_at(output, f"{path}: an index's name begins with the base offset of its segment", EXIT_USAGE)
+    files = NamedFiles()
     try:
         file = files.open_reading(path)
+    except FileNotFoundError as error:
+        return _not_looked_at(output, f"{path}: {error.strerror}", EXIT_FOUND)
     except OSError as error:
-        return _not_looked_at(output, f"{path}: {error.strerror}")
+        return _not_looked_at(output, f"{path}: {error.strerror}", EXIT_FAILED)
     with file:
         dump = _dump_of(kind, files, file, request)
         exit_code = _write_runs(path, dump, file.size_bytes(), output)
@@ -220,7 +274,7 @@ def _dump_file(path: str, request: Request, output: Output) -> int:
     if report:
         output.flush()
         click.echo("\n".join(report), err=True)
-    return max(exit_code, EXIT_DAMAGED if dump.damaged else EXIT_SOUND)
+    return max(exit_code, EXIT_FOUND if dump.damaged else EXIT_DONE)
 
 
 def _dump_of(kind: FileKind, files: Files, file: ReadableFile, request: Request) -> Dump:
@@ -250,15 +304,15 @@ def _write_runs(path: str, dump: Dump, size_bytes: int, output: Output) -> int:
             lines = next(runs, None)
         except OSError as error:  # of the file or one beside it; what goes wrong with the output ends the command
             progress.erase()
-            return _not_looked_at(output, f"{error.filename}: {error.strerror}")
+            return _not_looked_at(output, f"{error.filename}: {error.strerror}", EXIT_FAILED)
         if lines is None:
             progress.erase()
-            return EXIT_SOUND
+            return EXIT_DONE
         output.write(lines)
         progress.show(path, dump.position, size_bytes)
 
 
-def _not_looked_at(output: Output, sentence: str) -> int:
+def _not_looked_at(output: Output, sentence: str, code: int) -> int:
     output.flush()
-    click.echo(f"kafkafs: {sentence}", err=True)
-    return EXIT_NOT_LOOKED_AT
+    say(sentence)
+    return code

@@ -1,79 +1,197 @@
-"""How a command ends when it does not succeed: one sentence on standard error and an exit code, never a traceback.
+"""How a command ends: with an exit code that means the same for every command, and a sentence if it does not succeed.
 
-Usage errors are click's and pass through. Whoever looks for a bug sets KAFKAFS_TRACEBACK and sees where it came from.
+There is never a traceback, unless KAFKAFS_TRACEBACK is set. Usage errors are click's.
 """
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
+import signal
 import sys
 import traceback
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from kafkafs.cli.standard_streams import abandon_output, open_standard_streams
+from kafkafs.interrupts import end_quietly_by_interrupts, raise_interrupts
 
-EXIT_FAILED = 1
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+EXIT_DONE = 0  # done, planned, sound, the same
+EXIT_FOUND = 1  # found or not found: damage by verify, a difference, a path or topic that is not there
+EXIT_USAGE = 2  # wrong usage, or no store
+EXIT_FAILED = 3  # I/O, damage met while reading, refused, output that cannot be written, a bug
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
+EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE; 129 and 143 are those of SIGHUP and SIGTERM, by which the process then ends
+
+
+class UnprintedError(Exception):
+    """A command has changed what it was to change, but what it had to print about that could not be written."""
+
+    def __init__(self, done: str, cause: OSError) -> None:
+        super().__init__(f"{done}, but {_said_by_the_system(cause)}")
+        self.exit_code = EXIT_BROKEN_PIPE if isinstance(cause, BrokenPipeError) else EXIT_FAILED
+
+
+class PartlyDoneError(Exception):
+    """A command has failed in the middle of what it does, and says how far it came."""
+
+    def __init__(self, cause: Exception, done: str) -> None:
+        super().__init__(f"{sentence(cause)}; {done}")
+        self.exit_code = exit_code(cause)
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal other than SIGINT has interrupted a command, which ends by it once it has cleaned up."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number.name)
+        self.number = number
+
+
+class _EndBySignal(SystemExit):
+    """The end of a program by a signal, for which shells have the code 128 and its number."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(128 + number)
+        self.number = number
+
+
+def run_program(run: Callable[[], object]) -> NoReturn:
+    """Run a command of click's, which is not `standalone`, as a program: with whole streams, and to its exit code."""
+    open_standard_streams()
+    _print_warnings()
+    code, number = _code_of(run)
+    flushed, _ = _code_of(sys.stdout.flush)
+    end_quietly_by_interrupts()
+    if number is not None:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    raise SystemExit(flushed or code)
+
+
+def _print_warnings() -> None:
+    """Print what is logged where nothing else is set up for it, as a mount does, in the form of all that is said."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("kafkafs: %(message)s"))
+    logging.lastResort = handler
+
+
+def _code_of(run: Callable[[], object]) -> tuple[int, signal.Signals | None]:
+    """The exit code of what is run, and the signal that ended it."""
+    try:
+        with reported():
+            raise_interrupts()
+            code = run()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code, None
+    except _EndBySignal as end:
+        return EXIT_FAILED, end.number
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED, None
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else EXIT_DONE, None
+    return code if isinstance(code, int) else EXIT_DONE, None
 
 
 @contextmanager
-def reported(*, exit_code: int = EXIT_FAILED) -> Iterator[None]:
-    """Turn whatever goes wrong inside into a message and SystemExit; click's own exceptions pass through.
-
-    What is no interruption and no broken pipe ends with `exit_code`, which a command chooses that has a use for 1.
-    """
+def reported() -> Iterator[None]:
+    """Turn each exception in the block into a message and SystemExit; click's own exceptions pass through."""
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except BrokenPipeError:
-        _abandon_output()
+        abandon_output()
         raise SystemExit(EXIT_BROKEN_PIPE) from None
+    except Terminated as end:
+        _say_last(f"ended by {end.number.name}")
+        raise _EndBySignal(end.number) from None
     except KeyboardInterrupt:
-        _say("interrupted")
+        _say_last("interrupted")
         raise SystemExit(EXIT_INTERRUPTED) from None
     except Exception as error:  # noqa: BLE001 -- this is where exceptions end
         if os.environ.get("KAFKAFS_TRACEBACK"):
             traceback.print_exception(error)
-        _say(sentence(error))
-        raise SystemExit(exit_code) from None
+        _say_last(sentence(error))
+        raise SystemExit(exit_code(error)) from None
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code of a command that ends with this error."""
+    from kafkafs.mount.errors import MountError, NotMountedError
+    from kafkafs.spark.errors import JobError, MissingTopicError, OptionError
+    from kafkafs.tree.errors import NotThereError
+    from storage.errors import NotAStoreError, UnknownPartitionError
+
+    if isinstance(error, UnprintedError | PartlyDoneError):
+        return error.exit_code
+    if isinstance(error, MountError) and error.exit_code is not None:
+        return error.exit_code
+    not_found = (NotThereError, UnknownPartitionError, NotMountedError, MissingTopicError)
+    wrong = (NotAStoreError, OptionError)
+    kinds = [each.__name__ for each in type(error).__mro__]
+    if isinstance(error, JobError) and error.kind is not None:
+        kinds = [error.kind]
+    if any(each.__name__ in kinds for each in not_found):
+        return EXIT_FOUND
+    return EXIT_USAGE if any(each.__name__ in kinds for each in wrong) else EXIT_FAILED
 
 
 def sentence(error: Exception) -> str:
     """What went wrong, in one sentence."""
+    if is_bug(error):
+        return (
+            f"this is a bug in kafkafs: {type(error).__name__}: {error}; "
+            "run it again with KAFKAFS_TRACEBACK=1 to see where, and report it"
+        )
+    return _said_by_the_system(error) if isinstance(error, OSError) else str(error)
+
+
+def is_bug(error: Exception) -> bool:
+    """Whether kafkafs does not know this error, so that it is at fault itself."""
     from kafkafs.mount.errors import MountError
     from kafkafs.spark.errors import DataLossError, JobError, OptionError
     from kafkafs.tree.errors import TreeError
     from storage.errors import StorageError
 
-    if isinstance(error, StorageError | TreeError | MountError | OptionError | DataLossError | JobError):
-        return str(error)
-    if isinstance(error, OSError):
-        reason = error.strerror or str(error)
-        return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason
-    return (
-        f"this is a bug in kafkafs: {type(error).__name__}: {error}; "
-        "run it again with KAFKAFS_TRACEBACK=1 to see where, and report it"
+    known = (
+        StorageError
+        | TreeError
+        | MountError
+        | OptionError
+        | DataLossError
+        | JobError
+        | UnprintedError
+        | PartlyDoneError
+        | OSError
     )
+    return not isinstance(error, known)
 
 
-def _say(sentence: str) -> None:
-    """Write to standard error after everything that was printed before, where anybody can still read it."""
+def _said_by_the_system(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    if error.errno == errno.EROFS:
+        reason += "; remount the file system writable"
+    return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason
+
+
+def say(sentence: str) -> None:
+    """Write to standard error, after everything that was printed before."""
+    sys.stdout.flush()
+    click.echo(f"kafkafs: {sentence}", err=True)
+
+
+def _say_last(sentence: str) -> None:
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        say(sentence)
     except OSError:
-        _abandon_output()
-    with suppress(OSError):
-        click.echo(f"kafkafs: {sentence}", err=True)
-
-
-def _abandon_output() -> None:
-    """Send what is still buffered nowhere, so that the interpreter does not fail on it when it ends."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon_output()
+        say(sentence)

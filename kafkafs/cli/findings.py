@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from kafkafs.cli.cleaning import camel
+from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND
 from kafkafs.cli.output import json_line
 from storage.segment.finding import Severity
 
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
     from storage.segment.finding import Finding
     from storage.store.verify import Verification
-
-_EXIT_SOUND: Final = 0
-_EXIT_DAMAGED: Final = 1
-_EXIT_NOT_LOOKED_AT: Final = 2
 
 
 def finding_line(finding: Finding) -> str:
@@ -31,14 +28,8 @@ def end_with_verdict(ctx: click.Context, verification: Verification, time_text: 
     """Say on standard error how it stands with the store, and end with the exit code for that."""
     click.echo(f"{_summary(verification)}{time_text}", err=True)
     if verification.counts[Severity.DAMAGE]:
-        ctx.exit(_EXIT_DAMAGED)
-    ctx.exit(_EXIT_NOT_LOOKED_AT if verification.counts[Severity.UNREADABLE] else _EXIT_SOUND)
-
-
-def end_without_verdict(ctx: click.Context, sentence: str) -> NoReturn:
-    """Say why the store could not be looked at, and end."""
-    click.echo(f"kafkafs: {sentence}", err=True)
-    ctx.exit(_EXIT_NOT_LOOKED_AT)
+        ctx.exit(EXIT_FOUND)
+    ctx.exit(EXIT_FAILED if verification.counts[Severity.UNREADABLE] else EXIT_DONE)
 
 
 def _summary(verification: Verification) -> str:

@@ -19,7 +19,8 @@ _PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "semantics": "What the files of a mount mean: names, reading, writing, living.",
         "pyspark": "A store through Spark: queries, streams, jobs, from a laptop to a cluster.",
         "troubleshooting": "What each error says, and what to do about it.",
-        _REFERENCE: "The help of every command on one page.",
+        "changes": "What is another than before, for scripts that use kafkafs.",
+        _REFERENCE: "The help of every command on one page, and the exit codes.",
     }
 )
 

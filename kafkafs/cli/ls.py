@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkafs.cli.cleaning import server_properties_option
 from kafkafs.cli.failures import sentence
 from kafkafs.cli.opened_tree import node_at, opened_tree
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
@@ -31,10 +32,18 @@ if TYPE_CHECKING:
 @click.option("-l", "is_long", is_flag=True, help="Print kinds, sizes and times as well, in columns.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="List the newest N records; 0 for all.")
 @isolation_option
+@server_properties_option
 @output_options
 @click.pass_context
 def ls(
-    ctx: click.Context, *, store: tuple[Path, ...], path: str, is_long: bool, limit: int | None, isolation: str
+    ctx: click.Context,
+    *,
+    store: tuple[Path, ...],
+    path: str,
+    is_long: bool,
+    limit: int | None,
+    isolation: str,
+    server_properties: Path | None,
 ) -> None:
     """List a directory of the tree, or a file by itself.
 
@@ -42,7 +51,7 @@ def ls(
     Nothing is changed, and a broker may be running.
     """
     form = chosen_form(ctx)
-    with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, list_limit=limit)) as tree:
+    with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, list_limit=limit), server_properties) as tree:
         node = node_at(tree, path)
         if form is None and not is_long:
             for name in _names(node):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kafkafs.cli.failures import sentence
+from kafkafs.cli.finishing import print_afterwards
+from kafkafs.cli.mount_point_argument import mount_point_argument
+from kafkafs.cli.standard_streams import abandon_output
 from kafkafs.cli.store_argument import store_argument
-from kafkafs.mount.background import LOG_VARIABLE, Report, log_file, python_command, start
+from kafkafs.mount.apart import check_apart
+from kafkafs.mount.background import LOG_VARIABLE, Report, log_file, log_path, python_command, start
+from kafkafs.mount.ending_signals import taking_effect_afterwards
 from kafkafs.mount.errors import MountError
+from kafkafs.mount.log_directories import resolved
 from kafkafs.mount.options import parse_options
 from storage.files import Files
 from storage.store.creation import are_vacant
@@ -23,33 +30,61 @@ if TYPE_CHECKING:
 
     from kafkafs.mount.options import MountOptions
 
+log: Final = logging.getLogger("kafkafs.mount")
+
+
+def checked_options(ctx: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> Sequence[str]:
+    """The texts of `-o` as they are; options that there are not, or with no such value, are wrong usage."""
+    try:
+        parse_options(texts)
+    except MountError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from None
+    return texts
+
 
 @click.command(
     epilog="\b\nExample:\n  kafkafs mount /var/lib/kafka /mnt/kafka -o ro,allow_other\n  kafkafs umount /mnt/kafka"
 )
 @store_argument
-@click.argument("mount_point", metavar="MOUNTPOINT", type=click.Path(path_type=Path))
+@mount_point_argument
 @click.option(
     "-o",
     "texts",
     multiple=True,
     metavar="OPTION[,OPTION]...",
+    callback=checked_options,
     help="As of mount(8): ro, rw, allow_other, auto_unmount, uid=, gid=, umask=, list_limit=, isolation=, damage=, "
     "durability=, default_partitions=, allow_delete, kv_separator=, null_marker=, maintenance=, server_properties=.",
 )
 @click.option("--foreground", is_flag=True, help="Stay until it is unmounted, with the log on standard error.")
-def mount(*, store: tuple[Path, ...], mount_point: Path, texts: tuple[str, ...], foreground: bool) -> None:
+@click.option(
+    "--log-dir",
+    "log_dirs",
+    multiple=True,
+    hidden=True,
+    type=click.Path(path_type=Path),
+    help="A log directory of STORE, as it is, for the process that a mount in the background starts.",
+)
+def mount(
+    *,
+    store: tuple[Path, ...],
+    mount_point: Path,
+    texts: tuple[str, ...],
+    foreground: bool,
+    log_dirs: tuple[Path, ...],
+) -> None:
     """Mount STORE at MOUNTPOINT and return once it answers.
 
     Both are made if they are missing. A store that kafkafs made is mounted for reading and writing, another for reading
     unless -o rw is given.
     """
+    store = log_dirs or store  # one by one, as a mount in the background is told them
     options = parse_options(texts)
     if foreground:
         _serve(store, mount_point, options)
     else:
         mount_in_background(store, mount_point, texts)
-        click.echo(f"{mount_point}\ntry: ls {mount_point}")
+        print_afterwards(f"{mount_point}\ntry: ls {mount_point}", f"{mount_point} is mounted")
 
 
 def mount_in_background(store: Sequence[Path], mount_point: Path, texts: Sequence[str]) -> None:
@@ -57,9 +92,13 @@ def mount_in_background(store: Sequence[Path], mount_point: Path, texts: Sequenc
 
     That a store was made is said: its path may be another than was meant.
     """
-    is_made = parse_options(texts).is_writable is not False and are_vacant(Files(), store)
+    check_apart(mount_point, store, {"the log of the mount": log_path(mount_point)})
+    paths = resolved(store)
+    is_made = parse_options(texts).is_writable is not False and are_vacant(Files(), paths)
     given = [part for text in texts for part in ("-o", text)]
-    places = (",".join(str(path.absolute()) for path in store), str(mount_point.absolute()))
+    # STORE is for those who look at the process: a path with a comma in it, or a blank at an end, is another there.
+    given += [f"--log-dir={path}" for path in paths]
+    places = (",".join(map(str, paths)), str(mount_point.absolute()))
     start(python_command("mount", "--foreground", *given, "--", *places), log_file(mount_point), doing=_say)
     if is_made:
         click.echo(f"kafkafs: made a store in {','.join(map(str, store))}", err=True)
@@ -76,18 +115,23 @@ def _serve(store: Sequence[Path], mount_point: Path, options: MountOptions) -> N
 
     share_one_arena()
     report = Report()
-    log = os.environ.pop(LOG_VARIABLE, None)
-    recent = start_logging(None if log is None else Path(log))
+    log_text = os.environ.pop(LOG_VARIABLE, None)
+    recent = start_logging(None if log_text is None else Path(log_text))
 
     def ready() -> None:
         if not report.is_awaited:
-            with suppress(OSError):
+            try:
                 click.echo(str(mount_point))
-        report.ready()
+            except OSError:  # it is mounted all the same
+                abandon_output()
+        if not report.ready():
+            log.warning("the command that was to mount %s has ended, so it is unmounted", mount_point)
+            signal.raise_signal(signal.SIGTERM)  # which ends a mount that is served
 
     try:
-        serve = _server()
-        serve(store, mount_point, options, recent=recent, doing=report.doing, ready=ready)
+        with taking_effect_afterwards((signal.SIGTERM, signal.SIGHUP)):
+            serve = _server()
+            serve(store, mount_point, options, recent=recent, doing=report.doing, ready=ready)
     except Exception as error:
         report.failed(sentence(error))
         raise

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafkafs.cli.cleaning import opened_store
 from kafkafs.locator.descent import parse_path
 from kafkafs.locator.errors import BadNameError
 from kafkafs.sizes import SizeCache, cache_directory
@@ -17,16 +18,16 @@ from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.node import Link
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
-from storage.files import Files
-from storage.store.store import Store
+from storage.files import NamedFiles
+from storage.store.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from kafkafs.cli.finishing import Change
     from kafkafs.tree.node import Node
     from kafkafs.tree.options import TreeOptions
-    from storage.store.store import Mode
 
 _LINKS_MAX: Final = 4
 
@@ -35,12 +36,18 @@ path_argument = click.argument("path", metavar="PATH")
 
 
 @contextmanager
-def opened_tree(store: Sequence[Path], mode: Mode, options: TreeOptions) -> Iterator[Tree]:
+def opened_tree(
+    store: Sequence[Path],
+    mode: Mode,
+    options: TreeOptions,
+    server_properties: Path | None = None,
+    change: Change | None = None,
+) -> Iterator[Tree]:
     """The tree of the store as long as the block lasts; afterwards all is closed."""
-    clock, files = Clock(), Files()
+    clock = Clock()
     with (
-        Store.open(store, mode=mode, files=files, clock=clock) as opened,
-        closing(SizeCache(files, cache_directory(os.environ))) as sizes,
+        opened_store(store, server_properties, is_changed=mode is Mode.READ_WRITE, change=change) as opened,
+        closing(SizeCache(NamedFiles(), cache_directory(os.environ))) as sizes,
     ):
         yield Tree(opened, options, clock=clock, sizes=sizes, control=ControlNodes())
 

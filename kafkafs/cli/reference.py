@@ -14,6 +14,25 @@ _HEAD: Final = """\
 # The command line
 
 Every command's help, as `kafkafs help COMMAND` prints it. This page is what `kafkafs help cli` prints.
+
+## Exit codes
+
+They mean the same for every command. A failure of kafkafs, of its output, or of the disk never has the code of a
+finding.
+
+| code | what it means |
+|---|---|
+| 0 | done, planned, sound, the same |
+| 1 | found: damage by `verify` or `dump`, a difference, a gap; or not found: a path, a topic, a file, a mount |
+| 2 | wrong usage, a name or a setting that cannot be, or no store |
+| 3 | failed: an error of the disk, damage met by `cat` or `warm`, something refused, such as a topic that exists \
+already or a record that does not fit, output not written, a bug |
+| 129, 143 | ended by SIGHUP or SIGTERM, as with SIGINT |
+| 130 | interrupted by SIGINT; a command that changes a store first finishes the partition that it is at |
+| 141 | nothing reads the output any more; a command that changes a store has finished all the same |
+
+Where several paths are given, the highest code wins. `mount.kafkafs`, which mount(8) runs, has the codes of mount(8): 1
+wrong usage or no store, 8 interrupted, 32 the mount failed.
 """
 
 

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.changing import change_any_option, check_may_change
-from kafkafs.cli.cleaning import chosen_partitions, counted, opened_store, row_of, server_properties_option
-from kafkafs.cli.failures import EXIT_FAILED
+from kafkafs.cli.cleaning import (
+    chosen_partitions,
+    counted,
+    opened_store,
+    row_of,
+    say_what_is_unknown,
+    server_properties_option,
+)
+from kafkafs.cli.failures import EXIT_FAILED, say, sentence
+from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import chosen_form, output_options, write_detailed_rows
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
+from storage.cleanup.retention_plan import Scope
 from storage.clock import Clock
 from storage.errors import StorageError, UnknownPartitionError
 from storage.store.retentions import Retentions
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from kafkafs.cli.finishing import Change
     from storage.cleanup.retention_plan import RetentionPlan
     from storage.store.checkpoints import Partition
     from storage.store.store import Store
@@ -56,7 +66,9 @@ class _Outcome:
 @click.command(epilog="\b\nExample:\n  kafkafs retention /var/lib/kafka orders --dry-run")
 @store_argument
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
-@click.option("--dry-run", is_flag=True, help="Say what would be deleted, and change nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Say what would be deleted, and change nothing: what it does without an option."
+)
 @click.option("--apply", "is_applying", is_flag=True, help="Delete it.")
 @change_any_option
 @server_properties_option
@@ -78,7 +90,7 @@ def retention(
     Without --apply nothing is changed, and a broker may be running. With it the store must not be open elsewhere, and
     the files are gone when the command ends. Topics whose settings are unknown are left alone.
 
-    Exit code 1 says that some partition could not be looked at, or not be cleaned up.
+    Exit code 3 says that some partition could not be looked at, or not be cleaned up.
     """
     if dry_run and is_applying:
         raise click.UsageError("--dry-run and --apply exclude each other.")
@@ -86,26 +98,30 @@ def retention(
         check_may_change(store, may_change_any=may_change_any)
     form = chosen_form(ctx)
     tally = _Tally()
-    with opened_store(store, server_properties, is_changed=is_applying) as opened:
-        chosen = chosen_partitions(opened, topics)
-        outcomes = tally.counted(_outcomes(opened, chosen, is_applying=is_applying))
+    with finishing(is_changing=is_applying) as change:
+        with opened_store(store, server_properties, is_changed=is_applying, change=change) as opened:
+            chosen = chosen_partitions(opened, topics)
+            outcomes = tally.counted(_outcomes(opened, chosen, change, is_applying=is_applying))
+            if form is None:
+                for outcome in outcomes:
+                    click.echo("\n".join(_lines(outcome)))
+            else:
+                write_detailed_rows(_COLUMNS, _DETAILS, map(_row, outcomes), form)
         if form is None:
-            for outcome in outcomes:
-                click.echo("\n".join(_lines(outcome)))
-        else:
-            write_detailed_rows(_COLUMNS, _DETAILS, map(_row, outcomes), form)
-    if form is None:
-        click.echo(tally.sentence(is_applying=is_applying))
-    if not dry_run and not is_applying:
-        click.echo("kafkafs: nothing was deleted; --apply does it", err=True)
-    if tally.failed:
-        raise SystemExit(EXIT_FAILED)
+            click.echo(tally.sentence(is_applying=is_applying))
+        say_what_is_unknown(store, tally.unknown)
+        if not dry_run and not is_applying:
+            say("nothing was deleted; --apply does it")
+        if tally.failed:
+            raise SystemExit(EXIT_FAILED)
 
 
-def _outcomes(store: Store, chosen: Sequence[Partition], *, is_applying: bool) -> Iterator[_Outcome]:
+def _outcomes(store: Store, chosen: Sequence[Partition], change: Change, *, is_applying: bool) -> Iterator[_Outcome]:
     retentions = Retentions(store, Clock())
     progress = Progress.on_terminal()
     for number, (topic, partition) in enumerate(chosen, start=1):
+        if change.is_interrupted:
+            break
         progress.show_count("planning retention", number, len(chosen))
         plan, error, is_applied = None, None, False
         try:
@@ -122,7 +138,7 @@ def _outcomes(store: Store, chosen: Sequence[Partition], *, is_applying: bool) -
             error = failure
         progress.erase()
         if error is not None:
-            click.echo(f"kafkafs: {topic}-{partition}: {error}", err=True)
+            say(f"{topic}-{partition}: {sentence(error)}")
         yield _Outcome(topic, partition, plan, is_applied, error)
 
 
@@ -131,6 +147,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.failed = 0
+        self.unknown: dict[str, None] = {}  # topics, in their order
         self._partitions = self._segments = self._bytes = 0
 
     def counted(self, outcomes: Iterator[_Outcome]) -> Iterator[_Outcome]:
@@ -141,6 +158,8 @@ class _Tally:
             elif outcome.plan is not None:
                 self._segments += len(outcome.plan.deleted)
                 self._bytes += outcome.plan.deleted_bytes
+                if outcome.plan.scope is Scope.SETTINGS_UNKNOWN:
+                    self.unknown[outcome.topic] = None
             yield outcome
 
     def sentence(self, *, is_applying: bool) -> str:

@@ -1,18 +1,29 @@
-"""STORE on the command line: one log directory, or several with commas between them, as in `log.dirs`."""
+"""STORE on the command line: one log directory, or several with commas between them, as in `log.dirs`.
+
+A name is taken as it is given: blanks are part of it.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
+from storage.errors import NotAStoreError
+
 
 def _paths(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[Path, ...]:
-    paths = tuple(Path(part.strip()) for part in text.split(",") if part.strip())
+    parts = [part for part in text.split(",") if part]
+    paths = tuple(map(Path, parts))
     if not paths:
         raise click.BadParameter(
             "a store is the path of a directory, or several with commas between them", ctx, parameter
         )
+    for part in parts:
+        if part != part.strip() and not os.path.lexists(part):
+            end = "begins" if part != part.lstrip() else "ends"
+            raise NotAStoreError(f"there is no such directory; its name {end} with a blank, as it was given", path=part)
     return paths
 
 

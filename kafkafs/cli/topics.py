@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkafs.cli.changing import change_any_option, check_may_change
+from kafkafs.cli.cleaning import opened_store, server_properties_option
 from kafkafs.cli.command_table import CommandTable
+from kafkafs.cli.deletion import delete
+from kafkafs.cli.failures import EXIT_USAGE, say, sentence
+from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.store_argument import store_argument
 from storage.clock import Clock
 from storage.config import TOPIC_SETTINGS, parse_config_lines
-from storage.files import Files
+from storage.errors import ConfigError, InvalidTopicError, TopicExistsError
+from storage.files import Files, NamedFiles
 from storage.ids import format_id
 from storage.store.creation import are_vacant
-from storage.store.store import Mode, Store
+from storage.store.server_properties import read_server_properties
+from storage.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from kafkafs.cli.finishing import Change
     from storage.config import TopicConfig
 
 _TOPIC = click.argument("topic", metavar="TOPIC")
@@ -46,7 +55,7 @@ def list_topics(ctx: click.Context, store: tuple[Path, ...], topic: str | None) 
     Nothing is changed, and a broker may be running.
     """
     form = chosen_form(ctx) or Form.TABLE
-    with _opened(store, Mode.READ_ONLY) as opened:
+    with opened_store(store, None, is_changed=False) as opened:
         if topic is None:
             write_rows(("topic", "partitions", "topicId"), _topic_rows(opened), form)
         else:
@@ -57,10 +66,22 @@ def list_topics(ctx: click.Context, store: tuple[Path, ...], topic: str | None) 
 @store_argument
 @_TOPIC
 @_SETTINGS
-@click.option("--partitions", type=click.IntRange(min=1), metavar="N", help="How many partitions it has; 1 by default.")
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many partitions it has; by default num.partitions, which is 1.",
+)
 @change_any_option
+@server_properties_option
 def create(
-    *, store: tuple[Path, ...], topic: str, settings: tuple[str, ...], partitions: int | None, may_change_any: bool
+    *,
+    store: tuple[Path, ...],
+    topic: str,
+    settings: tuple[str, ...],
+    partitions: int | None,
+    may_change_any: bool,
+    server_properties: Path | None,
 ) -> None:
     """Make a topic, with settings of its own.
 
@@ -68,25 +89,14 @@ def create(
     log directory that holds the fewest.
     """
     given = {key: value for key, value in _changes(settings).items() if value is not None}
-    with _created_or_opened(store, may_change_any=may_change_any) as opened:
-        opened.topics.create(topic, partitions, given)
-        is_made_here = opened.is_made_here
-    if not is_made_here:
-        click.echo(
-            f"kafkafs: {topic} is a stray to the broker of this store as long as its cluster has no topic of that id",
-            err=True,
-        )
-
-
-@click.command(epilog="\b\nExample:\n  kafkafs topics delete /tmp/store orders")
-@store_argument
-@_TOPIC
-@change_any_option
-def delete(*, store: tuple[Path, ...], topic: str, may_change_any: bool) -> None:
-    """Delete a topic with all its records, at once and for good."""
-    with _opened_for_change(store, may_change_any=may_change_any) as opened:
-        for directory in opened.topics.delete(topic):
-            opened.topics.removals.remove(directory)
+    with (
+        finishing(f"{topic} is made") as change,
+        _created_or_opened(store, server_properties, change, may_change_any=may_change_any) as opened,
+    ):
+        with _usage_errors():
+            opened.topics.create(topic, partitions, given)
+        if not opened.is_made_here:
+            say(f"{topic} is a stray to the broker of this store as long as its cluster has no topic of that id")
 
 
 @click.command(
@@ -96,20 +106,32 @@ def delete(*, store: tuple[Path, ...], topic: str, may_change_any: bool) -> None
 @_TOPIC
 @_SETTINGS
 @change_any_option
+@server_properties_option
 @output_options
 @click.pass_context
 def config(
-    ctx: click.Context, *, store: tuple[Path, ...], topic: str, settings: tuple[str, ...], may_change_any: bool
+    ctx: click.Context,
+    *,
+    store: tuple[Path, ...],
+    topic: str,
+    settings: tuple[str, ...],
+    may_change_any: bool,
+    server_properties: Path | None,
 ) -> None:
     """Print what holds for a topic and where it comes from, or change its settings.
 
     KEY=default takes a setting away from the topic, so that the broker's or Kafka's own holds again.
     """
     if settings:
-        _change_config(store, topic, _changes(settings), may_change_any=may_change_any)
+        check_may_change(store, may_change_any=may_change_any)
+        with (
+            finishing("the settings are changed") as change,
+            opened_store(store, server_properties, is_changed=True, change=change) as opened,
+        ):
+            _change_config(opened, topic, _changes(settings))
         return
     form = chosen_form(ctx)
-    with _opened(store, Mode.READ_ONLY) as opened:
+    with opened_store(store, server_properties, is_changed=False) as opened:
         found = opened.topics.config(topic)
     if form is None:
         click.echo("\n".join(found.lines()))
@@ -121,18 +143,29 @@ for command in (list_topics, create, delete, config):
     topics.add_command(command)
 
 
-def _change_config(
-    store: tuple[Path, ...], topic: str, changes: Mapping[str, str | None], *, may_change_any: bool
-) -> None:
-    with _opened_for_change(store, may_change_any=may_change_any) as opened:
+def _change_config(opened: Store, topic: str, changes: Mapping[str, str | None]) -> None:
+    opened.topics.partitions(topic)
+    with _usage_errors():
         opened.topics.change_config(topic, changes)
-        is_fully_known = opened.topics.is_fully_known(topic)
-    if not is_fully_known:
-        click.echo(
-            f"kafkafs: a broker made {topic} and may know more of its settings; until its cleanup.policy is set here, "
-            "nothing of it is deleted or compacted",
-            err=True,
+    if not opened.topics.is_fully_known(topic):
+        say(
+            f"a broker made {topic} and may know more of its settings; until its cleanup.policy is set here, "
+            "nothing of it is deleted or compacted"
         )
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """End with the exit code of wrong usage where a name or a setting of the command line cannot be."""
+    try:
+        yield
+    except TopicExistsError:
+        raise
+    except (ConfigError, InvalidTopicError) as error:
+        if error.path is not None:  # it is in a file
+            raise
+        say(sentence(error))
+        raise SystemExit(EXIT_USAGE) from None
 
 
 def _changes(settings: Iterable[str]) -> Mapping[str, str | None]:
@@ -140,7 +173,8 @@ def _changes(settings: Iterable[str]) -> Mapping[str, str | None]:
     for setting in settings:
         if "=" not in setting or "\n" in setting:
             raise click.UsageError(f"{setting!r} is not of the form KEY=VALUE.")
-    return parse_config_lines("\n".join(settings))
+    with _usage_errors():
+        return parse_config_lines("\n".join(settings))
 
 
 def _topic_rows(store: Store) -> Iterator[dict[str, object]]:
@@ -163,19 +197,15 @@ def _setting_rows(found: TopicConfig) -> Iterator[dict[str, object]]:
         yield {"key": key, "value": found.value(key), "origin": found.origin(key).value}
 
 
-def _opened(paths: tuple[Path, ...], mode: Mode) -> Store:
-    return Store.open(paths, mode=mode, files=Files(), clock=Clock())
-
-
-def _opened_for_change(paths: tuple[Path, ...], *, may_change_any: bool) -> Store:
+def _created_or_opened(
+    paths: tuple[Path, ...], server_properties: Path | None, change: Change, *, may_change_any: bool
+) -> AbstractContextManager[Store]:
     """The store, open for writing; one that kafkafs did not make only if the user said so."""
-    check_may_change(paths, may_change_any=may_change_any)
-    return _opened(paths, Mode.READ_WRITE)
-
-
-def _created_or_opened(paths: tuple[Path, ...], *, may_change_any: bool) -> Store:
-    if not are_vacant(Files(), paths):
-        return _opened_for_change(paths, may_change_any=may_change_any)
-    store = Store.create(paths, files=Files(), clock=Clock())
-    click.echo(f"kafkafs: made a store in {','.join(map(str, paths))}", err=True)
+    files = Files()
+    if not are_vacant(files, paths):
+        check_may_change(paths, may_change_any=may_change_any)
+        return opened_store(paths, server_properties, is_changed=True, change=change)
+    settings = {} if server_properties is None else read_server_properties(NamedFiles(), server_properties)
+    store = Store.create(paths, files=files, clock=Clock(), broker_settings=settings)
+    say(f"made a store in {','.join(map(str, paths))}")
     return store

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from kafkafs.cli.mount_point_argument import mount_point_argument
 from kafkafs.mount.unmounting import unmount
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command(epilog="\b\nExample:\n  kafkafs umount /mnt/kafka")
-@click.argument("mount_point", metavar="MOUNTPOINT", type=click.Path(path_type=Path))
+@mount_point_argument
 @click.option("--force", "is_forced", is_flag=True, help="Unmount it even if it is used; who uses it gets ENOTCONN.")
 def umount(mount_point: Path, *, is_forced: bool) -> None:
     """Unmount MOUNTPOINT and return once its store is closed.
 
     Where files are open it is left as it is, and the processes that have them are named. A mount whose process has died
-    is taken away at once.
+    is taken away at once. One whose process does not answer is left, and --force ends it. Where a bind mount or another
+    mount name space has a copy, it is detached here, and it is said who holds it; --force ends it there too. It fails
+    as well if the store was not closed properly.
     """
-    unmount(mount_point, is_forced=is_forced)
+    unmount(mount_point, is_forced=is_forced, say=_say)
+
+
+def _say(sentence: str) -> None:
+    click.echo(f"kafkafs: {sentence}", err=True)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.findings import end_with_verdict, end_without_verdict, finding_line
+from kafkafs.cli.findings import end_with_verdict, finding_line
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
-from storage.errors import StorageError
 from storage.files import Files
 from storage.store.verify import Verification
 
@@ -35,27 +34,20 @@ def verify(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ..
     """Check every checksum, record, index entry, offset and snapshot of a store, or of some of its topics.
 
     Not one byte is changed, and a broker may be running. Each finding is a JSON object on a line of its own. Its
-    severity is `damage`, or `notice` for what a broker tidies up at its next start, or `unreadable`; it has the path
+    severity is `damage`, or `notice` for what sound brokers of any version leave, or `unreadable`; it has the path
     below the log directory and, where known, the positions of the bytes and the offsets of the records around them.
 
-    Exit codes: 0 sound, 1 something is damaged, 2 nothing is, as far as everything could be looked at, which it could
-    not.
+    Exit code 1 says that something is damaged, 3 that nothing is as far as could be seen, but not everything could be
+    read.
     """
-    try:
-        verification = Verification(Files(), store, topics=topics, jobs=jobs)
-    except StorageError as error:
-        end_without_verdict(ctx, str(error))
-    except OSError as error:
-        end_without_verdict(ctx, f"{error.filename}: {error.strerror}")
+    verification = Verification(Files(), store, topics=topics, jobs=jobs)
     progress = Progress.on_terminal()
     try:
         for finding in verification.run(lambda: _show(progress, verification)):
             progress.erase()
             click.echo(finding_line(finding))
-    except StorageError as error:
+    finally:
         progress.erase()
-        end_without_verdict(ctx, str(error))
-    progress.erase()
     end_with_verdict(ctx, verification)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkafs.cli.cleaning import server_properties_option
 from kafkafs.cli.failures import EXIT_FAILED, sentence
 from kafkafs.cli.opened_tree import node_at, opened_tree
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
@@ -37,9 +38,18 @@ if TYPE_CHECKING:
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @isolation_option
 @damage_option
+@server_properties_option
 @output_options
 @click.pass_context
-def warm(ctx: click.Context, *, store: tuple[Path, ...], paths: tuple[str, ...], isolation: str, damage: str) -> None:
+def warm(
+    ctx: click.Context,
+    *,
+    store: tuple[Path, ...],
+    paths: tuple[str, ...],
+    isolation: str,
+    damage: str,
+    server_properties: Path | None,
+) -> None:
     """Count how large files are as the tree shows them, and print it.
 
     PATH is what it is in a mount; without one, all topics are counted. Of a topic or a partition its streams are
@@ -49,10 +59,10 @@ def warm(ctx: click.Context, *, store: tuple[Path, ...], paths: tuple[str, ...],
     What was counted is kept in the cache directory of the user, where a mount by the same user finds it, and only what
     was appended since is counted again. Nothing in the store is changed, and a broker may be running.
 
-    Exit code 1 says that some size stays unknown.
+    Exit code 3 says that some size stays unknown.
     """
     form = chosen_form(ctx) or Form.TABLE
-    with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, damage)) as tree:
+    with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, damage), server_properties) as tree:
         places = [node_at(tree, text).path for text in paths or ("/",)]
         counted = [path for place in places for path in counted_paths(tree, place)]
         warming = _Warming(tree, counted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -11,7 +12,7 @@ from kafkafs.demo.customers import CUSTOMERS, write_customers
 from kafkafs.demo.groups import CONSUMER_OFFSETS, write_groups
 from kafkafs.demo.orders import ORDERS, write_orders
 from kafkafs.demo.payments import PAYMENTS, write_payments
-from storage.errors import NotAStoreError
+from storage.errors import NotAStoreError, StorageError
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -35,7 +36,13 @@ def make_demo_store(path: Path, *, files: Files, clock: Clock) -> bool:
             now_ms = clock.now_ms()
             for write in (write_orders, write_customers, write_payments, write_clicks, write_groups):
                 write(store, now_ms)
-        files.rename(made, path)
+        try:
+            files.rename(made, path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            reason = "another kafkafs demo has just made this store; run the command again to use it"
+            raise StorageError(reason, path=path) from None
     files.sync_directory(path.parent)
     return True
 

@@ -40,6 +40,7 @@ def mount_tour(kafkafs: str, store: Path, mount_point: Path) -> list[Stop]:
         Stop("a line that is written is a record", f"echo {_ORDER} >> {root}/{ORDERS}/0/append"),
         Stop("the records of the last fifteen minutes", f"cat {root}/{ORDERS}/0/by-time/-15m..now.jsonl"),
         Stop("transactions that hang, or were aborted", f"cat {root}/{PAYMENTS}/0/transactions"),
+        Stop("how far a group has read, and its lag", f"cat {root}/.kafkafs/groups/statistics"),
         Stop(
             "a file of the log, as kafka-dump-log prints it", f"head -n 4 {root}/{ORDERS}/0/segments/{_FIRST_LOG}.txt"
         ),
@@ -67,6 +68,7 @@ def store_tour(kafkafs: str, store: Path) -> list[Stop]:
         Stop("the records of the last fifteen minutes", f"{kafkafs} cat {root} {ORDERS}/0/by-time/-15m..now.jsonl"),
         Stop("records in kcat's format", f"{kafkafs} cat {root} {ORDERS}/0/offset/last-3.. -f '%T %k %s\\n'"),
         Stop("transactions that hang, or were aborted", f"{kafkafs} cat {root} {PAYMENTS}/0/transactions"),
+        Stop("how far each group has read, and its lag", f"{kafkafs} groups {root}"),
         Stop(
             "a file of the log, as kafka-dump-log prints it",
             f"{kafkafs} dump {root}/{ORDERS}-0/{_FIRST_LOG} | head -n 4",

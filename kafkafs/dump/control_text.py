@@ -23,6 +23,7 @@ from storage.record.layout import ControlType
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from storage.internal import Release
     from storage.record.control import Control, KRaftVoter, Voter
     from storage.record.kernel.decode import Record
 
@@ -36,8 +37,8 @@ _RECORD_NAMES: Final[dict[int, str]] = {
 }
 
 
-def control_text(record: Record) -> str:
-    """What the real tool prints of a control record behind its metadata."""
+def control_text(record: Record, release: Release = "3.9") -> str:
+    """What the release's tool prints of a control record behind its metadata."""
     control_type = _control_type(record)
     type_name = _TYPE_NAMES.get(control_type, _UNKNOWN)
     if control_type in (ControlType.ABORT, ControlType.COMMIT):
@@ -45,8 +46,9 @@ def control_text(record: Record) -> str:
         assert isinstance(marker, EndTransactionMarker)
         return f" endTxnMarker: {type_name} coordinatorEpoch: {marker.coordinator_epoch}"
     if control_type in _RECORD_NAMES:
-        fields = json.dumps(_fields(_control(record)), ensure_ascii=False, separators=(",", ":"))
-        return f" {_RECORD_NAMES[control_type]} {fields}"
+        return f" {_RECORD_NAMES[control_type]} {_compact(_fields(_control(record)))}"
+    if release == "4" and control_type == ControlType.LEADER_CHANGE:
+        return f" LeaderChange: {_compact(_fields(_control(record)))}"
     return f" controlType: {type_name}({control_type})"
 
 
@@ -55,6 +57,10 @@ def control_object(record: Record) -> dict[str, Any]:
     control_type = _control_type(record)
     type_name = _TYPE_NAMES.get(control_type, _UNKNOWN)
     return {"type": type_name, "typeId": control_type, **_fields(_control(record))}
+
+
+def _compact(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def _control_type(record: Record) -> int:

@@ -1,8 +1,8 @@
 """A dump as JSON objects: one for each file, batch, record, entry, damaged place and run of trailing bytes; `type` says
 which.
 
-A record's key, value and headers are those of the envelope. What an object's kind does not have is left out, the
-order of fields is fixed.
+A record's key, value and headers are those of the envelope, unless a decoder is given. What an object's kind does not
+have is left out, the order of fields is fixed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.dump.control_text import control_object
 from kafkafs.dump.log_names import log_start_offset, snapshot_end
-from kafkafs.render.envelope import data_members, place_members
+from kafkafs.render.envelope import data_members, headers_member, place_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from kafkafs.dump.decoded import RecordDecoder
     from kafkafs.dump.entry_dump import Entry
     from storage.errors import StorageError
     from storage.record.batch import RecordBatch
@@ -28,10 +29,11 @@ _TRUTH: Final = ("false", "true")
 
 
 class JsonForm:
-    """An object for each part of the dump, each a line."""
+    """An object for each part of the dump, each a line; with a decoder, records' keys and values are objects too."""
 
-    def __init__(self, *, with_data: bool = True) -> None:
+    def __init__(self, *, with_data: bool = True, decoder: RecordDecoder | None = None) -> None:
         self._with_data = with_data
+        self._decoder = decoder
 
     def heading(self, path: str) -> list[bytes]:
         """Name the file, and what its own name says."""
@@ -71,8 +73,11 @@ class JsonForm:
             }
         )
         for record in records:
-            control = f',"control":{_encode(control_object(record))}' if batch.is_control else ""
-            yield f'{self._record(record)},"sequence":{record.sequence}{control}}}'.encode()
+            if batch.is_control:
+                control = f',"control":{_encode(control_object(record))}'
+                yield f'{self._record(record, None)},"sequence":{record.sequence}{control}}}'.encode()
+            else:
+                yield _encoded(f'{self._record(record, self._decoder)},"sequence":{record.sequence}}}')
 
     def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[bytes]:
         """An object for the outer entry, and for each record."""
@@ -91,7 +96,8 @@ class JsonForm:
             }
         )
         for entry in entries:
-            yield f'{self._record(entry.record)},"crc":{entry.crc},"isValid":{_TRUTH[entry.crc_matches]}}}'.encode()
+            beginning = self._record(entry.record, self._decoder)
+            yield _encoded(f'{beginning},"crc":{entry.crc},"isValid":{_TRUTH[entry.crc_matches]}}}')
 
     def entry(self, entry: Entry) -> bytes:
         """An object with the entry's fields."""
@@ -112,9 +118,11 @@ class JsonForm:
         """An object with the place and size."""
         return _line({"type": "trailing", "path": path, "position": position, "bytes": size_bytes})
 
-    def _record(self, record: Record) -> str:
+    def _record(self, record: Record, decoder: RecordDecoder | None) -> str:
         """The beginning of a record's object, which its kind goes on with."""
-        if self._with_data:
+        if decoder is not None:
+            data = f"{decoder.members(record)},{headers_member(record)}"
+        elif self._with_data:
             data = data_members(record)
         else:
             data = f'"keySize":{record.key_size},"valueSize":{record.value_size}'
@@ -122,5 +130,10 @@ class JsonForm:
 
 
 def _line(fields: dict[str, Any]) -> bytes:
-    # Only a path can have bytes that are no text; they come out as JSON's escapes of lone surrogates.
-    return _encode(fields).encode("utf-8", "backslashreplace")
+    return _encoded(_encode(fields))
+
+
+def _encoded(text: str) -> bytes:
+    # A path, and a string of an internal record, can have bytes that are no text; they come out as JSON's escapes of
+    # lone surrogates.
+    return text.encode("utf-8", "backslashreplace")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.errors import CorruptIndexError, StorageError
+from storage.errors import CorruptBatchError, CorruptIndexError, StorageError
 from storage.record.layout import NO_TIMESTAMP
 from storage.segment.log_file import LogScan
+from storage.segment.truncation import EarliestTruncation
 
 if TYPE_CHECKING:
     from storage.files import ReadableFile
@@ -56,6 +57,20 @@ class LogBeside:
         end = scan.position if found is None else found.position
         self._scanned = _Scanned(known.start if is_known else position, end, offset)
         return found
+
+    def truncation(self, base_offset: int, *, begins_epoch: bool) -> EarliestTruncation:
+        """Where the log, of a segment with this base, may have been truncated; it is scanned to its end."""
+        truncation = EarliestTruncation(base_offset, begins_epoch=begins_epoch)
+        next_offset = base_offset
+        scan = self._scan(0)
+        try:
+            for batch in scan:
+                truncation.add(batch, next_offset)
+                next_offset = batch.last_offset + 1
+        except CorruptBatchError:
+            truncation.lose()
+        truncation.end(next_offset, scan.position)
+        return truncation
 
     def largest_timestamp(self, batch: Batch) -> int:
         """The largest timestamp among the batch's records, which are all looked at; -1 if there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,9 @@ from kafkafs.dump.entry_dump import Entry
 from kafkafs.dump.index_dump import IndexDump, IndexView
 from kafkafs.dump.mismatches import Mismatches
 from storage.errors import StorageError
+from storage.partition.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
 from storage.segment.offset_index import OffsetIndex
+from storage.segment.stale_tail import StaleTail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,10 +25,13 @@ if TYPE_CHECKING:
 class OffsetIndexDump(IndexDump):
     """One offset index's dump. An entry should have the last offset of the batch at its position.
 
-    Older brokers write entries for which that is not so, where one append brought several batches.
+    Older brokers write entries for which that is not so: those of a first offset, and where one append brought several
+    batches. Entries that a truncation left in the index of an active segment are no damage; a line says where they
+    begin, and they are not compared.
     """
 
     slot = Struct(">ii")  # last offset less the base offset, position
+    _known_stale_begin: int | None = None
 
     def __init__(self, files: Files, file: ReadableFile, form: EntryForm, view: IndexView, *, limit_bytes: int) -> None:
         super().__init__(files, file, form, view, limit_bytes=limit_bytes)
@@ -34,25 +40,68 @@ class OffsetIndexDump(IndexDump):
         )
 
     def _entries(self, log: LogBeside | None) -> Iterator[Entry | StorageError]:
+        is_stale = False
         for number, (relative, position) in self._slots():
             if relative == 0 and number > 0:
                 return
             offset = self._base_offset + relative
             fields = {"offset": offset, "position": position}
-            if log is not None:
+            if log is not None and not is_stale:
                 try:
                     found = log.batch_at(position).last_offset
                 except StorageError as error:
                     if number == 0 and self._is_unused():
                         yield self._unused()
                         return
-                    yield self._located(error, offset)
+                    is_stale = number == self._stale_begin(log)
+                    yield self._stale() if is_stale else self._located(error, offset)
                 else:
                     if found != offset:
                         self._differing.add(offset, found)
                         fields["logOffset"] = found
             if self._view is IndexView.ENTRIES:
                 yield Entry("indexEntry", fields, f"offset: {offset} position: {position}")
+
+    def _stale(self) -> Entry:
+        return self._remark("stale", "has no more entries of the log as it is: the rest was left by a truncation.")
+
+    def _stale_begin(self, log: LogBeside) -> int:
+        """The number of the first entry that a truncation left; that of no entry if there is none.
+
+        It leaves them only in a file whose slots are not all used, which its broker has open or had when it died, and
+        only at or after a place where the log may have been truncated.
+        """
+        if self._known_stale_begin is not None:
+            return self._known_stale_begin
+        tail = StaleTail()
+        if self._file.size_bytes() >= self.slot.size and not self._is_trimmed():
+            truncation = log.truncation(self._base_offset, begins_epoch=self._may_begin_epoch())
+            for number, (relative, position) in self._slots():
+                if relative == 0 and number > 0:
+                    break
+                try:
+                    log.batch_at(position)
+                except StorageError:
+                    is_possible = relative >= 0 and position >= 0
+                    if is_possible and truncation.explains(self._base_offset + relative, position=position):
+                        tail.wrong(number)
+                else:
+                    tail.right()
+        self._known_stale_begin = self._slots_count if tail.begin is None else tail.begin
+        return self._known_stale_begin
+
+    def _may_begin_epoch(self) -> bool:
+        """Whether a leader may have begun at the segment's base, which is not known without the epochs beside it."""
+        directory = Path(self._file.path).parent
+        try:
+            is_known = self._files.status(directory / EPOCHS_NAME) is not None
+            return not is_known or may_begin_at(LeaderEpochs.load(self._files, directory).entries, self._base_offset)
+        except (StorageError, OSError):
+            return True
+
+    def _is_trimmed(self) -> bool:
+        last = self._file.read_at((self._slots_count - 1) * self.slot.size, self.slot.size)
+        return any(last)
 
     def _mismatches(self) -> tuple[Mismatches, ...]:
         return (self._differing,)

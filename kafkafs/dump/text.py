@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.dump.control_text import control_text
+from kafkafs.dump.jackson import jvm_encoded
 from kafkafs.dump.log_names import BOOTSTRAP_NAME, as_printed, log_start_offset, snapshot_end
 from storage.errors import MalformedRecordsError, StorageError
 from storage.record.compression import Codec
@@ -18,7 +19,9 @@ from storage.record.kernel.dump import record_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from kafkafs.dump.decoded import RecordDecoder
     from kafkafs.dump.entry_dump import Entry
+    from storage.internal import Release
     from storage.record.batch import RecordBatch
     from storage.record.kernel.decode import Record
     from storage.record.legacy import LegacyBatch, LegacyEntry
@@ -28,10 +31,18 @@ _TRUTH: Final = ("false", "true")
 
 
 class TextForm:
-    """The real tool's lines; without data, as it prints them when not asked for the data log."""
+    """The real tool's lines; without data, as it prints them when not asked for the data log.
 
-    def __init__(self, *, with_data: bool = True) -> None:
+    With a decoder, a record's key and value are shown as it shows them. Control records are printed as the release's
+    tool prints them.
+    """
+
+    def __init__(
+        self, *, with_data: bool = True, decoder: RecordDecoder | None = None, release: Release = "3.9"
+    ) -> None:
         self._with_data = with_data
+        self._decoder = decoder
+        self._release = release
 
     def heading(self, path: str) -> list[bytes]:
         """Name the file, and what its own name says."""
@@ -62,11 +73,16 @@ class TextForm:
         )
         timestamp_type = batch.timestamp_type
         if batch.is_control:
-            yield from _control_lines(records, timestamp_type)
+            yield from _control_lines(records, timestamp_type, self._release)
             return
-        with_data = self._with_data
+        with_data, decoder = self._with_data, self._decoder
+        if decoder is None:
+            for record in records:
+                yield record_line(record, timestamp_type, None, with_data)
+            return
+        text = decoder.text
         for record in records:
-            yield record_line(record, timestamp_type, None, with_data)
+            yield record_line(record, timestamp_type, None, False) + jvm_encoded(text(record))
 
     def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[bytes]:
         """A line for the outer entry, and for each record."""
@@ -75,7 +91,9 @@ class TextForm:
         try:
             for entry in entries:
                 integrity = b" isValid: %b crc: %d}" % (_TRUTH[entry.crc_matches].encode(), entry.crc)
-                yield record_line(entry.record, timestamp_type, integrity, self._with_data)
+                with_data = self._with_data and self._decoder is None
+                line = record_line(entry.record, timestamp_type, integrity, with_data)
+                yield line if self._decoder is None else line + jvm_encoded(self._decoder.text(entry.record))
         except MalformedRecordsError:
             if batch.codec is Codec.NONE and batch.value_size > 0:
                 # The real tool has printed the entry's metadata when it finds that the value is not there.
@@ -111,11 +129,11 @@ def _batch_line(beginning: str, batch: Batch, is_valid: bool) -> Iterator[bytes]
     ).encode()
 
 
-def _control_lines(records: Iterable[Record], timestamp_type: int) -> Iterator[bytes]:
+def _control_lines(records: Iterable[Record], timestamp_type: int, release: Release) -> Iterator[bytes]:
     for record in records:
         line = record_line(record, timestamp_type, None, False)
         try:
-            line += control_text(record).encode()
+            line += control_text(record, release).encode()
         except StorageError:
             yield line  # which is as far as the real tool comes
             raise

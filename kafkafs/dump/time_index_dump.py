@@ -10,7 +10,7 @@ from kafkafs.dump.entry_dump import Entry
 from kafkafs.dump.file_kinds import beside
 from kafkafs.dump.index_dump import IndexDump, IndexView
 from kafkafs.dump.mismatches import Mismatches
-from storage.errors import CorruptIndexError, StorageError
+from storage.errors import CorruptIndexError, FramingError, StorageError
 from storage.record.layout import NO_TIMESTAMP
 from storage.segment.names import Kind
 from storage.segment.offset_index import OffsetIndex
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kafkafs.dump.entry_dump import EntryForm
     from kafkafs.dump.log_beside import LogBeside
     from storage.files import Files, ReadableFile
+    from storage.record.reading import Batch
 
 _NOT_FOUND: Final = -1
 
@@ -71,7 +72,7 @@ class TimeIndexDump(IndexDump):
 
     def _differences(self, log: LogBeside, timestamp: int, offset: int, previous: int) -> dict[str, int]:
         """Note where the entry differs from the log and from the entry before, and say what the log has instead."""
-        batch = log.batch_reaching(offset, self._offset_index.lookup(offset).position)
+        batch = self._batch_reaching(log, offset)
         if batch is None or batch.last_offset != offset:
             last_offset = _NOT_FOUND if batch is None else batch.last_offset
             self._not_found.add(offset, last_offset)
@@ -83,6 +84,20 @@ class TimeIndexDump(IndexDump):
             return {}
         self._differing.add(timestamp, log_timestamp)
         return {"logTimestamp": log_timestamp}
+
+    def _batch_reaching(self, log: LogBeside, offset: int) -> Batch | None:
+        """The first batch that does not end below the offset, found by the offset index unless that is misleading.
+
+        Where its slots are not all used the real tool begins at the log's start. So does this if an entry points to no
+        batch, as those do that a truncation has left.
+        """
+        position = self._offset_index.lookup(offset).position
+        try:
+            return log.batch_reaching(offset, position)
+        except (CorruptIndexError, FramingError):
+            if position <= 0 or not self._offset_index.ignored_slots:
+                raise
+        return log.batch_reaching(offset, 0)
 
     def _mismatches(self) -> tuple[Mismatches, ...]:
         return self._differing, self._descending, self._not_found

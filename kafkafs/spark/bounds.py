@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.errors import BadNameError
-from kafkafs.locator.times import parse_time
+from kafkafs.locator.times import parse_milliseconds, parse_time
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.json_forms import partition_offsets, partition_times
 
@@ -102,7 +102,8 @@ def check_batch_bounds(starting: Bound, ending: Bound) -> None:
 
 
 def _time(option: str, text: str) -> Time:
+    """The time that an option stands for. A number is milliseconds, however small: Spark's connector has it so."""
     try:
-        return parse_time(text.strip())
+        return parse_milliseconds(text.strip()) or parse_time(text.strip())
     except BadNameError as error:
         raise OptionError(f"the option {option}: {error}") from None

@@ -11,5 +11,16 @@ class DataLossError(Exception):
     """Records that a query was to read are gone; the text says which, and how to go on without them."""
 
 
+class MissingTopicError(OptionError):
+    """A topic that is to be read is not there; the text says which are."""
+
+
 class JobError(Exception):
-    """A job cannot be run, or has failed; the text says why, and what to do."""
+    """A job cannot be run, or has failed; the text says why, and what to do.
+
+    `kind` is the name of the class of what kafkafs raised in a worker, if that is the reason.
+    """
+
+    def __init__(self, sentence: str, *, kind: str | None = None) -> None:
+        super().__init__(sentence)
+        self.kind = kind

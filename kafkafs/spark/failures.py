@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_OURS: Final = re.compile(r"^(?:Caused by: )?(?:storage|kafkafs)(?:\.\w+)+: (.+)$", re.MULTILINE)
+_OURS: Final = re.compile(r"^(?:Caused by: )?(?:storage|kafkafs)(?:\.\w+)*\.(\w+): (.+)$", re.MULTILINE)
 _SYSTEM: Final = re.compile(
     r"^(?:\w*(?:NotFound|Permission|NotADirectory|IsADirectory|FileExists)Error|OSError): "
     r"\[Errno \d+\] (.+?)(?:: '(.+)')?$",
@@ -45,7 +45,7 @@ def ours(error: BaseException) -> str | None:
     """What kafkafs, or the system on its behalf, has said in a worker; None if neither has said anything."""
     text = str(error)
     if said := _OURS.findall(text):
-        return str(said[-1]).strip()
+        return str(said[-1][1]).strip()
     if said := _SYSTEM.findall(text):
         reason, path = said[-1]
         return f"{path}: {reason}" if path else str(reason)
@@ -55,6 +55,12 @@ def ours(error: BaseException) -> str | None:
             "PYSPARK_PYTHON names"
         )
     return None
+
+
+def kind_of_ours(error: BaseException) -> str | None:
+    """The name of the class of what kafkafs has raised in a worker."""
+    said = _OURS.findall(str(error))
+    return str(said[-1][0]) if said else None
 
 
 def startup_reason(chatter: str) -> str | None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, AtOffsets, AtTime, Edge, NoMatch
-from kafkafs.spark.errors import DataLossError, OptionError
+from kafkafs.spark.errors import DataLossError, MissingTopicError, OptionError
 from kafkafs.spark.task_limit import parts, within
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
@@ -77,7 +77,7 @@ class OpenedStore:
         missing = self._options.selection.missing(topics) if must_exist else None
         if missing is not None:
             there = ", ".join(topics) or "none"
-            raise OptionError(f"there is no {missing} in the store; its topics are: {there}")
+            raise MissingTopicError(f"there is no {missing} in the store; its topics are: {there}")
         return self._options.selection.partitions(topics)
 
     def earliest(self, partitions: Collection[Partition]) -> dict[Partition, int]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkafs.cli.failures import reported
+from kafkafs.cli.failures import EXIT_FOUND
 from kafkafs.cli.jobs.job_options import job_options
 from kafkafs.cli.jobs.job_session import job_session
 from kafkafs.cli.output import Form, chosen_form, output_options, write_detailed_rows
@@ -14,9 +14,6 @@ from kafkafs.cli.store_argument import other_store_argument, store_argument
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-EXIT_DIFFERENT: Final = 1
-EXIT_TROUBLE: Final = 2
 
 _COLUMNS: Final = (
     "topic",
@@ -58,10 +55,10 @@ def diff(
     compared, and null differs from empty. How batches are cut and compressed and where segments begin does not matter,
     and control records are not compared. Nothing is changed.
 
-    Exit codes: 0 the same, 1 something differs, 2 trouble.
+    Exit code 1 says that something differs.
     """
     form = chosen_form(ctx) or Form.TABLE
-    with reported(exit_code=EXIT_TROUBLE), job_session(ctx) as session:
+    with job_session(ctx) as session:
         from kafkafs.spark import jobs
 
         rows = session.rows(
@@ -72,4 +69,4 @@ def diff(
         records = sum(row["records"] for row in rows)
         session.summarize(f"compared {len(rows)} partitions, {records} records: {len(different)} partitions differ")
     if different:
-        ctx.exit(EXIT_DIFFERENT)
+        ctx.exit(EXIT_FOUND)

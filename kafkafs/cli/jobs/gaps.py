@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkafs.cli.failures import reported
+from kafkafs.cli.failures import EXIT_FOUND
 from kafkafs.cli.jobs.job_options import job_options
 from kafkafs.cli.jobs.job_session import job_session
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame
-
-EXIT_GAPS: Final = 1
-EXIT_TROUBLE: Final = 2
 
 _COLUMNS: Final = (
     "topic",
@@ -66,10 +63,10 @@ def gaps(
     damage. Compaction leaves holes and sequence gaps, which are not counted as such. Nothing is changed, and a broker
     may be running.
 
-    Exit codes: 0 all is in order, 1 something is not, 2 trouble.
+    Exit code 1 says that something is out of order.
     """
     form = chosen_form(ctx) or Form.TABLE
-    with reported(exit_code=EXIT_TROUBLE), job_session(ctx) as session:
+    with job_session(ctx) as session:
         from kafkafs.spark import jobs
 
         def found() -> DataFrame:
@@ -85,4 +82,4 @@ def gaps(
         partitions = {(row["topic"], row["partition"]) for row in gaps_found}
         session.summarize(f"found {len(gaps_found)} gaps in {len(partitions)} partitions")
     if gaps_found:
-        ctx.exit(EXIT_GAPS)
+        ctx.exit(EXIT_FOUND)

@@ -20,7 +20,15 @@ from kafkafs.cli.jobs.job_options import REMOTE, chosen_settings, is_submitted
 from kafkafs.cli.jobs.task_progress import TaskProgress
 from kafkafs.cli.progress import Progress
 from kafkafs.spark.errors import JobError
-from kafkafs.spark.failures import first_line, is_of_starting, is_sparks, missing_package, ours, startup_reason
+from kafkafs.spark.failures import (
+    first_line,
+    is_of_starting,
+    is_sparks,
+    kind_of_ours,
+    missing_package,
+    ours,
+    startup_reason,
+)
 from kafkafs.spark.java import check_java
 
 if TYPE_CHECKING:
@@ -107,7 +115,7 @@ def _explained(error: Exception, chatter: _Chatter) -> Exception:
         return error
     sentence = ours(error)
     if sentence is not None:
-        return JobError(sentence)
+        return JobError(sentence, kind=kind_of_ours(error))
     reason = startup_reason(chatter.text()) if is_of_starting(error) else None
     if reason is not None:
         return JobError(f"Spark did not start: {reason}")

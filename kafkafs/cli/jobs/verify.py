@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.findings import end_with_verdict, end_without_verdict, finding_line
+from kafkafs.cli.findings import end_with_verdict, finding_line
 from kafkafs.cli.jobs.job_options import job_options
 from kafkafs.cli.jobs.job_session import job_session
 from kafkafs.cli.store_argument import store_argument
-from kafkafs.spark.errors import JobError
-from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,18 +27,13 @@ def verify(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ..
 
     Not one byte is changed, and a broker may be running. Each finding is a JSON object on a line of its own.
 
-    Exit codes: 0 sound, 1 something is damaged, 2 nothing is, as far as everything could be looked at, which it could
-    not.
+    Exit code 1 says that something is damaged, 3 that nothing is as far as could be seen, but not everything could be
+    read.
     """
-    try:
-        with job_session(ctx) as session:
-            from kafkafs.spark.jobs.verify import check_store
+    with job_session(ctx) as session:
+        from kafkafs.spark.jobs.verify import check_store
 
-            verification, findings = session.result(lambda: check_store(session.spark, store, topics), "verifying")
-    except (StorageError, JobError) as error:
-        end_without_verdict(ctx, str(error))
-    except OSError as error:
-        end_without_verdict(ctx, f"{error.filename}: {error.strerror}")
+        verification, findings = session.result(lambda: check_store(session.spark, store, topics), "verifying")
     for finding in findings:
         click.echo(finding_line(finding))
     end_with_verdict(ctx, verification, session.time_text)

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkafs.spark.errors import OptionError
+from kafkafs.spark.errors import MissingTopicError, OptionError
 from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.record_comparison import (
     COMPARED_COLUMNS,
@@ -106,7 +106,7 @@ def _paired(ours: OpenedStore, theirs: OpenedStore, topics: Collection[str] | No
     there = {topic for topic, _ in both}
     for topic in topics or ():
         if topic not in there:
-            raise OptionError(f"there is no topic {topic!r} in either store")
+            raise MissingTopicError(f"there is no topic {topic!r} in either store")
     chosen = sorted(each for each in both if topics is None or each[0] in topics)
     return [_Pair(each, our_bounds.get(each), their_bounds.get(each)) for each in chosen]
 

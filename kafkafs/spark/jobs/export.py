@@ -40,7 +40,7 @@ from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import results_of
 from kafkafs.spark.opened_store import OpenedStore
 from kafkafs.spark.options import StoreOptions
-from storage.files import Files
+from storage.files import NamedFiles
 from storage.ids import format_id
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def export(
     for log_dir in options.paths:
         if root == Path(log_dir) or Path(log_dir) in root.parents:
             raise JobError(f"{root} is in the store itself, where no broker bears it: export to another directory")
-    with closing(OpenedStore(options)) as opened, ExportTarget(Files(), root) as directory:
+    with closing(OpenedStore(options)) as opened, ExportTarget(NamedFiles(), root) as directory:
         exported = directory.exported()
         exported.check_form(form)
         ranges = _planned(opened, exported, incremental=incremental, accept_data_loss=accept_data_loss)

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from kafkafs.spark.jobs.growth import ends_of, growth
 from kafkafs.spark.jobs.ingest_source import IngestSource
 from kafkafs.spark.jobs.log_dirs import log_dirs
-from storage.files import Files
+from storage.files import Files, NamedFiles
 from storage.store.ledger import Ledger, Transaction
 
 if TYPE_CHECKING:
@@ -82,5 +82,5 @@ def _name_of(files: Sequence[str], purpose: Sequence[object]) -> str:
 
 def _status(file: str) -> tuple[int, int] | tuple[()]:
     """The size and the time of a file, as far as it can be seen from here."""
-    found = Files().status(unquote(file.removeprefix(_LOCAL))) if file.startswith(_LOCAL) else None
+    found = NamedFiles().status(unquote(file.removeprefix(_LOCAL))) if file.startswith(_LOCAL) else None
     return () if found is None else (found.size_bytes, found.modified_ms)

@@ -36,7 +36,7 @@ def appended(data: bytes, *arguments: object) -> bytes:
     return done.stdout
 
 
-def refused(data: bytes, *arguments: object, code: int = 1) -> str:
+def refused(data: bytes, *arguments: object, code: int = 3) -> str:
     done = append(data, *arguments)
     assert (done.returncode, done.stdout) == (code, b"")
     return done.stderr.decode().rstrip("\n")
@@ -115,10 +115,10 @@ def test_where_nothing_is_appended(filled_store: Path) -> None:
         b"x\n", filled_store, "orders/0/values", code=2
     )
     assert "'nothing' is not in a partition" in refused(b"x\n", filled_store, "orders/0/nothing", code=2)
-    assert refused(b"x\n", filled_store, "none/0/append") == "kafkafs: there is no topic 'none'"
-    assert refused(b"x\n", filled_store, "orders/7/append") == "kafkafs: the topic orders has no partition 7"
+    assert refused(b"x\n", filled_store, "none/0/append", code=1) == "kafkafs: there is no topic 'none'"
+    assert refused(b"x\n", filled_store, "orders/7/append", code=1) == "kafkafs: the topic orders has no partition 7"
     none = filled_store / "none"
-    assert refused(b"x\n", none, "orders/0/append") == f"kafkafs: there is no such directory ({none})"
+    assert refused(b"x\n", none, "orders/0/append", code=2) == f"kafkafs: there is no such directory ({none})"
     assert printed(filled_store, "orders/0/records.jsonl") == before
     assert verified(filled_store)
 

@@ -34,7 +34,7 @@ def done(*arguments: object) -> bytes:
     return result.stdout_bytes
 
 
-def refused(*arguments: object, code: int = 1) -> str:
+def refused(*arguments: object, code: int = 3) -> str:
     result = cat(*arguments)
     assert (result.exit_code, result.stdout) == (code, "")
     return result.stderr.rstrip("\n")
@@ -68,6 +68,7 @@ def values(*offsets: int) -> bytes:
         ("by-time/1700000003000", b"xxx"),
         ("by-time/2023-11-14T22:13:22.001Z", b"xxx"),
         ("by-time/2023-11-14T22:13:23..2023-11-14T22:13:25", values(3, 4)),
+        ("by-time/2023-11-14T22:13:23.0001..2023-11-14T22:13:25.0001", values(4, 5)),
         ("by-time/..2023-11-14T22:13:22", values(0, 1)),
         ("by-time/-1w..now", b""),
         ("log-start-offset", b"0\n"),
@@ -129,11 +130,18 @@ def test_formats_of_kcat(filled_store: Path) -> None:
     assert "not made of records" in refused(filled_store, "orders/0/info", "-f", "%o", code=2)
 
 
+@pytest.mark.parametrize("place", ["orders/0/by-time", "by-time"])
+def test_a_number_that_would_mean_1970_is_refused_in_a_sentence(filled_store: Path, place: str) -> None:
+    said = refused(filled_store, f"{place}/1700000003", code=2)
+    assert "if it is seconds, write 1700000003000; a date is written 2024-01-01" in said
+    assert "if it is a date, write 2024-01-01" in refused(filled_store, f"{place}/2024", code=2)
+
+
 @pytest.mark.parametrize(
     "path", ["none/0/values", "orders/2/values", "orders/0/offset/20", "orders/0/by-time/2030-01-01"]
 )
 def test_what_is_not_there(filled_store: Path, path: str) -> None:
-    said = refused(filled_store, path)
+    said = refused(filled_store, path, code=1)
     assert said.startswith("kafkafs: ")
     assert path.partition("/")[0] in said
     assert len(said.splitlines()) == 1
@@ -144,19 +152,43 @@ def test_what_cannot_be_printed(filled_store: Path) -> None:
     assert "'nothing' is not in a partition" in refused(filled_store, "orders/0/nothing", code=2)
     assert "'..' is not in a partition" in refused(filled_store, "orders/0/../0/values", code=2)
     assert "Missing argument 'PATH...'" in refused(filled_store, code=2)
-    assert refused(filled_store / "none", "x") == f"kafkafs: there is no such directory ({filled_store / 'none'})"
+    assert (
+        refused(filled_store / "none", "x", code=2) == f"kafkafs: there is no such directory ({filled_store / 'none'})"
+    )
 
 
 def test_everything_before_damage_is_printed(damaged_store: Path) -> None:
     for path in ("orders/0/values", "orders/0/offset/all"):
         result = cat(damaged_store, path)
-        assert (result.exit_code, result.stdout_bytes) == (1, values(*range(10)))
+        assert (result.exit_code, result.stdout_bytes) == (3, values(*range(10)))
         assert result.stderr.startswith("kafkafs: ")
         assert "offset 10" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
         skipped = values(*(offset for offset in range(20) if offset != 10))
         assert done(damaged_store, path, "--damage", "skip") == skipped
     assert "offset 10" in refused(damaged_store, "orders/0/offset/10")
     assert done(damaged_store, "orders/0/offset/11") == b"x" * 11
+
+
+def test_what_is_missing_or_damaged_keeps_no_other_path_from_being_printed(damaged_store: Path) -> None:
+    result = cat(damaged_store, "none/0/values", "orders/0/offset/3", "orders/0/offset/999", "orders/0/offset/4")
+    assert (result.exit_code, result.stdout) == (1, "xxx" + "xxxx")
+    assert [line.startswith("kafkafs: ") for line in result.stderr.splitlines()] == [True, True]
+    result = cat(damaged_store, "orders/0/offset/10", "none/0/values", "orders/0/offset/11")
+    assert (result.exit_code, result.stdout) == (3, "x" * 11)
+    assert len(result.stderr.splitlines()) == 2
+
+
+def test_the_settings_of_a_broker_show_where_the_topic_says_nothing(filled_store: Path, tmp_path: Path) -> None:
+    given = tmp_path / "server.properties"
+    given.write_text("log.retention.ms=86400001\nlog.segment.bytes=12345678\n")
+    settings = done(filled_store, "orders/config", "--server-properties", given).decode().splitlines()
+    assert {line.split()[0] for line in settings if line.endswith("# broker")} == {
+        "retention.ms=86400001",
+        "segment.bytes=12345678",
+    }
+    listed = CliRunner().invoke(main, ["ls", str(filled_store), "orders", "--server-properties", str(given)])
+    assert (listed.exit_code, "config" in listed.stdout.splitlines()) == (0, True)
 
 
 def test_a_reader_that_goes_away(filled_store: Path) -> None:

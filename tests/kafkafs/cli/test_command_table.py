@@ -43,10 +43,10 @@ def failing() -> CommandTable:
 @pytest.mark.parametrize(
     ("name", "sentence", "code"),
     [
-        ("damage", "the checksum is wrong (0.log, position 61, offset 7)", 1),
-        ("missing", "a/b: No such file or directory", 1),
-        ("bytes", "a/\\udcff: Permission denied", 1),
-        ("nameless", "the disk is gone", 1),
+        ("damage", "the checksum is wrong (0.log, position 61, offset 7)", 3),
+        ("missing", "a/b: No such file or directory", 3),
+        ("bytes", "a/\\udcff: Permission denied", 3),
+        ("nameless", "the disk is gone", 3),
         ("interrupt", "interrupted", 130),
     ],
 )
@@ -58,7 +58,7 @@ def test_a_failure_is_a_sentence_and_a_code(name: str, sentence: str, code: int)
 def test_a_bug_is_a_sentence_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KAFKAFS_TRACEBACK", raising=False)
     result = CliRunner().invoke(failing(), ["bug"])
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert result.stderr.startswith("kafkafs: this is a bug in kafkafs: KeyError: 'x'; ")
     assert "Traceback" not in result.stderr
 
@@ -115,13 +115,13 @@ def test_output_that_finds_no_room_is_a_failure() -> None:
     with Path("/dev/full").open("wb") as full:
         process = run(PRINT_MUCH % ["much"], stdout=full)
         _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (1, b"kafkafs: No space left on device\n")
+    assert (process.returncode, errors) == (3, b"kafkafs: standard output: No space left on device\n")
 
 
-def test_closed_output_is_no_failure() -> None:
+def test_output_that_is_closed_is_a_failure() -> None:
     process = run("import os; os.close(1); import sys; sys.stdout = None\n" + PRINT_MUCH % ["much"])
     _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, b"")
+    assert (process.returncode, errors) == (3, b"kafkafs: standard output: Bad file descriptor\n")
 
 
 def test_the_version_is_printed_without_importing_a_command() -> None:
@@ -138,4 +138,7 @@ finally:
     assert (process.returncode, errors) == (0, b"")
     version, modules = output.decode().splitlines()
     assert version.startswith("kafkafs ")
-    assert modules == "['kafkafs.cli', 'kafkafs.cli.command_table', 'kafkafs.cli.failures']"
+    assert modules == (
+        "['kafkafs.cli', 'kafkafs.cli.command_table', 'kafkafs.cli.failures', 'kafkafs.cli.standard_streams', "
+        "'kafkafs.interrupts']"
+    )

@@ -40,6 +40,8 @@ EXPECTED = {
     "a line that is written is a record": r"\Z",
     "the records of the last fifteen minutes": RECENT,
     "transactions that hang, or were aborted": TRANSACTIONS,
+    "how far a group has read, and its lag": r"group\t.*\tlag\t.*\n(statistics\t.*\n)+\Z",
+    "how far each group has read, and its lag": r"(?s)group +.* lag .*\nstatistics +",
     "a file of the log, as kafka-dump-log prints it": DUMPED,
     "a new topic": r"\Z",
     "the same without a mount, in kcat's format": LAST_THREE,
@@ -155,7 +157,7 @@ def test_a_dead_mount_is_replaced(newcomer: Newcomer) -> None:
 
 def test_where_nothing_can_be_mounted_there_is_a_tour_too(without_fuse: Newcomer) -> None:
     done = without_fuse.demo()
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert done.stderr == (
         "kafkafs: made a store in kafkafs-demo/store\n"
         "kafkafs: mounting needs pyfuse3 and libfuse3 (libfuse3.so.3: cannot open shared object file): install the "
@@ -189,7 +191,7 @@ def test_what_is_no_demo_is_refused_and_kept(newcomer: Newcomer) -> None:
     (newcomer.directory / "mine" / "store").mkdir(parents=True)
     (newcomer.directory / "mine" / "store" / "letter").write_text("mine")
     done = newcomer.demo("mine")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "kafkafs: something other than a demo is here: name another directory, or move it away (mine/store)\n"
     )
@@ -198,9 +200,9 @@ def test_what_is_no_demo_is_refused_and_kept(newcomer: Newcomer) -> None:
 
 def test_a_place_that_cannot_be(newcomer: Newcomer) -> None:
     done = newcomer.demo("no/such")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == ("kafkafs: neither it nor no, which it would be made in, exists; make that first (no/such)\n")
     (newcomer.directory / "file").write_text("mine")
     done = newcomer.demo("file")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == "kafkafs: file/store: Not a directory\n"

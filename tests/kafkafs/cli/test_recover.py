@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,12 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
+from kafkafs.cli.failures import EXIT_FAILED, EXIT_USAGE
 from kafkafs.cli.recovered_commit import commit_lines, commit_object
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.ledger import Entries, Extent, Intent, Ledger, Transaction
-from storage.store.recovering import RecoveredCommit
+from storage.store.recovering_commit import RecoveredCommit
 from storage.store.staging import Staging
 from storage.store.store import Store
 from storage.store.withdrawal import Withdrawal
@@ -51,34 +53,130 @@ def everything(store: str) -> dict[Path, tuple[bytes, int]]:
     return {path: (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns) for path in paths}
 
 
-def test_a_plan_changes_nothing_and_is_what_is_done(damaged: str) -> None:
+def contents(store: str) -> dict[str, bytes]:
+    return {str(path): data for path, (data, _) in everything(store).items() if path.is_file() and path.name != ".lock"}
+
+
+def changes(before: dict[str, bytes], after: dict[str, bytes]) -> set[str]:
+    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+
+
+@pytest.mark.parametrize("option", [(), ("--dry-run",)], ids=["plain", "--dry-run"])
+def test_a_plan_changes_nothing_and_is_what_is_done(option: tuple[str, ...], damaged: str) -> None:
     before = everything(damaged)
-    plan = recover(damaged, "--dry-run")
+    plan = recover(damaged, *option)
     assert everything(damaged) == before
-    done = recover(damaged)
+    done = recover(damaged, "--apply")
     assert (plan.exit_code, done.exit_code, plan.stderr, done.stderr) == (0, 0, "", "")
-    *planned, summary = plan.stdout.splitlines()
+    *planned, summary, hint = plan.stdout.splitlines()
     assert done.stdout.splitlines()[:-1] == planned
-    assert summary == "46 partitions: 14 to be repaired, 43097 bytes of logs to be cut"
-    assert done.stdout.splitlines()[-1] == "46 partitions: 14 repaired, 43097 bytes of logs cut"
-    again = recover(damaged)
-    assert again.stdout == "46 partitions: 0 repaired, 0 bytes of logs cut\n"
+    assert summary == "46 partitions: 46 to be repaired, 43097 bytes of logs to be cut"
+    assert hint == "nothing has changed; --apply does this"
+    assert done.stdout.splitlines()[-1] == "46 partitions: 46 repaired, 43097 bytes of logs cut"
+
+
+def test_each_file_that_changes_is_named(damaged: str) -> None:
+    before = contents(damaged)
+    planned = [json.loads(line) for line in recover(damaged, "--json").stdout.splitlines()]
+    done = [json.loads(line) for line in recover(damaged, "--json", "--apply").stdout.splitlines()]
+    assert planned == done
+    named = {f"{each.get('path') or each['logDir']}/{step['name']}" for each in done for step in each["steps"]}
+    named |= {path.removesuffix(".swap") for path in named}
+    assert named == changes(before, contents(damaged))
+    repaired = {Path(path).parent for path in changes(before, contents(damaged))} - set(map(Path, damaged.split(",")))
+    assert len(repaired) == 46
+
+
+def test_a_store_that_was_closed_is_not_read_and_stays_as_it_is(damaged: str) -> None:
+    recover(damaged, "--apply")
+    before = contents(damaged)
+    again = recover(damaged, "--apply")
+    first, second = damaged.split(",")
+    reason = (
+        "  the clean-shutdown marker says that all logs here were closed properly, so only their ends were read; "
+        "--ignore-clean-shutdown reads all of them"
+    )
+    assert again.stdout.splitlines() == [
+        f"{first}:",
+        reason,
+        f"{second}:",
+        reason,
+        "46 partitions: 0 repaired, 0 bytes of logs cut",
+    ]
+    assert contents(damaged) == before
+    log = Path(first, "t-none-0", f"{0:020d}.log")
+    data = bytearray(log.read_bytes())
+    data[300] ^= 1
+    log.write_bytes(data)
+    assert "46 partitions: 0 to be repaired" in recover(damaged).stdout
+    assert "46 partitions: 1 to be repaired" in recover(damaged, "--ignore-clean-shutdown").stdout
+
+
+def test_a_repair_is_finished_although_nobody_reads_what_is_printed(damaged: str) -> None:
+    command = [sys.executable, "-P", "-m", "kafkafs", "recover", damaged, "--apply"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        ended = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (
+        141,
+        b"kafkafs: everything was repaired, but standard output: Broken pipe\n",
+    )
+    assert all(Path(path, ".kafka_cleanshutdown").exists() for path in damaged.split(","))
+    assert "46 partitions: 0 repaired" in recover(damaged, "--apply").stdout
+
+
+def test_the_settings_of_the_broker_say_how_indexes_are_built(damaged: str, tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text("log.index.interval.bytes=0\n")
+    index = Path(damaged.partition(",")[0], "t-gzip-0", f"{0:020d}.index")
+    sizes = []
+    for option in ((), ("--server-properties", properties)):
+        index.unlink()
+        assert recover(damaged, "--apply", "--ignore-clean-shutdown", *option).exit_code == 0
+        sizes.append(index.stat().st_size)
+    assert sizes[0] < sizes[1]
+
+
+def test_apply_and_dry_run_exclude_each_other(damaged: str) -> None:
+    result = recover(damaged, "--apply", "--dry-run")
+    assert result.exit_code == 2
+    assert "exclude each other" in result.stderr
+
+
+def test_the_metadata_log_is_not_cut_unasked(damaged: str) -> None:
+    first = damaged.partition(",")[0]
+    log = Path(first, "__cluster_metadata-0", f"{0:020d}.log")
+    data = bytearray(log.read_bytes())
+    data[6000] ^= 1
+    log.write_bytes(data)
+    for option in ((), ("--apply",)):
+        result = recover(damaged, *option)
+        assert result.exit_code == EXIT_FAILED
+        (failed,) = (line for line in result.stdout.splitlines() if "failed: " in line)
+        assert failed.startswith(f"{log.parent}: failed: ")
+        assert "renames the partitions of all topics made in them to -stray" in failed
+        assert log.read_bytes() == data
+    assert not Path(first, ".kafka_cleanshutdown").exists()
+    assert recover(damaged, "--apply", "--cut-metadata").exit_code == 0
+    assert log.stat().st_size < 6000
+    assert Path(first, ".kafka_cleanshutdown").exists()
 
 
 def test_repairs_and_losses_are_told(damaged: str) -> None:
-    lines = recover(damaged).stdout.splitlines()
+    lines = recover(damaged, "--apply").stdout.splitlines()
     at = next(index for index, line in enumerate(lines) if "/t-none-0: " in line)
-    assert lines[at : at + 3] == [
-        f"{damaged.partition(',')[0]}/t-none-0: offsets 0 to 2110",
-        f"  cut      {1450:020d}.log, 432 bytes from position 51981, offset 2110: the last batch is not complete",
-        "  missing  offsets 2110 to 2120, which other replicas had as well",
-    ]
-    at = next(index for index, line in enumerate(lines) if "/t-idem-0: " in line)
-    assert lines[at + 1] == "  missing  offsets 0 to 500, which other replicas had as well"
+    end = next(index for index in range(at + 1, len(lines)) if not lines[index].startswith("  "))
+    assert lines[at] == f"{damaged.partition(',')[0]}/t-none-0: offsets 0 to 2110"
+    cut = f"  cut      {1450:020d}.log, 432 bytes from position 51981, offset 2110: the last batch is not complete"
+    assert cut in lines[at:end]
+    assert lines[end - 1] == "  missing  offsets 2110 to 2120, which other replicas had as well"
+    assert any(line.startswith(f"  added    {2110:020d}.snapshot: ") for line in lines[at:end])
+    assert "  missing  offsets 0 to 500, which other replicas had as well" in lines
 
 
 def test_a_recovered_store_counts_as_closed_properly(damaged: str) -> None:
-    recover(damaged)
+    recover(damaged, "--apply")
     for path in damaged.split(","):
         assert Path(path, ".kafka_cleanshutdown").exists()
         ends = read_offsets(Files(), path, OffsetCheckpoint.RECOVERY_POINT)
@@ -89,9 +187,14 @@ def test_a_recovered_store_counts_as_closed_properly(damaged: str) -> None:
 
 
 def test_each_partition_is_an_object(damaged: str) -> None:
-    found = [json.loads(line) for line in recover(damaged, "--json").stdout.splitlines()]
+    found = [json.loads(line) for line in recover(damaged, "--json", "--apply").stdout.splitlines()]
+    *found, first, second = found
     assert len(found) == 46
+    assert [first["logDir"], second["logDir"]] == damaged.split(",")
+    assert (first["trustsMarker"], first["closed"]) == (False, True)
+    assert [step["name"] for step in first["steps"]][-1] == ".kafka_cleanshutdown"
     (upgraded,) = (each for each in found if each["topic"] == "t-upgrade")
+    steps = upgraded.pop("steps")
     assert upgraded == {
         "topic": "t-upgrade",
         "partition": 0,
@@ -100,19 +203,20 @@ def test_each_partition_is_an_object(damaged: str) -> None:
         "endOffset": 1200,
         "highWatermark": 1200,
         "lostBytes": 9,
+        "believedSegments": 0,
         "scannedSegments": 1,
         "scannedBytes": 63223,
-        "steps": [
-            {
-                "repair": "cut",
-                "name": f"{0:020d}.log",
-                "reason": "the last batch is not complete",
-                "lostBytes": 9,
-                "position": 63223,
-                "offset": 1200,
-            }
-        ],
     }
+    assert steps[0] == {
+        "repair": "cut",
+        "name": f"{0:020d}.log",
+        "reason": "the last batch is not complete",
+        "lostBytes": 9,
+        "position": 63223,
+        "offset": 1200,
+    }
+    beside = [f"{0:020d}.timeindex", f"{0:020d}.index", "leader-epoch-checkpoint"]
+    assert [step["name"] for step in steps[1:]] == beside
 
 
 def test_a_partition_that_fails_keeps_nobody_from_the_others(damaged: str) -> None:
@@ -120,12 +224,13 @@ def test_a_partition_that_fails_keeps_nobody_from_the_others(damaged: str) -> No
     index = Path(f"{first}/t-txn-0/{0:020d}.index")
     index.unlink()
     index.mkdir()
-    result = recover(damaged)
-    assert result.exit_code == 1
+    result = recover(damaged, "--apply")
+    assert result.exit_code == EXIT_FAILED
     (failed,) = (line for line in result.stdout.splitlines() if "failed: " in line)
     assert failed.startswith(f"{first}/t-txn-0: failed: ")
     assert "Is a directory" in failed
-    assert result.stdout.endswith("14 repaired, 43097 bytes of logs cut, 1 failed\n")
+    assert result.stdout.endswith("45 repaired, 43097 bytes of logs cut, 1 failed\n")
+    assert "  no clean-shutdown marker is written: not every log here is recovered" in result.stdout
     assert not Path(first, ".kafka_cleanshutdown").exists()
     assert Path(damaged.partition(",")[2], ".kafka_cleanshutdown").exists()
 
@@ -137,10 +242,10 @@ def test_an_open_store_is_left_alone_but_can_be_looked_at(damaged: str) -> None:
     holder.stdout.readline()
     try:
         before = everything(damaged)
-        result = recover(damaged)
-        assert (result.exit_code, result.stdout) == (1, "")
+        result = recover(damaged, "--apply")
+        assert (result.exit_code, result.stdout) == (EXIT_FAILED, "")
         assert "has the store open for writing" in result.stderr
-        plan = recover(damaged, "--dry-run")
+        plan = recover(damaged)
         assert plan.exit_code == 0
         assert plan.stderr == "kafkafs: the store is open elsewhere and changes; this is a look at it as it is now\n"
         assert everything(damaged) == before
@@ -149,10 +254,15 @@ def test_an_open_store_is_left_alone_but_can_be_looked_at(damaged: str) -> None:
 
 
 def test_what_is_no_store_is_said(tmp_path: Path) -> None:
-    for option in ((), ("--dry-run",)):
+    (tmp_path / "polkit-1").mkdir()
+    for option in ((), ("--dry-run",), ("--apply",)):
         result = recover(tmp_path, *option)
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == f"kafkafs: there is neither a meta.properties nor a partition in it ({tmp_path})\n"
+        assert (result.exit_code, result.stdout) == (EXIT_USAGE, "")
+        assert result.stderr == (
+            "kafkafs: this is no store: there is neither a meta.properties nor a partition with a segment in it "
+            f"({tmp_path})\n"
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["polkit-1"]
 
 
 @pytest.fixture
@@ -176,10 +286,11 @@ def test_a_commit_is_completed(interrupted: tuple[Path, Path]) -> None:
     before = everything(str(store))
     plan = recover(store, "--dry-run", "--withdraw-commit")
     assert everything(str(store)) == before
-    assert plan.stdout.splitlines()[0] == "the commit of app, 3: to be completed"
-    done = recover(store)
-    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "the commit of app, 3: completed")
-    assert "the commit" not in recover(store).stdout
+    assert "the commit of app, 3: to be completed" in plan.stdout.splitlines()
+    done = recover(store, "--apply")
+    assert done.exit_code == 0
+    assert "the commit of app, 3: completed" in done.stdout.splitlines()
+    assert "the commit" not in recover(store, "--apply").stdout
 
 
 def test_a_commit_that_cannot_be_completed_is_withdrawn(interrupted: tuple[Path, Path]) -> None:
@@ -187,17 +298,19 @@ def test_a_commit_that_cannot_be_completed_is_withdrawn(interrupted: tuple[Path,
     staged.unlink()
     reason = (
         "a staged file is gone; a commit that was interrupted cannot be completed without it; put it back as it was, "
-        f"or have `kafkafs recover STORE --withdraw-commit` take the commit back, and repeat the job ({staged})"
+        f"or have `kafkafs recover STORE --withdraw-commit --apply` take the commit back, and repeat the job ({staged})"
     )
-    for arguments in (["--dry-run"], []):
+    for arguments in (["--dry-run"], ["--apply"]):
         failed = recover(store, *arguments)
-        assert (failed.exit_code, failed.stdout.splitlines()[0]) == (1, f"the commit of app, 3: failed: {reason}")
-    failed = json.loads(recover(store, "--json").stdout.splitlines()[-1])
+        assert failed.exit_code == EXIT_FAILED
+        assert f"the commit of app, 3: failed: {reason}" in failed.stdout.splitlines()
+    failed = json.loads(recover(store, "--apply", "--json").stdout.splitlines()[-1])
     said = {"application": "app", "version": 3, "staged": [staged.name]}
     assert failed == {**said, "result": "failed", "error": reason}
     plan = recover(store, "--dry-run", "--withdraw-commit")
-    assert (plan.exit_code, plan.stdout.splitlines()[0]) == (0, "the commit of app, 3: to be withdrawn")
-    done = json.loads(recover(store, "--withdraw-commit", "--json").stdout.splitlines()[-1])
+    assert plan.exit_code == 0
+    assert "the commit of app, 3: to be withdrawn" in plan.stdout.splitlines()
+    done = json.loads(recover(store, "--withdraw-commit", "--apply", "--json").stdout.splitlines()[-1])
     assert done == {**said, "result": "withdrawn", "partitions": []}
     assert "the commit" not in recover(store).stdout
 

@@ -109,7 +109,7 @@ def test_every_form_says_the_same(store: Path) -> None:
 
 def test_a_store_in_use_can_be_looked_at_only(store: Path) -> None:
     with Store.open([store], mode=Mode.READ_WRITE, files=Files(), clock=Clock()):
-        for flag, code, words in (("--dry-run", 0, ""), ("--apply", 1, "has the store open for writing")):
+        for flag, code, words in (("--dry-run", 0, ""), ("--apply", 3, "has the store open for writing")):
             command = [sys.executable, "-m", "kafkafs", "retention", str(store), flag]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == code
@@ -121,19 +121,32 @@ def test_a_store_of_a_broker_is_changed_on_request_only_and_unknown_topics_never
     shutil.copytree(source / "d2", tmp_path / "d2")
     before = contents(tmp_path / "d2" / "t-retain-0")
     result = retention(tmp_path / "d2", "--apply")
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (3, "")
     assert "give --rw" in result.stderr
     result = retention(tmp_path / "d2", "t-retain", "--apply", "--rw")
     assert result.exit_code == 0
     assert "nothing is deleted, because the topic's settings are unknown" in result.stdout
+    assert f"`kafkafs topics config {tmp_path / 'd2'} t-retain cleanup.policy=delete`" in result.stderr
     assert contents(tmp_path / "d2" / "t-retain-0") == before
+
+
+@pytest.mark.parametrize("command", ["retention", "compact"])
+def test_the_metadata_of_the_cluster_is_no_topic_to_be_made_known(datasets, tmp_path: Path, command: str) -> None:
+    source = datasets("kafka-3.9") / "kafka-3.9"
+    shutil.copytree(source / "d1", tmp_path / "d1")
+    assert (tmp_path / "d1" / "__cluster_metadata-0").is_dir()
+    alone = CliRunner().invoke(main, [command, str(tmp_path / "d1"), "__cluster_metadata"])
+    assert "are unknown" not in alone.stderr
+    result = CliRunner().invoke(main, [command, str(tmp_path / "d1")])
+    assert "are unknown" in result.stderr
+    assert "__cluster_metadata" not in result.stderr
 
 
 def test_what_cannot_be_looked_at_is_said_and_keeps_nobody_from_the_others(store: Path) -> None:
     (store / "old-0" / f"{0:020}.timeindex").unlink()
     (store / "old-0" / f"{0:020}.timeindex").mkdir()
     result = retention(store, "--dry-run")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "old-0: failed" in result.stdout
     assert "young-0: nothing is to be deleted" in result.stdout
     assert result.stdout.splitlines()[-1].endswith("1 failed")

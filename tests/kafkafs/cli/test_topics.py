@@ -40,7 +40,7 @@ def done(*arguments: object) -> str:
     return result.stdout
 
 
-def refused(*arguments: object, code: int = 1) -> str:
+def refused(*arguments: object, code: int = 3) -> str:
     result = topics(*arguments)
     assert (result.exit_code, result.stdout) == (code, "")
     return result.stderr.removeprefix("kafkafs: ").rstrip("\n")
@@ -63,7 +63,7 @@ def test_a_missing_store_is_made_and_that_is_said(tmp_path: Path) -> None:
     assert (second / "orders-1").is_dir()
     assert (first / ".kafka_cleanshutdown").exists()
     assert done("create", f"{first},{second}", "more") == ""
-    assert refused("create", tmp_path / "no" / "such", "x") == (
+    assert refused("create", tmp_path / "no" / "such", "x", code=2) == (
         f"neither it nor {tmp_path / 'no'}, which it would be made in, exists; make that first "
         f"({tmp_path / 'no' / 'such'})"
     )
@@ -87,7 +87,7 @@ def test_lists(store: Path) -> None:
     assert json.loads(done("list", store, "orders", "--json")) == [
         {"topic": "orders", "partition": number, "logDir": str(store)} for number in range(3)
     ]
-    assert refused("list", store, "none") == "there is no topic 'none'"
+    assert refused("list", store, "none", code=1) == "there is no topic 'none'"
 
 
 def test_config(store: Path) -> None:
@@ -100,19 +100,71 @@ def test_config(store: Path) -> None:
     assert rows["retention.ms"] == ("604800000", "default")
     assert rows["segment.ms"] == ("7", "topic")
     before = (store / "kafkafs-topics.properties").read_bytes()
-    assert "segment.ms=0 is refused: it must be" in refused("config", store, "orders", "retention.ms=1", "segment.ms=0")
-    assert "there is retention.ms" in refused("config", store, "orders", "retention.msec=1")
+    assert "segment.ms=0 is refused: it must be" in refused(
+        "config", store, "orders", "retention.ms=1", "segment.ms=0", code=2
+    )
+    assert "there is retention.ms" in refused("config", store, "orders", "retention.msec=1", code=2)
     assert "is not of the form KEY=VALUE" in refused("config", store, "orders", "retention.ms", code=2)
-    assert refused("config", store, "none", "segment.ms=7") == "there is no topic 'none'"
+    assert refused("config", store, "none", "segment.ms=7", code=1) == "there is no topic 'none'"
     assert (store / "kafkafs-topics.properties").read_bytes() == before
 
 
 def test_delete(store: Path) -> None:
     (store / "orders-1" / "00000000000000000000.log").write_bytes(b"x" * 1000)
     done("create", store, "b")
-    assert done("delete", store, "orders") == ""
+    (planned, summary) = done("delete", store, "orders", "--dry-run").splitlines()[-2:]
+    assert planned.startswith(f"{store / 'orders-2'}: ")
+    assert summary.startswith("3 partitions: ")
+    assert summary.endswith(" bytes to be deleted")
+    assert done("delete", store, "orders", "--apply").splitlines()[-1] == summary.replace("to be ", "")
     assert sorted(path.name for path in store.iterdir() if path.is_dir()) == ["b-0"]
-    assert refused("delete", store, "orders") == "there is no topic 'orders'"
+    assert refused("delete", store, "orders", code=1) == "there is no topic 'orders'"
+    assert refused("delete", store, "orders", "--apply", code=1) == "there is no topic 'orders'"
+
+
+def test_what_deleting_would_take(filled_store: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in filled_store.rglob("*")}
+    result = topics("delete", filled_store, "orders")
+    assert (result.exit_code, result.stderr) == (0, "kafkafs: nothing was deleted; --apply does it\n")
+    sizes = [sum(path.stat().st_size for path in (filled_store / f"orders-{number}").iterdir()) for number in (0, 1)]
+    assert result.stdout.splitlines() == [
+        f"{filled_store / 'orders-0'}: {sizes[0]} bytes, 1 segment, offsets 0 to 20, 20 records at most",
+        f"{filled_store / 'orders-1'}: {sizes[1]} bytes, 0 segments, offsets 0 to 0, 0 records at most",
+        f"2 partitions: {sum(sizes)} bytes to be deleted",
+    ]
+    rows = json.loads(done("delete", filled_store, "orders", "--dry-run", "--json"))
+    assert [(row["path"], row["bytes"], row["endOffset"], row["isApplied"]) for row in rows] == [
+        (str(filled_store / "orders-0"), sizes[0], 20, False),
+        (str(filled_store / "orders-1"), sizes[1], 0, False),
+    ]
+    assert {path: path.stat().st_mtime_ns for path in filled_store.rglob("*")} == before
+    assert "exclude each other" in refused("delete", filled_store, "orders", "--dry-run", "--apply", code=2)
+
+
+def test_what_cannot_be_read_can_be_deleted(filled_store: Path) -> None:
+    log = filled_store / "orders-1" / f"{0:020}.log"
+    log.unlink(missing_ok=True)
+    log.mkdir()
+    said = done("delete", filled_store, "orders", "--dry-run").splitlines()[1]
+    assert said.startswith(f"{filled_store / 'orders-1'}: ")
+    assert "its log cannot be read: " in said
+    assert done("delete", filled_store, "orders", "--apply").endswith(" deleted\n")
+    assert not (filled_store / "orders-1").exists()
+
+
+def test_what_is_in_the_way_of_a_plan_is_said(broken_store: Path) -> None:
+    said = done("delete", broken_store, "orders", "--dry-run").splitlines()[1]
+    assert "its log cannot be read: " in said
+
+
+def test_the_settings_of_a_broker_hold_where_the_topic_says_nothing(store: Path, tmp_path: Path) -> None:
+    given = tmp_path / "server.properties"
+    given.write_text("log.retention.ms=7\nlog.segment.bytes=9000\nnum.partitions=4\n")
+    lines = done("config", store, "orders", "--server-properties", given).splitlines()
+    assert {"retention.ms=3600000  # topic", "segment.bytes=9000  # broker"} <= set(lines)
+    done("create", store, "more", "--server-properties", given)
+    assert len(json.loads(done("list", store, "more", "--json"))) == 4
+    assert "does not exist" in refused("config", store, "orders", "--server-properties", tmp_path / "none", code=2)
 
 
 @pytest.mark.parametrize(
@@ -125,16 +177,16 @@ def test_delete(store: Path) -> None:
     ],
 )
 def test_names_that_cannot_be(store: Path, name: str, reason: str) -> None:
-    assert reason in refused("create", store, name)
+    assert reason in refused("create", store, name, code=3 if name == "orders" else 2)
 
 
 def test_wrong_usage(store: Path) -> None:
     refused("create", store, "x", "--partitions", 0, code=2)
     refused("list", " , ", code=2)
     refused("list", store, "--json", "--csv", code=2)
-    assert refused("list", store / "none") == f"there is no such directory ({store / 'none'})"
-    assert "and this is a file" in refused("list", store / "meta.properties")
-    assert "neither a meta.properties nor a partition" in refused("list", store.parent)
+    assert refused("list", store / "none", code=2) == f"there is no such directory ({store / 'none'})"
+    assert "and this is a file" in refused("list", store / "meta.properties", code=2)
+    assert "neither a meta.properties nor a partition" in refused("list", store.parent, code=2)
 
 
 def test_a_store_that_somebody_has_open(store: Path) -> None:
@@ -159,7 +211,7 @@ def test_a_store_of_another_is_changed_on_demand_only(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path, *tmp_path.iterdir())}
     for arguments in (
         ["create", tmp_path, "x"],
-        ["delete", tmp_path, "old"],
+        ["delete", tmp_path, "old", "--apply"],
         ["config", tmp_path, "old", "segment.ms=7"],
     ):
         assert refused(*arguments) == (
@@ -192,4 +244,22 @@ def test_the_examples_in_the_help_run(command: str, tmp_path: Path) -> None:
     arguments = shlex.split(example[1])
     arguments[1] = str(tmp_path / "store")
     topics("create", tmp_path / "store", "orders" if arguments[0] != "create" else "other")
-    assert done(*arguments) == done(*arguments) if arguments[0] in ("list", "config") else done(*arguments) == ""
+    if arguments[0] in ("list", "config"):
+        assert done(*arguments) == done(*arguments)
+    elif arguments[0] == "delete":
+        assert done(*arguments).endswith(" deleted\n")
+    else:
+        assert done(*arguments) == ""
+
+
+def test_settings_of_another_cluster_do_not_hold_and_that_is_said(store: Path) -> None:
+    meta = store / "meta.properties"
+    meta.write_text(re.sub("cluster.id=.*", "cluster.id=MkU3OEVBNTcwNTJENDM2Qk", meta.read_text()))
+    command = [sys.executable, "-P", "-m", "kafkafs", "topics", "config", str(store), "orders"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "retention.ms=604800000  # default" in done.stdout.splitlines()
+    assert done.stderr.startswith(f"kafkafs: no setting in {store / 'kafkafs-topics.properties'} holds: it is of the ")
+    assert "give --rw" in refused("config", store, "orders", "retention.ms=7")
+    assert topics("config", store, "orders", "retention.ms=7", "--rw").exit_code == 0
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
+from group_stores import commit
 
 from storage.clock import Clock
 from storage.files import Files
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.checkout, pytest.mark.xdist_group("mount")]
 
 README: Final = Path(__file__).parents[3] / "README.md"
 STRAY: Final = "orders-0.0123456789abcdef0123456789abcdef-stray"
+METADATA: Final = "__cluster_metadata-0"
 SHOWN: Final = {
     "<topic>": "orders",
     "<partition>": "0",
@@ -33,6 +35,8 @@ SHOWN: Final = {
     "<times>": "2023-11-14..now.jsonl",
     "<directory>": STRAY,
     "<number>": "1",
+    "<view>": "topics",
+    "<group>": "billing",
 }
 MEANT: Final = {
     "<topic>": r"(?!by-time|\.)[^/]+",
@@ -75,12 +79,16 @@ def mounted(tmp_path: Path, store_mounts: Callable[..., Mounted]) -> Mounted:
     with Store.create(log_dirs, files=Files(), clock=Clock()) as store:
         store.topics.create("orders", 2)
         store.topics.create("by.time", 1)
+        store.topics.create("__consumer_offsets", 1)
+        commit(store, "billing", "orders", 0, 0)
     mount = store_mounts(",".join(map(str, log_dirs)), at="first")
     line = '{"value":"a","timestamp":1700000000000}'
     assert mount.run(f"printf '%s\\n%s\\n%s\\n' '{line}' '{line}' '{line}' >> orders/0/append.jsonl").returncode == 0
     assert mount.end() == 0
     [directory] = tmp_path.glob("?/orders-0")
     shutil.copytree(directory, log_dirs[0] / STRAY)
+    (log_dirs[0] / METADATA).mkdir()
+    (log_dirs[0] / METADATA / f"{0:020}.log").touch()
     return store_mounts(",".join(map(str, log_dirs)))
 
 

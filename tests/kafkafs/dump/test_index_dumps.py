@@ -148,6 +148,31 @@ def test_entries_beyond_a_log_cut_short_are_said_one_by_one(index: Path, times: 
     assert dump(times).stderr.endswith("\nIndexed offset: 1019, found log offset: -1\n")
 
 
+def test_what_a_truncation_left_in_a_file_that_is_not_trimmed_is_no_damage(index: Path, times: Path) -> None:
+    log = LOG[:THIRD] + batch(BASE + 20, value=b"other value")
+    index.with_suffix(".log").write_bytes(log)
+    left = struct.pack(">iiii", 33, THIRD + 7, 49, THIRD + 100_000)
+    index.write_bytes(OFFSETS + left + bytes(80))
+    times.write_bytes(TIMES + struct.pack(">qiqi", 10333, 33, 10500, 49) + bytes(120))
+    left_lines = [f"offset: 1033 position: {THIRD + 7}", f"offset: 1049 position: {THIRD + 100_000}"]
+    remark = f"{index} has no more entries of the log as it is: the rest was left by a truncation."
+    assert (lines(dump(index)), dump(index).exit_code) == ([*OFFSET_LINES, remark, *left_lines], 0)
+    assert lines(dump("--verify-index-only", index)) == [remark]
+    objects = [json.loads(line) for line in dump("--jsonl", index).stdout.splitlines()[1:]]
+    assert [each["type"] for each in objects] == ["indexEntry", "indexEntry", "stale", "indexEntry", "indexEntry"]
+    told = dump(times)
+    assert (len(lines(told)), told.exit_code) == (4, 0)
+    assert told.stderr.splitlines() == [
+        "The following indexed offsets are not found in the log.",
+        "Indexed offset: 1033, found log offset: -1",
+        "Indexed offset: 1049, found log offset: -1",
+    ]
+    index.write_bytes(OFFSETS + left)  # a closed segment's, where a broker would read it
+    assert (lines(dump(index))[2].startswith("Damaged: "), dump(index).exit_code) == (True, 1)
+    index.write_bytes(struct.pack(">ii", 9, 5) + OFFSETS + bytes(80))  # a wrong entry among right ones
+    assert (lines(dump(index))[0].startswith("Damaged: "), dump(index).exit_code) == (True, 1)
+
+
 def test_a_damaged_batch_is_said_with_its_own_place(index: Path, times: Path) -> None:
     log = bytearray(LOG)
     log[SECOND + 61 + 20] ^= 255
@@ -298,3 +323,21 @@ def test_what_was_scanned_before_changes_no_answer(tmp_path: Path) -> None:
             assert (None if found is None else found.base_offset) == (expected[0] if expected else None)
         with pytest.raises(CorruptIndexError):
             log.batch_reaching(0, -1)
+
+
+def test_a_changed_last_entry_is_damage_where_no_leader_has_begun_in_the_segment(index: Path) -> None:
+    index.with_suffix(".log").write_bytes(LOG)
+    index.write_bytes(OFFSETS[:8] + struct.pack(">ii", 29, THIRD ^ 1) + bytes(80))
+    epochs = index.parent / "leader-epoch-checkpoint"
+    epochs.write_text("0\n1\n0 0\n")
+    damaged = dump(index)
+    assert (lines(damaged)[1].startswith("Damaged: "), damaged.exit_code) == (True, 1)
+    for text in (f"0\n2\n0 0\n1 {BASE}\n", "what?"):  # one may have begun there, or that is not known
+        epochs.write_text(text)
+        assert dump(index).exit_code == 0
+    epochs.unlink()
+    assert dump(index).exit_code == 0
+    epochs.write_text("0\n1\n0 0\n")
+    left = struct.pack(">ii", 49, len(LOG) + 500)  # the log may have been truncated where it ends
+    index.write_bytes(OFFSETS + left + bytes(80))
+    assert dump(index).exit_code == 0

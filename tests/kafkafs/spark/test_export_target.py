@@ -59,8 +59,8 @@ class CutFiles(Files):
     def remove(self, path):
         return self._cut(super().remove, path)
 
-    def make_directory(self, path):
-        return self._cut(super().make_directory, path)
+    def make_directory(self, path, **options):
+        return self._cut(super().make_directory, path, **options)
 
     def remove_directory(self, path):
         return self._cut(super().remove_directory, path)

@@ -65,10 +65,11 @@ def run_without(package: str, *arguments: str, **environment: str) -> subprocess
     )
 
 
-@pytest.mark.parametrize(("job", "code"), [("stats", 1), ("verify", 2)])
-def test_without_pyspark(tmp_path: Path, job: str, code: int) -> None:
-    found = run_without("pyspark", "spark", job, str(tmp_path), PYTHONPATH=":".join(sys.path))
-    assert (found.returncode, found.stdout) == (code, "")
+@pytest.mark.parametrize("job", ["stats", "verify", "diff", "gaps"])
+def test_without_pyspark(tmp_path: Path, job: str) -> None:
+    stores = [str(tmp_path)] * (2 if job == "diff" else 1)
+    found = run_without("pyspark", "spark", job, *stores, PYTHONPATH=":".join(sys.path))
+    assert (found.returncode, found.stdout) == (3, "")
     assert found.stderr == (
         "kafkafs: pyspark is missing, which Spark's jobs need: run `pip install 'kafkafs[spark]'` for "
         f"{sys.executable}\n"
@@ -78,7 +79,7 @@ def test_without_pyspark(tmp_path: Path, job: str, code: int) -> None:
 def test_without_java(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="not run: PySpark is not installed")
     found = run_without("nothing", "spark", "stats", str(tmp_path), PATH=str(tmp_path), PYTHONPATH=":".join(sys.path))
-    assert (found.returncode, found.stdout) == (1, "")
+    assert (found.returncode, found.stdout) == (3, "")
     assert found.stderr == "kafkafs: Spark needs Java 17 or newer, and there is none on the PATH\n"
 
 

@@ -1,0 +1,140 @@
+"""`kafkafs topics delete`: says what a topic has on disk, and deletes it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.changing import change_any_option, check_may_change
+from kafkafs.cli.cleaning import counted, opened_store
+from kafkafs.cli.failures import say
+from kafkafs.cli.finishing import finishing
+from kafkafs.cli.output import chosen_form, output_options, write_rows
+from kafkafs.cli.store_argument import store_argument
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from storage.store.store import Store
+
+_COLUMNS = (
+    "topic",
+    "partition",
+    "path",
+    "segments",
+    "bytes",
+    "startOffset",
+    "endOffset",
+    "isApplied",
+    "reason",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Doomed:
+    """A partition's directory with all that is in it; the offsets of its log are None if it cannot be read."""
+
+    topic: str
+    partition: int
+    directory: Path
+    size_bytes: int
+    segments: int | None
+    start_offset: int | None
+    end_offset: int | None
+    reason: str | None
+
+
+@click.command(epilog="\b\nExample:\n  kafkafs topics delete /tmp/store orders --apply")
+@store_argument
+@click.argument("topic", metavar="TOPIC")
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted, as without an option, and change nothing.")
+@click.option("--apply", "is_applying", is_flag=True, help="Delete it.")
+@change_any_option
+@output_options
+@click.pass_context
+def delete(
+    ctx: click.Context,
+    *,
+    store: tuple[Path, ...],
+    topic: str,
+    dry_run: bool,
+    is_applying: bool,
+    may_change_any: bool,
+) -> None:
+    """Delete a topic with all its records, for good.
+
+    Without --apply nothing is changed, and a broker may be running: the directories that would go are printed, with
+    the bytes in them and the offsets of their records. With it the store must not be open elsewhere, and the topic is
+    gone when the command ends.
+    """
+    if dry_run and is_applying:
+        raise click.UsageError("--dry-run and --apply exclude each other.")
+    if is_applying:
+        check_may_change(store, may_change_any=may_change_any)
+    form = chosen_form(ctx)
+    with finishing("the topic is deleted", is_changing=is_applying) as change:
+        with opened_store(store, None, is_changed=is_applying, change=change) as opened:
+            doomed = [_doomed(opened, topic, partition) for partition in opened.topics.partitions(topic)]
+            if is_applying:
+                for directory in opened.topics.delete(topic):
+                    opened.topics.removals.remove(directory)
+        if form is None:
+            click.echo("\n".join(_lines(doomed, is_applied=is_applying)))
+        else:
+            write_rows(_COLUMNS, [_row(each, is_applied=is_applying) for each in doomed], form)
+        if not dry_run and not is_applying:
+            say("nothing was deleted; --apply does it")
+
+
+def _doomed(store: Store, topic: str, partition: int) -> _Doomed:
+    directory = store.topics.directory(topic, partition)
+    size_bytes = _size_bytes(store, directory)
+    try:
+        view = store.follow_partition(topic, partition).view
+    except (StorageError, OSError) as error:
+        return _Doomed(topic, partition, directory, size_bytes, None, None, None, str(error))
+    return _Doomed(topic, partition, directory, size_bytes, len(view.bases), view.start_offset, view.end_offset, None)
+
+
+def _size_bytes(store: Store, directory: Path) -> int:
+    """What the files of the directory hold; one that goes meanwhile, or leads nowhere, holds nothing."""
+    size_bytes = 0
+    for name in store.files.names(directory):
+        with suppress(OSError):
+            status = store.files.status(directory / name)
+            size_bytes += 0 if status is None or status.is_directory else status.size_bytes
+    return size_bytes
+
+
+def _lines(doomed: Sequence[_Doomed], *, is_applied: bool) -> list[str]:
+    lines = []
+    for each in doomed:
+        if each.segments is None or each.start_offset is None or each.end_offset is None:
+            what = f"its log cannot be read: {each.reason}"
+        else:
+            records = each.end_offset - each.start_offset
+            offsets = f"offsets {each.start_offset} to {each.end_offset}, {counted(records, 'record')} at most"
+            what = f"{counted(each.segments, 'segment')}, {offsets}"
+        lines.append(f"{each.directory}: {each.size_bytes} bytes, {what}")
+    size_bytes = sum(each.size_bytes for each in doomed)
+    done = "deleted" if is_applied else "to be deleted"
+    return [*lines, f"{counted(len(doomed), 'partition')}: {size_bytes} bytes {done}"]
+
+
+def _row(each: _Doomed, *, is_applied: bool) -> Mapping[str, object]:
+    return {
+        "topic": each.topic,
+        "partition": each.partition,
+        "path": str(each.directory),
+        "segments": each.segments,
+        "bytes": each.size_bytes,
+        "startOffset": each.start_offset,
+        "endOffset": each.end_offset,
+        "isApplied": is_applied,
+        "reason": each.reason,
+    }

@@ -1,0 +1,66 @@
+"""`kafkafs groups`: how far groups have come, and who is in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkafs.cli.cleaning import opened_store
+from kafkafs.cli.failures import EXIT_FOUND, say
+from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.store_argument import store_argument
+from kafkafs.tree.group_lines import COLUMNS, row_in_a_line, shown_groups
+from storage.clock import Clock
+from storage.internal.offsets import TOPIC
+from storage.partition.followed_log import FollowedLog
+from storage.partition.log import Log
+from storage.store.internal_topics import InternalTopics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from storage.store.store import Store
+
+
+@click.command(epilog="\b\nExample:\n  kafkafs groups /var/lib/kafka --table")
+@store_argument
+@click.argument("group", required=False)
+@output_options
+@click.pass_context
+def groups(ctx: click.Context, *, store: tuple[Path, ...], group: str | None) -> None:
+    """Print how far the groups of a store, or one of them, have come: committed offset, end offset and lag.
+
+    There is a row for each partition that a group has committed an offset of or a member has, and one for each member
+    that has none. The groups are those that the store's partitions of __consumer_offsets tell of, so each broker of a
+    cluster has some. endOffset is the end of the log in this store, and ageSeconds tells how long ago the offset was
+    committed. What that topic does not tell is not shown: a classic group that is rebalancing is Stable, and how far
+    share groups have come is not known.
+
+    Nothing is changed, and a broker may be running. Damage is passed over and said on standard error.
+    """
+    form = chosen_form(ctx) or Form.TABLE
+    clock = Clock()
+    with opened_store(store, None, is_changed=False) as opened:
+        topics = InternalTopics(opened, clock, lambda topic, partition: _log(opened, topic, partition))
+        found = topics.groups()
+        for shortcoming in found.shortcomings:
+            say(shortcoming)
+        if not found.is_there:
+            say(f"the store has no partition of {TOPIC}, and so tells of no groups")
+        if group is not None and group not in found.groups:
+            if found.is_there:
+                say(f"there is no group {group!r} in this store's partitions of {TOPIC}")
+            ctx.exit(EXIT_FOUND)
+        chosen = [found.groups[group_id] for group_id in ([group] if group is not None else sorted(found.groups))]
+        rows: Iterable[Mapping[str, str | int | None]] = shown_groups(topics, chosen, clock.now_ms())
+        if form is Form.TABLE:
+            rows = map(row_in_a_line, rows)
+        write_rows(COLUMNS, rows, form)
+
+
+def _log(store: Store, topic: str, partition: int) -> Log | FollowedLog:
+    log = store.log(topic, partition)
+    assert isinstance(log, Log | FollowedLog)
+    return log

@@ -1,0 +1,153 @@
+"""Standard input, output and error, the same for every command however its process was started.
+
+cron, daemons and scripts start programs with descriptors 0 to 2 closed. The next file to be opened would take such a
+number, and what is printed would land in it; so the numbers are taken before anything else is opened. Reading a closed
+standard input and writing to a closed standard output are errors, as with the tools of GNU; what is said on a standard
+error that cannot be written is lost and changes nothing.
+
+Text is UTF-8 in every locale, as JSON has to be, and names that are not UTF-8 are printed as the bytes that they are.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+    from _typeshed import ReadableBuffer
+
+_INPUT, _OUTPUT, _ERROR = range(3)
+_BUFFER_BYTES: Final = 64 * 1024
+_UNENCODABLE: Final = "kafkafs.bytes_or_escapes"
+
+
+class StandardOutput(io.RawIOBase):
+    """Descriptor 1, which `was_closed` when the process began. The first error is remembered, and is the last.
+
+    It is raised by the write that meets it and by all later ones, except while `is_failing_silently`.
+    """
+
+    def __init__(self, *, was_closed: bool) -> None:
+        super().__init__()
+        self.was_closed = was_closed
+        self.error: OSError | None = None
+        self.is_failing_silently = False
+
+    def writable(self) -> bool:
+        """Answer as a file that is written does."""
+        return True
+
+    def fileno(self) -> int:
+        """Give the descriptor."""
+        return _OUTPUT
+
+    def isatty(self) -> bool:
+        """Tell whether a terminal shows it."""
+        return os.isatty(_OUTPUT)
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write some of the bytes, and give their number."""
+        if self.error is None:
+            try:
+                return os.write(_OUTPUT, data)
+            except OSError as error:
+                error.filename = "standard output"
+                self.error = error
+        if not self.is_failing_silently:
+            raise self.error
+        return len(memoryview(data).cast("B"))
+
+    @contextmanager
+    def failing_silently(self) -> Iterator[None]:
+        """Let no write raise in the block; `error` has what went wrong."""
+        before, self.is_failing_silently = self.is_failing_silently, True
+        try:
+            yield
+        finally:
+            self.is_failing_silently = before
+
+
+class _StandardError(io.RawIOBase):
+    """Descriptor 2. What cannot be written is lost."""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return _ERROR
+
+    def isatty(self) -> bool:
+        return os.isatty(_ERROR)
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return os.write(_ERROR, data)
+        except OSError:
+            return len(memoryview(data).cast("B"))
+
+
+def open_standard_streams() -> None:
+    """Fill descriptors 0 to 2 where they are closed, and have `sys.stdin`, `sys.stdout` and `sys.stderr` use them.
+
+    To be called once, first of all, by a program; under a test's runner, which has streams of its own, by nothing.
+    """
+    _fill(_INPUT, os.O_WRONLY)  # cannot be read
+    was_closed = _fill(_OUTPUT, os.O_RDONLY)  # cannot be written
+    _fill(_ERROR, os.O_WRONLY)  # takes everything, and keeps nothing
+    codecs.register_error(_UNENCODABLE, _bytes_or_escapes)
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(_INPUT, closefd=False)), encoding="utf-8")
+    sys.stdout = _text(StandardOutput(was_closed=was_closed))
+    sys.stderr = _text(_StandardError(), is_immediate=True)
+
+
+def standard_output() -> StandardOutput | None:
+    """Descriptor 1 if `sys.stdout` writes to it; None under a test's runner."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return raw if isinstance(raw, StandardOutput) else None
+
+
+def is_of_output(error: Exception) -> bool:
+    """Whether this is what went wrong with descriptor 1, and not with what is read."""
+    output = standard_output()
+    return output is not None and output.error is error
+
+
+def abandon_output() -> None:
+    """Drop what is still buffered and all that is printed from now on."""
+    output = standard_output()
+    if output is not None:
+        output.is_failing_silently = True
+
+
+def _fill(number: int, flags: int) -> bool:
+    """Open the descriptor if it is closed, and tell whether it was."""
+    try:
+        os.fstat(number)
+    except OSError:
+        descriptor = os.open(os.devnull, flags)
+        assert descriptor == number  # the lowest that is free
+        os.set_inheritable(number, True)  # children need it as much
+        return True
+    return False
+
+
+def _text(raw: io.RawIOBase, *, is_immediate: bool = False) -> TextIO:
+    buffer = io.BufferedWriter(raw, _BUFFER_BYTES)
+    line_buffering = is_immediate or raw.isatty()
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors=_UNENCODABLE, line_buffering=line_buffering)
+
+
+def _bytes_or_escapes(error: UnicodeError) -> tuple[str | bytes, int]:
+    """The bytes of a name that was decoded from them; an escape for any other surrogate."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("backslashreplace")(error)

@@ -1,0 +1,116 @@
+"""The decoders of topics that coordinators write: committed offsets and groups, transactions, share groups.
+
+Their text is that of the real tool's parser for coordinators' records, which prints JSON. Where the real tool prints
+what Java says of a value that it cannot read, the reason here is ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkafs.dump.decoded import is_readable_as, side
+from kafkafs.dump.jackson import jackson
+from storage.internal import Message, Raw, consumer_protocol, offsets, shares, transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+    from types import ModuleType
+
+    from storage.internal import Definition, KeyedRecord, Outcome, Release
+    from storage.record.kernel.decode import Record
+
+_TYPES_OF_39: Final = range(9)  # of `__consumer_offsets`; those of share groups came later
+_BLOBS: Final = {
+    "subscription": consumer_protocol.decode_subscription,
+    "assignment": consumer_protocol.decode_assignment,
+}
+
+
+class CoordinatorDecoder:
+    """The decoder of one topic; `known_types` are those that the release's tool knows, all of them if it is None."""
+
+    def __init__(self, topic: ModuleType, release: Release, known_types: Container[int] | None = None) -> None:
+        self._decode: Callable[[bytes | None, bytes | None], KeyedRecord] = topic.decode
+        self._definitions: Callable[[int], tuple[Definition, Definition] | None] = topic.definitions
+        self._release = release
+        self._known_types = known_types
+
+    def text(self, record: Record) -> str:
+        """What follows the record's header keys."""
+        offset, key, value = record.offset, record.key, record.value
+        failed = f" key: Error at offset {offset}, skipping. "
+        if key is None:
+            return f"{failed}The key is missing."  # the real tool dies
+        read = self._decode(key, value)
+        if read.type is None:
+            return f"{failed}Could not read version from key's buffer."
+        if self._is_unknown(read.type, read.key):
+            return f" key: Unknown record type {read.type} at offset {offset}, skipping."
+        if isinstance(read.key, Raw):
+            return failed + _unread("key", read.type, read.key)
+        if isinstance(read.value, Raw):
+            return failed + self._unread_value(read.type, read.value)
+        assert read.key is not None
+        told = f' key: {{"type":"{read.type}","data":{jackson(read.key.stated(self._release))}}} payload: '
+        if read.value is None:
+            return f"{told}<DELETE>"
+        data = jackson(_stated(read.value, self._release))
+        return f'{told}{{"version":"{read.value.version}","data":{data}}}'
+
+    def members(self, record: Record) -> str:
+        """The key and the value as objects."""
+        read = self._decode(record.key, record.value)
+        return f'"key":{side(read.key)},"value":{side(read.value, _stated)}'
+
+    def _unread_value(self, record_type: int, value: Raw) -> str:
+        pair = self._definitions(record_type)
+        if self._release == "4" and value.version is not None and pair is not None:
+            _, definition = pair
+            if not definition.knows(value.version):
+                return f"Found an unknown record version {value.version} for {definition.api_key} type"
+        return _unread("value", value.version, value)
+
+    def _is_unknown(self, record_type: int, key: Outcome | None) -> bool:
+        if self._known_types is not None:
+            return record_type not in self._known_types
+        if isinstance(key, Raw):
+            return key.version is None
+        return key is not None and not key.definition.versions
+
+
+def offsets_decoder(release: Release) -> CoordinatorDecoder:
+    """The decoder of `__consumer_offsets`."""
+    return CoordinatorDecoder(offsets, release, _TYPES_OF_39 if release == "3.9" else None)
+
+
+def transactions_decoder() -> CoordinatorDecoder:
+    """The decoder of `__transaction_state` that the tool has since 4.0."""
+    return CoordinatorDecoder(transactions, "4")
+
+
+def shares_decoder() -> CoordinatorDecoder:
+    """The decoder of `__share_group_state`, which the tool has since 4.0."""
+    return CoordinatorDecoder(shares, "4")
+
+
+def _unread(part: str, version: int | None, raw: Raw) -> str:
+    if version is None:
+        return f"Could not read version from {part}'s buffer."
+    return f"Could not read record with version {version} from {part}'s buffer due to: {raw.reason}."
+
+
+def _stated(message: Message, release: Release = "4") -> dict[str, Any]:
+    fields = message.stated(release)
+    if message.name == "GroupMetadataValue" and fields["protocolType"] == consumer_protocol.PROTOCOL_TYPE:
+        fields["members"] = [_with_blobs(member) for member in fields["members"]]
+    return fields
+
+
+def _with_blobs(member: dict[str, Any]) -> dict[str, Any]:
+    """The member with those of its blobs as objects that can be read."""
+    read = {name: decode(member[name]) for name, decode in _BLOBS.items()}
+    return member | {
+        name: blob.stated()
+        for name, blob in read.items()
+        if isinstance(blob, Message) and is_readable_as(blob, blob.definition.versions)
+    }
