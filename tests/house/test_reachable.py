@@ -20,6 +20,8 @@ pytestmark = pytest.mark.checkout
 ROOT = Path(__file__).parents[2]
 ENTRIES = {
     "storage",
+    "storage.internal",
+    "storage.internal.control",
     "storage.record",
     "storage.record.columns",
     "kafkafs",

@@ -9,6 +9,7 @@ import pytest
 SURFACE = {
     "kafkafs": ["__version__"],
     "storage": ["Clock", "Files", "Log", "StorageError", "StoreConfig", "TopicConfig", "open_sound_log"],
+    "storage.internal": ["Definition", "KeyedRecord", "Message", "Outcome", "Raw", "Release"],
     "storage.record": [
         "DEFAULT_OUTPUT_LIMIT_BYTES",
         "Batch",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,17 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from kafkafs.dump.log_dump import LogDump, Selection
+from kafkafs.dump.record_decoders import decoder_of, topic_of
 from kafkafs.dump.text import TextForm
+from kafkafs.sizes.pieces import DumpPieces
 from storage.files import Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kafkafs.dump.record_decoders import InternalTopic
+
 pytestmark = pytest.mark.interop
 
 SETS = ("kafka-2.2", "kafka-3.9", "kafka-3.9-killed", "kafka-3.9-compaction", "kafka-3.9-recovery")
-# Dumped with decoders of their own, which come with the decoders of internal topics.
-INTERNAL_TOPICS = ("__consumer_offsets-", "__transaction_state-", "__cluster_metadata-")
+PRINTED = ("*.log.txt", "*.checkpoint.txt")
 GAP = re.compile(r"  \d+ is followed by \d+")
 KAFKAFS = [sys.executable, "-c", "from kafkafs.cli import main; main()"]
 
@@ -36,11 +40,22 @@ AFTER_DEATH = {
 }
 
 
+# In how many sets, or halves of sets, each file is.
+INTERNAL_FILES = {
+    "__cluster_metadata-0/00000000000000000000.log": 4,
+    "__cluster_metadata-0/00000000000000000298-0000000001.checkpoint": 4,
+    "__consumer_offsets-0/00000000000000000000.log": 5,
+    "__consumer_offsets-2/00000000000000000000.log": 5,
+    "__transaction_state-0/00000000000000000000.log": 5,
+    "__transaction_state-1/00000000000000000000.log": 5,
+}
+
+
 class Case(NamedTuple):
     log: Path
     real: bytes  # without the line that names the file
     is_death: bool
-    is_internal: bool
+    topic: InternalTopic | None  # whose decoder the real tool was called with
 
 
 class Dumped(NamedTuple):
@@ -50,16 +65,17 @@ class Dumped(NamedTuple):
 
 
 def cases(root: Path) -> Iterator[Case]:
-    for printed in sorted(root.rglob("*.log.txt")):
+    for printed in sorted(path for pattern in PRINTED for path in root.rglob(pattern)):
         parts = [part.removesuffix(".dump") for part in printed.relative_to(root).parts]
         log = root.joinpath(*parts).with_suffix("")
-        is_internal = log.parent.name.startswith(INTERNAL_TOPICS)
-        yield Case(log, printed.read_bytes(), Path(f"{printed}.CRASH").exists(), is_internal)
+        yield Case(log, printed.read_bytes(), Path(f"{printed}.CRASH").exists(), topic_of(str(log)))
 
 
 def dumped(path: Path) -> Dumped:
+    topic = topic_of(str(path))
+    form = TextForm(decoder=None if topic is None else decoder_of(topic))
     with Files().open_reading(path) as file:
-        dump = LogDump(file, TextForm(), Selection())
+        dump = LogDump(file, form, Selection())
         text = b"".join(b"\n".join(run) + b"\n" for run in dump)
     first_line, _, rest = text.partition(b"\n")
     assert first_line == f"Dumping {path}".encode()
@@ -76,12 +92,9 @@ def assert_goes_on_behind_the_death(case: Case, text: bytes) -> None:
 
 
 def test_every_dump_is_the_real_tools(datasets: Callable[[str], Path]) -> None:
-    equal, equal_up_to_death, excluded = 0, 0, 0
+    equal, equal_up_to_death = 0, 0
     for name in SETS:
         for case in cases(datasets(name)):
-            if case.is_internal:
-                excluded += 1
-                continue
             ours = dumped(case.log)
             if case.is_death:
                 assert_goes_on_behind_the_death(case, ours.text)
@@ -90,8 +103,27 @@ def test_every_dump_is_the_real_tools(datasets: Callable[[str], Path]) -> None:
                 assert ours.text == case.real, case.log
                 equal += 1
             assert ours.damaged == (case.is_death or b"isvalid: false" in case.real or b"\nFound " in case.real)
-    print(f"{equal} equal, {equal_up_to_death} equal up to where the real tool died, {excluded} excluded")
-    assert (equal, equal_up_to_death, excluded) == (390, len(AFTER_DEATH), 24)
+    print(f"{equal} equal, {equal_up_to_death} equal up to where the real tool died")
+    assert (equal, equal_up_to_death) == (418, len(AFTER_DEATH))
+
+
+def test_every_internal_file_is_dumped_as_by_the_real_tools_decoders(datasets: Callable[[str], Path]) -> None:
+    equal: Counter[str] = Counter()
+    for name in SETS:
+        for case in cases(datasets(name)):
+            if case.topic is not None:
+                assert dumped(case.log).text == case.real, case.log
+                equal[f"{case.log.parent.name}/{case.log.name}"] += 1
+    assert equal == INTERNAL_FILES
+
+
+def test_internal_files_twins_in_a_mount_are_the_same(datasets: Callable[[str], Path]) -> None:
+    for case in cases(datasets("kafka-3.9")):
+        if case.topic is not None:
+            with Files().open_reading(case.log) as file:
+                pieces = DumpPieces().of(file, 0, file.size_bytes(), only_sizes=False)
+                text = b"".join(bytes(piece.data) for piece in pieces)
+            assert text == f"Dumping {case.log.name}\n".encode() + case.real
 
 
 @pytest.mark.parametrize("name", SETS)

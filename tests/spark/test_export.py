@@ -267,7 +267,7 @@ def test_the_command(spark: SparkSession, growing: GrowingStore, tmp_path: Path)
     assert (tmp_path / "out" / row["file"]).is_file()
     assert "exported 3 records in 1 files" in done.stderr
     inside = CliRunner().invoke(main, ["spark", "export", str(growing.path), str(growing.path / "out")])
-    assert inside.exit_code == 1
+    assert inside.exit_code == 3
     assert "is in the store itself, where no broker bears it: export to another directory" in inside.stderr
     missing = CliRunner().invoke(main, ["spark", "export", str(growing.path), str(tmp_path / "b"), "b"])
     assert missing.stderr.endswith("kafkafs: there is no topic 'b' in the store; its topics are: a\n")

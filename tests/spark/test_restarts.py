@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from followed_stores import Following, follow
-from held_processes import kill_session, until
+from held_processes import kill_session
+from waiting import until
 
 from storage.clock import Clock
 from storage.files import Files

@@ -106,7 +106,7 @@ def test_failures_are_sentences(spark: SparkSession, tmp_path: Path) -> None:
         ([str(tmp_path)], "there is neither a meta.properties nor a partition in it"),
     ):
         result = CliRunner().invoke(main, ["spark", "stats", *arguments])
-        assert (result.exit_code, result.stdout) == (1, "")
+        assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr.startswith(f"kafkafs: {said}")
 
 
