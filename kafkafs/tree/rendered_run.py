@@ -76,6 +76,7 @@ class RenderedRun:
                 self._make_up_to(position, end)
             found = _cut(self._chunks, position, end)
             self._next_position = position + len(memoryview(found))
+        self._let_go()
         if is_sequential and len(memoryview(found)) == size_bytes:
             self._go_ahead()
         return found
@@ -92,9 +93,13 @@ class RenderedRun:
         return _cut(chunks, position, end)
 
     def close(self) -> None:
-        """Let go of everything, at once or when what is being made is made. Whoever reads nevertheless begins anew."""
+        """Let go of everything: at once, or as soon as another thread has made its pieces. Later reads keep nothing."""
         self._is_closed = True
-        if self._making.acquire(blocking=False):
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Drop the chunks of a closed run, unless another thread makes pieces: that thread calls this when it is done."""
+        if self._is_closed and self._making.acquire(blocking=False):
             self._restart(())
             self._making.release()
 
@@ -146,10 +151,9 @@ class RenderedRun:
                 position, chunks = self._next_position, self._chunks
                 if self._pieces is not None and chunks and position <= chunks[-1].end:
                     self._make(position, position + AHEAD_BYTES)
-                if self._is_closed:
-                    self._restart(())
         finally:
             self._is_going_ahead = False
+            self._let_go()
 
     def _keep(self, chunk: Chunk, position: int) -> None:
         chunks = self._chunks

@@ -135,7 +135,10 @@ def _has_read(broker: Broker) -> bool:
 
 
 async def transactional(broker: Broker, check: Callable[[], None]) -> None:
-    """Leave a transaction open while it is looked at."""
+    """Leave a transaction open while it is looked at.
+
+    The broker answers that the transaction has ended before it has written so: the view follows a little later.
+    """
     async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id="paid") as producer:
         async with producer.transaction():
             await producer.send_and_wait("orders", b"1", partition=1)
@@ -143,8 +146,11 @@ async def transactional(broker: Broker, check: Callable[[], None]) -> None:
         await producer.send_and_wait("orders", b"2", partition=1)
         await asyncio.to_thread(check)
         await producer.abort_transaction()
-    lines = printed("cat", broker.log_dirs[0], ".kafkafs/transactions").splitlines()
-    assert len(lines) == 1
+    until(
+        lambda: len(printed("cat", broker.log_dirs[0], ".kafkafs/transactions").splitlines()) == 1,
+        "no transaction was open",
+        seconds=20,
+    )
 
 
 def transactions_are_the_same(kafka: RealKafka, broker: Broker, version: str) -> None:

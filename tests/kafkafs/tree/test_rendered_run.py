@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from kafkafs.tree.rendered_run import AHEAD_BYTES, OVERTAKEN_BYTES, RenderedRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 DATA = bytes(index % 251 for index in range(5000))
 
@@ -91,11 +92,44 @@ def test_what_grows_goes_on_where_it_ended() -> None:
 
 def test_what_is_held_stays_small() -> None:
     pieces = Pieces(bytes(32 * AHEAD_BYTES), 1, 64 << 10)
-    run = RenderedRun(pieces)
+    run = RenderedRun(pieces, later=lambda work: work())
     for position in range(0, len(pieces.data), 128 << 10):
         run.read(position, 128 << 10)
         assert sum(len(chunk.data) for chunk in run._chunks) < OVERTAKEN_BYTES + 2 * AHEAD_BYTES
     run.close()
+    assert run._chunks == ()
+
+
+class ClosingLock:
+    """A lock under which the run is closed at the last moment before it is released."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.run: RenderedRun | None = None
+        self.acquire, self.release = self._lock.acquire, self._lock.release
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        if self.run is not None:
+            self.run.close()
+        self.release()
+
+
+@pytest.mark.parametrize("is_closed_by", ["a read", "pieces made ahead"])
+def test_closing_while_pieces_are_made_keeps_none_of_them(is_closed_by: str) -> None:
+    ahead: list[Callable[[], None]] = []
+    run = RenderedRun(Pieces(bytes(8 * AHEAD_BYTES), 1, 64 << 10), later=ahead.append)
+    run._making = lock = ClosingLock()  # type: ignore[assignment]
+    run.read(0, 1000)
+    assert ahead
+    assert run._chunks
+    lock.run = run
+    if is_closed_by == "a read":
+        run.read(1000, AHEAD_BYTES)
+    else:
+        ahead[0]()
     assert run._chunks == ()
 
 
