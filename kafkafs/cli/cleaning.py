@@ -12,13 +12,14 @@ import click
 from kafkafs.cli.failures import say
 from storage.clock import Clock
 from storage.files import Files, NamedFiles
+from storage.store.effective_settings import NO_SERVER_PROPERTIES
 from storage.store.server_properties import read_server_properties
 from storage.store.store import Mode, Store
 from storage.store.topic_names import CLUSTER_METADATA
 from storage.store.unclosed_logs import recover_unclosed_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from kafkafs.cli.finishing import Change
@@ -80,21 +81,28 @@ def chosen_partitions(store: Store, topics: Sequence[str]) -> list[Partition]:
     return [(topic, partition) for topic in names for partition in store.topics.partitions(topic)]
 
 
-def say_what_is_unknown(store: Sequence[Path], topics: Collection[str]) -> None:
-    """Tell that the settings of some topics are unknown, and name the command that makes them known.
+def say_what_is_unknown(store: Sequence[Path], unknown: Mapping[str, str]) -> None:
+    """Tell that settings of some topics are unknown, and why, and name what makes them known.
 
     The cluster's metadata is left out: no command of ours takes settings for it.
     """
-    named = [topic for topic in topics if topic != CLUSTER_METADATA]
-    if named:
-        first, *others = named
-        more = f" and of {counted(len(others), 'more topic')}" if others else ""
-        command = shlex.join(["kafkafs", "topics", "config", ",".join(map(str, store)), first])
+    named = [topic for topic in unknown if topic != CLUSTER_METADATA]
+    untold = [topic for topic in named if NO_SERVER_PROPERTIES in unknown[topic]]
+    if untold:
+        say(f"the settings of {_first_of(untold)} are unknown: {NO_SERVER_PROPERTIES}")
+    others = [topic for topic in named if topic not in untold]
+    if others:
+        command = shlex.join(["kafkafs", "topics", "config", ",".join(map(str, store)), others[0]])
         say(
-            f"the settings of {first}{more} are unknown, since a broker made it and may have been told more; "
+            f"the settings of {_first_of(others)} are unknown, since a broker made it and may have been told more; "
             f"`{command} cleanup.policy=delete` (or compact), with --rw and the other settings that it had, makes them "
             "known"
         )
+
+
+def _first_of(topics: Sequence[str]) -> str:
+    first, *others = topics
+    return first + (f" and of {counted(len(others), 'more topic')}" if others else "")
 
 
 def counted(number: int, what: str) -> str:

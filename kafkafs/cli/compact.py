@@ -126,7 +126,7 @@ class _Work:
 
     def __init__(self, store: Store, change: Change, *, is_reading: bool, is_applying: bool, is_forced: bool) -> None:
         self.failed = 0
-        self.unknown: dict[str, None] = {}
+        self.unknown: dict[str, str] = {}
         self._change = change
         self._partitions = self._due = self._dirty_bytes = self._before_bytes = self._after_bytes = 0
         self._store = store
@@ -159,7 +159,7 @@ class _Work:
     def _count(self, outcome: _Outcome) -> None:
         self._partitions += 1
         if outcome.plan is not None and outcome.plan.verdict is Verdict.SETTINGS_UNKNOWN:
-            self.unknown[outcome.topic] = None
+            self.unknown[outcome.topic] = outcome.plan.unknown
         if outcome.plan is not None and self._is_chosen(outcome.plan):
             self._due += 1
             self._dirty_bytes += outcome.plan.dirty_bytes

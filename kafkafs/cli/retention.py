@@ -147,7 +147,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.failed = 0
-        self.unknown: dict[str, None] = {}  # topics, in their order
+        self.unknown: dict[str, str] = {}  # topics in their order, and why
         self._partitions = self._segments = self._bytes = 0
 
     def counted(self, outcomes: Iterator[_Outcome]) -> Iterator[_Outcome]:
@@ -159,7 +159,7 @@ class _Tally:
                 self._segments += len(outcome.plan.deleted)
                 self._bytes += outcome.plan.deleted_bytes
                 if outcome.plan.scope is Scope.SETTINGS_UNKNOWN:
-                    self.unknown[outcome.topic] = None
+                    self.unknown[outcome.topic] = outcome.plan.unknown
             yield outcome
 
     def sentence(self, *, is_applying: bool) -> str:

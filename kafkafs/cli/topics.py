@@ -16,7 +16,7 @@ from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.store_argument import store_argument
 from storage.clock import Clock
-from storage.config import TOPIC_SETTINGS, parse_config_lines
+from storage.config import parse_config_lines
 from storage.errors import ConfigError, InvalidTopicError, TopicExistsError
 from storage.files import Files, NamedFiles
 from storage.ids import format_id
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kafkafs.cli.finishing import Change
     from storage.config import TopicConfig
 
+_POLICY = "cleanup.policy"
 _TOPIC = click.argument("topic", metavar="TOPIC")
 _SETTINGS = click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
 
@@ -147,11 +148,9 @@ def _change_config(opened: Store, topic: str, changes: Mapping[str, str | None])
     opened.topics.partitions(topic)
     with _usage_errors():
         opened.topics.change_config(topic, changes)
-    if not opened.topics.is_fully_known(topic):
-        say(
-            f"a broker made {topic} and may know more of its settings; until its cleanup.policy is set here, "
-            "nothing of it is deleted or compacted"
-        )
+    unknown = opened.topics.config(topic).why_unknown(_POLICY)
+    if unknown:
+        say(f"nothing of {topic} is deleted or compacted as long as its cleanup.policy is not set here: {unknown}")
 
 
 @contextmanager
@@ -193,8 +192,9 @@ def _partition_rows(store: Store, topic: str) -> Iterator[dict[str, object]]:
 
 
 def _setting_rows(found: TopicConfig) -> Iterator[dict[str, object]]:
-    for key in sorted(TOPIC_SETTINGS):
-        yield {"key": key, "value": found.value(key), "origin": found.origin(key).value}
+    for key in found.keys:
+        value = None if key in found.unknown else found.value(key)
+        yield {"key": key, "value": value, "origin": found.origin(key)}
 
 
 def _created_or_opened(

@@ -42,8 +42,8 @@ def cluster_node(path: ClusterPath, tree: Tree) -> Node:
     match path.names:
         case (number,) if (log_dir := _further(tree.store, number)) is not None:
             return ClusterDirectory(path, tree, log_dir)
-        case (name,) if name in VIEW_NAMES and tree.cluster_metadata.log() is not None:
-            return ClusterView(path, tree.store, tree.cluster_metadata, tree.clock, name)
+        case (name,) if name in VIEW_NAMES and tree.store.cluster.log() is not None:
+            return ClusterView(path, tree.store, tree.store.cluster, tree.clock, name)
         case (name,):
             return _file(path, tree, tree.store.log_dirs[0], name)
         case (number, name) if (log_dir := _further(tree.store, number)) is not None:
@@ -68,7 +68,7 @@ class ClusterDirectory(StoreDirectoryNode):
 
     def __init__(self, path: StoreDirectoryPath | ClusterPath, tree: Tree, log_dir: LogDir) -> None:
         super().__init__(path, tree.store, log_dir)
-        self._metadata = tree.cluster_metadata
+        self._metadata = tree.store.cluster
 
     def names(self) -> Iterator[str]:
         """What is there."""

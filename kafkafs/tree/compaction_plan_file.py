@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.tree.log_fact import LogFact
 from kafkafs.tree.node import Attributes
-from storage.cleanup.compaction_planning import plan_compaction
+from storage.cleanup.compaction_planning import COMPACTION_SETTINGS, plan_compaction
 from storage.errors import LogChangedError
 from storage.store.compactions import Compactions
 
@@ -37,8 +37,8 @@ class CompactionPlanFile(LogFact):
     def attributes(self) -> Attributes:
         """With the size, unless telling it takes reading the log."""
         source = self._source
-        config = self._store.cleanup_config(source.topic) if isinstance(source.path, PartitionPath) else None
-        if config is None or not config.compact:
+        config = self._store.topics.config(source.topic) if isinstance(source.path, PartitionPath) else None
+        if config is None or not config.compact or config.why_unknown(*COMPACTION_SETTINGS):
             return super().attributes()
         return Attributes(size_bytes=None, modified_ms=source.modified_ms(source.log.view), place=self._place)
 

@@ -98,7 +98,7 @@ class RenderedRun:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Drop the chunks of a closed run, unless another thread makes pieces: that thread calls this when it is done."""
+        """Drop the chunks of a closed run, unless another thread makes pieces: that one calls this when it is done."""
         if self._is_closed and self._making.acquire(blocking=False):
             self._restart(())
             self._making.release()

@@ -44,7 +44,6 @@ from kafkafs.tree.start_offset_file import StartOffsetFile
 from kafkafs.tree.stream_file import StreamFile
 from kafkafs.tree.time_views import TimeDirectory, TimeLink
 from kafkafs.tree.topic_directory import TopicDirectory
-from storage.store.cluster_metadata import ClusterMetadata
 from storage.store.internal_topics import InternalTopics
 
 if TYPE_CHECKING:
@@ -87,7 +86,6 @@ class Tree:
         self.options = options
         self.clock = clock
         self.sources = LogSources(store, options, clock=clock)
-        self.cluster_metadata = ClusterMetadata(store)
         self.internal_topics = InternalTopics(store, clock, self.sources.log)
         self._sizes = sizes
         self._control = control

@@ -68,7 +68,7 @@ class CompactionPlan:
     `boundary`. `segments` are all before that, `dirty_bytes` what is dirty of them, counted in whole segments. A
     `checkpoint` that cannot be right does not count. `overdue_ms` is for how long the oldest dirty record has waited
     longer than it may. `groups` has the bases of those that one segment would be made of, if the map of keys has room
-    for the whole dirty part.
+    for the whole dirty part. `unknown` says which settings are not known, and why.
     """
 
     log: str
@@ -85,6 +85,7 @@ class CompactionPlan:
     segments: tuple[PlannedSegment, ...] = ()
     groups: tuple[tuple[int, ...], ...] = ()
     warnings: tuple[str, ...] = ()
+    unknown: str = ""
 
     @property
     def is_due(self) -> bool:
@@ -109,7 +110,8 @@ class CompactionPlan:
         limit = f"min.cleanable.dirty.ratio is {self.min_dirty_ratio:.1%}"
         match self.verdict:
             case Verdict.SETTINGS_UNKNOWN:
-                return "nothing is compacted, because the topic's settings are unknown"
+                why = f": {self.unknown}" if self.unknown else ""
+                return f"nothing is compacted, because the topic's settings are unknown{why}"
             case Verdict.NOT_COMPACTED:
                 return "nothing is compacted, because the topic's cleanup.policy does not say so"
             case Verdict.NOTHING_DIRTY:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from errno import ENOENT
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.cleanup.compaction_plan import Boundary, CompactionPlan, PlannedSegment, Verdict, groups_of
 from storage.cleanup.duration_text import duration_text
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
     from storage.segment.segment import Segment
 
 
+_POLICY: Final = "cleanup.policy"
+COMPACTION_SETTINGS: Final = (
+    _POLICY,
+    "delete.retention.ms",
+    "max.compaction.lag.ms",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "segment.bytes",
+    "segment.index.bytes",
+)
+"""The settings that decide what is compacted, and into what; while one of them is unknown nothing is."""
+
+
 class _Limit(NamedTuple):
     offset: int
     boundary: Boundary
@@ -32,11 +45,16 @@ def plan_compaction(
 ) -> CompactionPlan:
     """What compaction would do now to the log of that name, which is replicated up to the high watermark.
 
-    `config` is None if nobody knows the topic's settings; `checkpoint` is the cleaner's, None if there is none. Raises
-    `FileNotFoundError` if segments of the view are gone: then a newer view is to be asked.
+    `config` is None for a log that is no topic's partition, which is not compacted; `checkpoint` is the cleaner's, None
+    if there is none. Raises `FileNotFoundError` if segments of the view are gone: then a newer view is to be asked.
     """
     if config is None:
         return CompactionPlan(log=log, now_ms=now_ms, verdict=Verdict.SETTINGS_UNKNOWN, checkpoint=checkpoint)
+    unknown = config.why_unknown(*COMPACTION_SETTINGS if config.compact else (_POLICY,))
+    if unknown:
+        return CompactionPlan(
+            log=log, now_ms=now_ms, verdict=Verdict.SETTINGS_UNKNOWN, checkpoint=checkpoint, unknown=unknown
+        )
     if not config.compact:
         return CompactionPlan(log=log, now_ms=now_ms, verdict=Verdict.NOT_COMPACTED, checkpoint=checkpoint)
     if not view.segments:

@@ -12,7 +12,7 @@ import os
 from dataclasses import replace
 from errno import ENOENT
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from storage.cleanup.retention_plan import Fate, RetainedSegment, RetentionPlan, Scope
 from storage.cleanup.retention_rules import RetentionRules
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from storage.partition.view import LogView
     from storage.segment.segment import Segment
 
+_DECIDING: Final = ("cleanup.policy", "remote.storage.enable")
+_DECIDING_DELETION: Final = ("retention.ms", "retention.bytes")
+
 logger = logging.getLogger(__name__)
 
 
@@ -37,8 +40,8 @@ def plan_retention(
 ) -> RetentionPlan:
     """What retention would delete now of the log of that name, which is replicated up to the high watermark.
 
-    `config` is None if nobody knows the topic's settings. Raises `FileNotFoundError` if segments of the view are gone:
-    then a newer view is to be asked.
+    `config` is None for a log that is no topic's partition, of which nothing is deleted. Raises `FileNotFoundError` if
+    segments of the view are gone: then a newer view is to be asked.
     """
     plan = RetentionPlan(
         log=log,
@@ -48,14 +51,15 @@ def plan_retention(
         end_offset=view.end_offset,
         new_start_offset=view.start_offset,
         high_watermark=min(max(high_watermark, view.start_offset), view.end_offset),
+        unknown="" if config is None else _unknown(config),
     )
-    if config is None or plan.scope is Scope.TIERED:
+    if config is None or plan.scope in {Scope.TIERED, Scope.SETTINGS_UNKNOWN}:
         return plan
     plan = replace(
         plan,
         cleanup_policy=config.value("cleanup.policy"),
-        retention_ms=config.retention_ms,
-        retention_bytes=config.retention_bytes,
+        retention_ms=config.retention_ms if config.delete else -1,
+        retention_bytes=config.retention_bytes if config.delete else -1,
         segments=tuple(_segments(view)),
     )
     segments = RetentionRules(plan).judged()
@@ -92,8 +96,13 @@ def apply_retention(log: Log, plan: RetentionPlan) -> list[Path]:
     return log.remove_before(plan.end_offset)
 
 
+def _unknown(config: TopicConfig) -> str:
+    """Which settings that decide what goes are unknown, and why: while one is, nothing goes."""
+    return config.why_unknown(*_DECIDING, *(_DECIDING_DELETION if config.delete else ()))
+
+
 def _scope(config: TopicConfig | None) -> Scope:
-    if config is None:
+    if config is None or _unknown(config):
         return Scope.SETTINGS_UNKNOWN
     if config.remote_storage_enable:
         return Scope.TIERED

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Scope(StrEnum):
     """Which rules hold for a log."""
 
-    SETTINGS_UNKNOWN = "settings_unknown"  # none: nobody knows what may be deleted of it
+    SETTINGS_UNKNOWN = "settings_unknown"  # none: the plan's `unknown` says which settings, and why
     TIERED = "tiered"  # none: what is elsewhere is only the broker's to know
     LOG_START = "log_start"  # the log's start alone, as its topic is not cleaned up by deleting
     DELETE = "delete"  # the log's start, the log's size, and the age of its records
@@ -64,7 +64,8 @@ class RetentionPlan:
     """What would become of a log at `now_ms`; nothing above its `high_watermark` goes.
 
     Segments go from the oldest on, up to the first that no rule lets go. `new_start_offset` is where the log starts
-    then. Limits that are negative do not hold.
+    then. Limits that are negative do not hold, and none holds unless the scope is `DELETE`. `unknown` says which
+    settings are not known, and why.
     """
 
     log: str
@@ -79,6 +80,7 @@ class RetentionPlan:
     retention_bytes: int = -1
     segments: tuple[RetainedSegment, ...] = ()
     warnings: tuple[str, ...] = ()
+    unknown: str = ""
 
     @property
     def deleted(self) -> tuple[RetainedSegment, ...]:
@@ -110,7 +112,8 @@ class RetentionPlan:
         """What the plan comes to, in a sentence."""
         match self.scope:
             case Scope.SETTINGS_UNKNOWN:
-                return "nothing is deleted, because the topic's settings are unknown"
+                why = f": {self.unknown}" if self.unknown else ""
+                return f"nothing is deleted, because the topic's settings are unknown{why}"
             case Scope.TIERED:
                 return "nothing is deleted, because the topic has remote storage, of which only its broker knows"
         if not self.is_due:
@@ -124,9 +127,10 @@ class RetentionPlan:
         """The plan as text, which is the same for plans that are."""
         yield f"{self.log}: {self.reason}"
         if self.scope in (Scope.LOG_START, Scope.DELETE):
+            limits = f" retention.ms={_limit(self.retention_ms)} retention.bytes={self.retention_bytes}"
             yield (
-                f"cleanup.policy={self.cleanup_policy} retention.ms={_limit(self.retention_ms)} "
-                f"retention.bytes={self.retention_bytes} high watermark {self.high_watermark}"
+                f"cleanup.policy={self.cleanup_policy}{limits if self.scope is Scope.DELETE else ''} "
+                f"high watermark {self.high_watermark}"
             )
         for warning in self.warnings:
             yield f"warning: {warning}"

@@ -10,16 +10,17 @@ from __future__ import annotations
 from storage.config.broker_settings import BROKER_SETTINGS
 from storage.config.config_lines import parse_config_lines
 from storage.config.setting import BrokerKey, Setting
+from storage.config.sources import Sources
 from storage.config.store_config import StoreConfig
-from storage.config.topic_config import Origin, TopicConfig
+from storage.config.topic_config import TopicConfig
 from storage.config.topic_settings import TOPIC_SETTINGS, check_topic_setting
 
 __all__ = [
     "BROKER_SETTINGS",
     "TOPIC_SETTINGS",
     "BrokerKey",
-    "Origin",
     "Setting",
+    "Sources",
     "StoreConfig",
     "TopicConfig",
     "check_topic_setting",

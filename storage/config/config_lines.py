@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
+from storage.config.sources import BROKER, DEFAULT, UNKNOWN
 from storage.config.topic_settings import check_topic_setting, topic_setting
 from storage.errors import ConfigError
 
@@ -11,21 +13,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _UNSET: Final = "default"
-# Marks of values that the topic itself does not have: writing a copied file must not give them to it.
-_NOT_THE_TOPICS: Final = frozenset({"default", "broker"})
+# Comments on values that the topic itself does not have: writing a copied file must not give them to it.
+_ORIGIN: Final = re.compile(rf"\s*({DEFAULT}|{BROKER}(,.*)?|{UNKNOWN}(:.*)?)\s*")
 
 
 def parse_config_lines(text: str) -> Mapping[str, str | None]:
     """The settings that the lines change, with their values as Kafka prints them, or None for those to unset.
 
-    A line is `key=value`, or `key=default` to unset; what follows a `#` is a comment, and a line whose comment is
-    `default` or `broker` changes nothing. Of several lines for a key the last one holds. Raises `ConfigError` if
-    any line is no such thing, so that either all of the text is good or none of it is used.
+    A line is `key=value`, or `key=default` to unset; what follows a `#` is a comment. A line whose comment says, as
+    `TopicConfig.lines` does, that the value is the `default`, the `broker`'s or `unknown` changes nothing. Of several
+    lines for a key the last one holds. Raises `ConfigError` if any line is no such thing, so that either all of the
+    text is good or none of it is used.
     """
     changes: dict[str, str | None] = {}
     for number, line in enumerate(text.split("\n"), 1):
         content, _, comment = line.partition("#")
-        if not content.strip() or comment.strip() in _NOT_THE_TOPICS:
+        if not content.strip() or _ORIGIN.fullmatch(comment):
             continue
         try:
             key, value = _change(content.strip())

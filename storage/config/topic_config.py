@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from storage.config.sources import BROKER, DEFAULT, DEFAULTS_4, GONE_IN_4, TOPIC, UNKNOWN, Sources
 from storage.config.topic_settings import TOPIC_SETTINGS, topic_setting
 from storage.errors import ConfigError
 from storage.record.compression import Codec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from storage.record.layout import TimestampType
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_ALL_GIVEN: Final = Sources()
+_RELEASE_4: Final = 4
 _AS_RETENTION: Final = -2
 _UNLIMITED: Final = -1
 _TIMESTAMP_LIMIT_KEYS: Final = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 _TIMESTAMP_LIMIT_DEFAULT_MS: Final = TOPIC_SETTINGS["message.timestamp.difference.max.ms"].default
 
 
-class Origin(enum.Enum):
-    """Where the value of a setting comes from."""
-
-    DEFAULT = "default"
-    TOPIC = "topic"
-    BROKER = "broker"
-
-
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
     """The settings of a topic, each allowed and all of them together; `TOPIC_SETTINGS` says what they mean.
 
-    Made by `resolve`. `origins` has those settings that are not at their default because somebody gave them.
+    Made by `resolve`. `origins` says of the settings that were given where that was. `unknown` says of others why they
+    may have been given as well; they have their defaults here. `release` is the broker's major version.
     """
 
     cleanup_policy: frozenset[str]
@@ -74,33 +69,51 @@ class TopicConfig:
     segment_jitter_ms: int
     segment_ms: int
     unclean_leader_election_enable: bool
-    origins: Mapping[str, Origin] = field(compare=False, repr=False)
+    origins: Mapping[str, str] = field(compare=False, repr=False)
+    unknown: Mapping[str, str] = field(compare=False, repr=False)
+    release: int = field(compare=False, repr=False)
 
     @classmethod
-    def resolve(cls, topic: Mapping[str, str] = _NONE, broker: Mapping[str, str] = _NONE) -> Self:
+    def resolve(
+        cls, topic: Mapping[str, str] = _NONE, broker: Mapping[str, str] = _NONE, sources: Sources = _ALL_GIVEN
+    ) -> Self:
         """What holds for a topic with these settings, on a broker with those; the topic's own come first.
 
         The broker's may be all that its settings file says: what does not concern topics is passed over. Raises
         `ConfigError` for a topic setting that does not exist, for a value that is not allowed, even where another
         one hides it, and for values that are not allowed together.
         """
-        values, origins = _broker_level(broker)
-        config = cls(**values, origins=MappingProxyType(origins))
+        values, origins = _broker_level(broker, sources)
+        unknown = MappingProxyType(_unknown(topic, broker, sources))
+        config = cls(**values, origins=MappingProxyType(origins), unknown=unknown, release=sources.release)
         config._check_compaction_lags()
         if not topic:
             return config
         for key, text in topic.items():
             setting = topic_setting(key)
             values[setting.attribute] = setting.read(text)
-        origins = origins | dict.fromkeys(topic, Origin.TOPIC)
-        config = cls(**values, origins=MappingProxyType(origins))
+            origins[key] = sources.topic.get(key, TOPIC)
+        config = cls(**values, origins=MappingProxyType(origins), unknown=unknown, release=sources.release)
         config._check_compaction_lags()
         config._check_remote_storage()
         return config
 
-    def origin(self, key: str) -> Origin:
-        """Where the value of the setting comes from."""
-        return self.origins.get(topic_setting(key).key, Origin.DEFAULT)
+    @property
+    def keys(self) -> Sequence[str]:
+        """The settings that topics have on the broker, ascending."""
+        return sorted(key for key in TOPIC_SETTINGS if self.release < _RELEASE_4 or key not in GONE_IN_4)
+
+    def origin(self, key: str) -> str:
+        """Where the value of the setting comes from, or why it is unknown."""
+        key = topic_setting(key).key
+        if key in self.unknown:
+            return f"{UNKNOWN}: {self.unknown[key]}"
+        return self.origins.get(key, DEFAULT)
+
+    def why_unknown(self, *keys: str) -> str:
+        """Which of these settings are unknown, and why; empty if none is."""
+        missing = [key for key in keys if key in self.unknown]
+        return f"{', '.join(missing)} {UNKNOWN}: {self.unknown[missing[0]]}" if missing else ""
 
     def value(self, key: str) -> str:
         """The value of the setting, as Kafka prints it."""
@@ -109,8 +122,8 @@ class TopicConfig:
 
     def lines(self) -> Iterator[str]:
         """Every setting as `key=value  # origin`, in the order of their keys; `parse_config_lines` reads them back."""
-        for key in sorted(TOPIC_SETTINGS):
-            yield f"{key}={self.value(key)}  # {self.origin(key).value}"
+        for key in self.keys:
+            yield f"{key}={UNKNOWN if key in self.unknown else self.value(key)}  # {self.origin(key)}"
 
     @property
     def compact(self) -> bool:
@@ -178,15 +191,30 @@ class TopicConfig:
                 )
 
 
-def _broker_level(broker: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Origin]]:
-    """What holds for a topic that says nothing, by attribute, and which of that comes from the broker, by key."""
+def _unknown(topic: Mapping[str, str], broker: Mapping[str, str], sources: Sources) -> dict[str, str]:
+    """The settings whose values may be others than `resolve` can tell, and why."""
+    if not (sources.topic_unknown or sources.broker_unknown or sources.refused):
+        return {}
+    found: dict[str, str] = {}
+    for key, setting in TOPIC_SETTINGS.items():
+        keys = setting.broker_keys
+        why = sources.unknown(key, is_given_first=bool(keys) and keys[0].key in broker, has_broker_keys=bool(keys))
+        if why and key not in topic:
+            found[key] = why
+    return found
+
+
+def _broker_level(broker: Mapping[str, str], sources: Sources) -> tuple[dict[str, Any], dict[str, str]]:
+    """What holds for a topic that says nothing, by attribute, and where the broker's own values were found, by key."""
     values: dict[str, Any] = {}
-    origins: dict[str, Origin] = {}
+    origins: dict[str, str] = {}
     for key, setting in TOPIC_SETTINGS.items():
         given = setting.broker_values(broker)
-        values[setting.attribute] = given[0] if given else setting.default
+        default = DEFAULTS_4.get(key, setting.default) if sources.release >= _RELEASE_4 else setting.default
+        values[setting.attribute] = given[0] if given else default
         if given:
-            origins[key] = Origin.BROKER
+            first = next(source.key for source in setting.broker_keys if source.key in broker)
+            origins[key] = sources.broker.get(first, BROKER)
     retention = TOPIC_SETTINGS["retention.ms"]
     if values[retention.attribute] == 0:
         given_key = next(source.key for source in retention.broker_keys if source.key in broker)
@@ -198,5 +226,5 @@ def _broker_level(broker: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
             attribute = TOPIC_SETTINGS[key].attribute
             if values[attribute] == _TIMESTAMP_LIMIT_DEFAULT_MS:
                 values[attribute] = values[older.attribute]
-                origins[key] = Origin.BROKER
+                origins[key] = origins[older.key]
     return values, origins

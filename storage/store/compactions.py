@@ -66,7 +66,7 @@ class Compactions:
         return plan_compaction(
             str(DirectoryName(topic, partition)),
             view,
-            store.cleanup_config(topic),
+            store.topics.config(topic),
             checkpoint=log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).get((topic, partition)),
             high_watermark=store.high_watermark(topic, partition, view),
             now_ms=self._clock.now_ms(),

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from storage.cleanup.compaction_plan import dirtiest
+from storage.cleanup.compaction_planning import COMPACTION_SETTINGS
 from storage.cleanup.retention_plan import segments_text
 from storage.errors import CompactionStoppedError, LogChangedError, StorageError, UnknownPartitionError
 from storage.partition.log import Log
@@ -193,8 +194,8 @@ class Maintenance:
         for partition in sorted(store.topics.inventory.partitions()):
             if partition in self._compactions.failed or not (with_idle or partition in open_logs):
                 continue
-            config = store.cleanup_config(partition[0])
-            if config is not None and config.compact:
+            config = store.topics.config(partition[0])
+            if config.compact and not config.why_unknown(*COMPACTION_SETTINGS):
                 yield partition
 
     def _plan_one(self, partition: Partition, plans: dict[str, CompactionPlan], places: dict[str, Partition]) -> None:

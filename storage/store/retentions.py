@@ -36,7 +36,7 @@ class Retentions:
         return plan_retention(
             str(DirectoryName(topic, partition)),
             view,
-            store.cleanup_config(topic),
+            store.topics.config(topic),
             high_watermark=store.high_watermark(topic, partition, view),
             now_ms=self._clock.now_ms(),
         )

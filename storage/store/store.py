@@ -21,6 +21,7 @@ from storage.partition.followed_log import FollowedLog
 from storage.store.beside import Beside
 from storage.store.checkpointing import lower_checkpoints, offsets_to_write, write_checkpoints, write_log_start
 from storage.store.checkpoints import OffsetCheckpoint
+from storage.store.cluster_metadata import ClusterMetadata
 from storage.store.commits import Commits
 from storage.store.creation import check_vacant, make_directories, write_store
 from storage.store.ledger import Ledger
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from storage.clock import Clock
-    from storage.config import TopicConfig
     from storage.files import Files
     from storage.partition.view import LogView
     from storage.store.checkpoints import Partition
@@ -82,6 +82,7 @@ class Store:
         self.files = files
         self._clock = clock
         self._logs = OpenLogs(LogOpening(in_background=FlushThread()) if open_log is None else open_log)
+        self.cluster = ClusterMetadata(self)
         self.topics = Topics(
             self.log_dirs,
             self._logs,
@@ -90,6 +91,7 @@ class Store:
             config=config,
             entropy=entropy,
             is_writable=mode is Mode.READ_WRITE,
+            cluster=self.cluster,
         )
         directories = [log_dir.path for log_dir in self.log_dirs]
         self._ledger = Ledger(files, directories)
@@ -299,10 +301,6 @@ class Store:
         )
 
     # Cleaning up
-
-    def cleanup_config(self, topic: str) -> TopicConfig | None:
-        """What holds for the topic where something goes away by it; None if nobody here knows all of that."""
-        return self.topics.config(topic) if self.topics.is_fully_known(topic) else None
 
     def high_watermark(self, topic: str, partition: int, view: LogView) -> int:
         """The offset before which all is replicated: the end of the log, unless it is the replica of a broker.

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from storage.config import check_topic_setting
 from storage.errors import (
-    ConfigError,
     InvalidTopicError,
     ReadOnlyStoreError,
     SymbolicLinkError,
@@ -26,13 +25,14 @@ from storage.ids import random_id
 from storage.partition.metadata import read_topic_id
 from storage.store.checkpointing import forget_checkpoints, note_compaction
 from storage.store.directory_names import DirectoryName, DirectoryState
+from storage.store.effective_settings import EffectiveSettings
 from storage.store.inventory import Inventory
 from storage.store.log_dir import Listing
 from storage.store.partition_directories import PartitionDirectories
 from storage.store.removals import Removals
 from storage.store.settings_file import SettingsFile
 from storage.store.topic_names import CLUSTER_METADATA, check_new_topic
-from storage.store.topic_settings import SETTINGS_NAME, KnownTopic
+from storage.store.topic_settings import KnownTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from storage.config import StoreConfig, TopicConfig
     from storage.files import Files
     from storage.store.checkpoints import Partition
+    from storage.store.cluster_metadata import ClusterMetadata
     from storage.store.log_dir import LogDir
     from storage.store.open_logs import OpenLogs
 
@@ -59,7 +60,8 @@ class Topics:
     """The topics in some log directories, which are locked if they are writable.
 
     `inventory` is what was there when somebody last looked, less what this made or deleted since. `made` are the
-    partitions made here. Any thread may call anything; changes wait for each other, and nothing else waits for them.
+    partitions made here. The metadata log of `cluster` tells the settings of a broker's topics. Any thread may call
+    anything; changes wait for each other, and nothing else waits for them.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Topics:
         config: StoreConfig,
         entropy: Callable[[int], bytes],
         is_writable: bool,
+        cluster: ClusterMetadata,
     ) -> None:
         self.removals = Removals(files)
         found = (log_dir.properties for log_dir in log_dirs)
@@ -87,8 +90,7 @@ class Topics:
         self._is_writable = is_writable
         self._directories = PartitionDirectories(files, log_dirs, self.settings_file, entropy)
         self._defaults = config.topic()
-        # With what was written down when it was resolved: it does not hold once something else is.
-        self._resolved: dict[str, tuple[KnownTopic | None, TopicConfig]] = {}
+        self._settings = EffectiveSettings(config, self.settings_file, cluster, self.topic_id)
         self._changing = RLock()
         self._lost: set[LogDir] = set()
         self.inventory = self._inventory(None)
@@ -100,7 +102,7 @@ class Topics:
         with self._changing:
             if not self._is_writable:
                 self.settings_file.reload()
-                self._resolved.clear()
+                self._settings.forget()
             before, self.inventory = self.inventory, self._inventory(self.inventory)
             gone = before.partitions() - self.inventory.partitions()
             if gone:  # one that was moved meanwhile may have come to where was looked before it went
@@ -204,48 +206,36 @@ class Topics:
 
     def config(self, topic: str) -> TopicConfig:
         """What holds for the topic. Raises `ConfigError` if its settings on disk are not allowed."""
-        written = self.settings_file.current.topics.get(topic)
-        resolved = self._resolved.get(topic)
-        if resolved is None or resolved[0] is not written:
-            known = self.known(topic)
-            try:
-                config = self._config.topic(known.settings) if known.settings else self._defaults
-            except ConfigError as error:
-                path = self.settings_file.directory / SETTINGS_NAME
-                raise ConfigError(f"in the settings of {topic}, {error.reason}", path=path) from None
-            resolved = self._resolved[topic] = (written, config)
-        return resolved[1]
-
-    def is_fully_known(self, topic: str) -> bool:
-        """Whether our own file says what holds for the topic, so that nothing but a default can be missing."""
-        return self.known(topic).is_complete
+        self.partitions(topic)
+        return self._settings.config(topic)
 
     def is_made_here(self, topic: str) -> bool:
         """Whether kafkafs made the topic, so that nothing was ever done to its logs but what our own file knows of."""
-        return self.known(topic).is_made_here
+        return self._settings.written(topic).is_made_here
 
     def known(self, topic: str) -> KnownTopic:
-        """What is written down about the topic; nothing, if it is about another of the same name."""
-        known = self.settings_file.current.topics.get(topic)
-        if known is None:
-            self.partitions(topic)
-            return KnownTopic(None)
-        topic_id = self.topic_id(topic)
-        return known if known.topic_id == topic_id else KnownTopic(topic_id)
+        """The settings of the topic itself, as far as our own file and the metadata log have them."""
+        return self._settings.known(topic)
 
     def change_config(self, topic: str, changes: Mapping[str, str | None]) -> TopicConfig:
         """Give the topic these settings, or take them away where they are None; gives what holds then.
 
-        That is durable, and holds for what is written from now on. Raises `ConfigError` if the topic cannot have them
-        together with those that it has; then nothing has changed.
+        That is durable, and holds for what is written from now on. A value that the metadata log gives the topic is
+        not written down beside it. Raises `ConfigError` if the topic cannot have them together with those that it has;
+        then nothing has changed.
         """
         with self._changing:
             self._check_writable(topic)
-            known = self.known(topic)
-            settings = {**known.settings, **changes}
-            kept = {key: check_topic_setting(key, value) for key, value in settings.items() if value is not None}
-            config = self._config.topic(kept)
+            known = self._settings.written(topic)
+            kept = dict(known.settings)
+            for key, value in changes.items():
+                checked = None if value is None else check_topic_setting(key, value)
+                if checked is None:
+                    kept.pop(key, None)
+                elif key in kept or not self._settings.is_told(topic, key, checked):
+                    kept[key] = checked
             changed = KnownTopic(self.topic_id(topic), known.is_made_here, MappingProxyType(kept))
+            config = self._settings.config_with(topic, changed)
             if not config.compact:
                 self._note_compaction(topic, known)
             self.settings_file.replace(self.settings_file.current.with_topic(topic, changed))
@@ -325,7 +315,7 @@ class Topics:
                 doomed = self._directories.delete(partitions, topic_id, committed)
                 self.made -= partitions
             finally:
-                self._resolved.pop(topic, None)
+                self._settings.forget()
                 self.look()
             try:
                 forget_checkpoints(self._log_dirs, partitions)

@@ -129,13 +129,17 @@ def test_a_repair_is_finished_although_nobody_reads_what_is_printed(damaged: str
 def test_the_settings_of_the_broker_say_how_indexes_are_built(damaged: str, tmp_path: Path) -> None:
     properties = tmp_path / "server.properties"
     properties.write_text("log.index.interval.bytes=0\n")
-    index = Path(damaged.partition(",")[0], "t-gzip-0", f"{0:020d}.index")
+    silent = Path(damaged.partition(",")[0], "__transaction_state-0")
+    indexes = [directory / f"{0:020d}.index" for directory in (silent, silent.with_name("t-gzip-0"))]
     sizes = []
     for option in ((), ("--server-properties", properties)):
-        index.unlink()
+        for index in indexes:
+            index.unlink()
         assert recover(damaged, "--apply", "--ignore-clean-shutdown", *option).exit_code == 0
-        sizes.append(index.stat().st_size)
-    assert sizes[0] < sizes[1]
+        sizes.append([index.stat().st_size for index in indexes])
+    (silent, own), (silent_told, own_told) = sizes
+    assert silent < silent_told
+    assert own == own_told  # the metadata log gives this topic an index.interval.bytes of its own
 
 
 def test_apply_and_dry_run_exclude_each_other(damaged: str) -> None:
@@ -215,8 +219,8 @@ def test_each_partition_is_an_object(damaged: str) -> None:
         "position": 63223,
         "offset": 1200,
     }
-    beside = [f"{0:020d}.timeindex", f"{0:020d}.index", "leader-epoch-checkpoint"]
-    assert [step["name"] for step in steps[1:]] == beside
+    # With the index.interval.bytes that the metadata log gives the topic, both indexes are as the broker left them.
+    assert [step["name"] for step in steps[1:]] == ["leader-epoch-checkpoint"]
 
 
 def test_a_partition_that_fails_keeps_nobody_from_the_others(damaged: str) -> None:

@@ -21,12 +21,13 @@ NEEDED = ("bash", "jq")
 
 
 def a_brokers_log_dir(data: Path, path: Path) -> None:
-    """A log dir as a real broker left it, with one of its partitions."""
+    """A log dir as a real broker left it, with its metadata log and one of its partitions."""
     path.mkdir()
     for file in data.iterdir():
         if file.is_file():
             shutil.copy2(file, path)
-    shutil.copytree(data / "t-txn-0", path / "t-txn-0")
+    for name in ("__cluster_metadata-0", "t-txn-0"):
+        shutil.copytree(data / name, path / name)
 
 
 def test_each_example_prints_what_the_page_says(

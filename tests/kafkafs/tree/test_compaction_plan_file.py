@@ -121,7 +121,8 @@ def test_the_topics_of_a_broker_are_unknown_until_their_policy_is_said(datasets,
         for topic in store.topics.inventory.topics:
             for name in ("compaction.plan", "retention.plan"):
                 [said] = lines(node(store, clock, f"{topic}/0/{name}"))
-                assert said.endswith("because the topic's settings are unknown")
+                assert "because the topic's settings are unknown: cleanup.policy" in said
+                assert "there is no metadata log in these log directories" in said
         topic = min(store.topics.inventory.topics)
         store.topics.change_config(topic, {"cleanup.policy": "compact", "segment.bytes": "65536"})
         [said] = lines(node(store, clock, f"{topic}/0/compaction.plan"))

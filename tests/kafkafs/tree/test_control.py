@@ -33,7 +33,6 @@ from kafkafs.tree.options import Damage, TreeOptions
 from storage.files import Files
 from storage.partition.view import Isolation
 from storage.record.encoding import BatchForm
-from storage.store.cluster_metadata import ClusterMetadata
 from storage.store.internal_topics import InternalTopics
 from storage.store.store import Mode, Store
 from storage.testing.logs import NOW_MS, StandingClock, sent
@@ -60,7 +59,6 @@ class Shown:
     control: ControlNodes = field(default_factory=ControlNodes)
 
     def __post_init__(self) -> None:
-        self.cluster_metadata = ClusterMetadata(self.store)
         self.sources = LogSources(self.store, self.options, clock=self.clock)
         self.internal_topics = InternalTopics(self.store, self.clock, self.sources.log)
 

@@ -229,11 +229,11 @@ def test_every_setting_says_what_it_means() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "config", "extra"),
-    [(TOPIC_SETTINGS, TopicConfig, "origins"), (BROKER_SETTINGS, StoreConfig, "broker")],
+    [(TOPIC_SETTINGS, TopicConfig, ["origins", "unknown", "release"]), (BROKER_SETTINGS, StoreConfig, ["broker"])],
 )
-def test_every_setting_is_an_attribute(settings: dict[str, Setting[Any]], config: Any, extra: str) -> None:
+def test_every_setting_is_an_attribute(settings: dict[str, Setting[Any]], config: Any, extra: list[str]) -> None:
     attributes = [setting.attribute for setting in settings.values()]
-    assert [each.name for each in fields(config)] == [*attributes, extra]
+    assert [each.name for each in fields(config)] == [*attributes, *extra]
     declared = {each.name: each.type for each in fields(config)}
     resolved = config.resolve()
     for setting in settings.values():

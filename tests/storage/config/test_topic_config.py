@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, Origin, StoreConfig, TopicConfig, check_topic_setting
+from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, StoreConfig, TopicConfig, check_topic_setting
 from storage.errors import ConfigError
 from storage.record import Codec, TimestampType
 
@@ -86,21 +86,21 @@ def test_values_come_from_the_topic_then_the_broker_then_the_default() -> None:
         {"log.segment.bytes": "2000", "log.roll.hours": "2", "listeners": "PLAINTEXT://:9092"},
     )
     assert (config.segment_bytes, config.segment_ms, config.segment_index_bytes) == (1000, 7_200_000, 10 * 1024 * 1024)
-    assert config.origin("segment.bytes") is Origin.TOPIC
-    assert config.origin("segment.ms") is Origin.BROKER
-    assert config.origin("segment.index.bytes") is Origin.DEFAULT
+    assert config.origin("segment.bytes") == "topic"
+    assert config.origin("segment.ms") == "broker"
+    assert config.origin("segment.index.bytes") == "default"
 
 
 def test_a_default_that_somebody_gave_has_their_origin() -> None:
     config = TopicConfig.resolve({"retention.ms": "604800000"}, {"log.segment.bytes": "1073741824"})
     assert config == TopicConfig.resolve()
-    assert config.origins == {"retention.ms": Origin.TOPIC, "segment.bytes": Origin.BROKER}
+    assert config.origins == {"retention.ms": "topic", "segment.bytes": "broker"}
 
 
 def test_a_brokers_older_timestamp_limit_counts_as_both_newer_ones() -> None:
     config = TopicConfig.resolve({}, {"log.message.timestamp.difference.max.ms": "11"})
     assert (config.timestamp_age_max_ms, config.timestamp_lead_max_ms) == (11, 11)
-    assert config.origin("message.timestamp.before.max.ms") is Origin.BROKER
+    assert config.origin("message.timestamp.before.max.ms") == "broker"
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_what_it_says_holds_where_a_topic_says_nothing() -> None:
         store.topics.create("silent", 1)
         store.topics.create("own", 1, {"retention.ms": "7"})
         assert store.topics.config("silent").retention_ms == 5 * 60_000
-        assert store.topics.config("silent").origin("retention.ms").value == "broker"
+        assert store.topics.config("silent").origin("retention.ms") == "broker"
         assert store.topics.config("own").retention_ms == 7
 
 

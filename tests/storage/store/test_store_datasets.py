@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from storage.clock import Clock
+from storage.config import TOPIC_SETTINGS, check_topic_setting
 from storage.errors import ReadOnlyStoreError
 from storage.files import Files
+from storage.internal.cluster_image import TOPIC_RESOURCE
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -37,8 +40,25 @@ def state_of(*roots: Path) -> State:
     return found
 
 
+def settings_printed(root: Path) -> dict[str, dict[str, str]]:
+    """The settings of each topic, from what the real tool printed of the metadata log."""
+    told: dict[str, dict[str, str]] = {}
+    for path in root.rglob("__cluster_metadata-0/*.log.txt"):
+        for printed in re.findall(r'payload: (\{"type":"CONFIG_RECORD".*)', path.read_text()):
+            said = json.loads(printed)["data"]
+            if said["resourceType"] == TOPIC_RESOURCE:
+                told.setdefault(said["resourceName"], {})[said["name"]] = said["value"]
+    return told
+
+
+# Topics have these alone: nothing in a server.properties stands in for them.
+NOT_OF_BROKERS = {key for key, setting in TOPIC_SETTINGS.items() if not setting.broker_keys}
+
+
 @pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9", "kafka-3.9-killed"])
 def test_what_a_broker_left(datasets: Callable[[str], Path], name: str) -> None:
+    told = settings_printed(datasets(name))
+    assert bool(told) is (name != "kafka-2.2")
     paths = [datasets(name) / name / each for each in ("d1", "d2")]
     before = state_of(*paths)
     store = Store.open(paths, mode=Mode.READ_ONLY, files=Files(), clock=Clock(), open_log=opens_no_log)
@@ -53,8 +73,10 @@ def test_what_a_broker_left(datasets: Callable[[str], Path], name: str) -> None:
     assert not store.is_made_here
     assert store.topics.inventory.foreign == ()
     for topic, partitions in store.topics.inventory.topics.items():
-        assert store.topics.config(topic) == store.config.topic()
-        assert not store.topics.is_fully_known(topic)
+        config, given = store.topics.config(topic), told.get(topic, {})
+        assert {key: config.value(key) for key in given} == {k: check_topic_setting(k, v) for k, v in given.items()}
+        assert {key for key in config.keys if config.origin(key).startswith("metadata log, ")} == given.keys()
+        assert all(key in given or key in NOT_OF_BROKERS or key in config.unknown for key in config.keys)
         assert (store.topics.topic_id(topic) is None) is (name == "kafka-2.2")
         for number, log_dir in partitions.items():
             text = log_dir.path / f"{topic}-{number}" / "partition.metadata"

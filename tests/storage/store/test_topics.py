@@ -32,7 +32,7 @@ def test_a_new_topic(stores, store) -> None:
         *("t/cleanup.policy=compact,delete", "t/retention.ms=5"),
     ]
     assert store.topics.config("t").retention_ms == 5
-    assert store.topics.is_fully_known("t")
+    assert not store.topics.config("t").unknown
 
 
 def test_new_partitions_go_where_the_fewest_are(stores, store) -> None:
@@ -157,18 +157,18 @@ def test_settings_of_a_namesake_do_not_hold(stores, store) -> None:
         file.write_at(0, [b"version: 0\ntopic_id: FZTjvEy8lKP5DcrJNRCNmw"])
     found = stores.read().topics
     assert found.config("t").retention_ms == 604_800_000
-    assert not found.is_fully_known("t")
+    assert found.config("t").why_unknown("cleanup.policy")
 
 
 def test_a_brokers_topic_is_known_once_its_policy_is(stores, store) -> None:
     stores.files.make_directory("/b/old-3")
     store.refresh()
-    assert not store.topics.is_fully_known("old")
+    assert store.topics.config("old").why_unknown("cleanup.policy")
     assert store.topics.topic_id("old") is None
     store.topics.change_config("old", {"retention.ms": "1"})
-    assert not store.topics.is_fully_known("old")
+    assert store.topics.config("old").why_unknown("cleanup.policy")
     store.topics.change_config("old", {"cleanup.policy": "compact"})
-    assert store.topics.is_fully_known("old")
+    assert not store.topics.config("old").unknown
     assert store.topics.add_partition("old") == 4
     assert stores.files.names(store.topics.directory("old", 4)) == []
 

@@ -1,0 +1,52 @@
+"""Where a topic's settings were found, why others may be unknown, and which Kafka their defaults are of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT: Final = "default"
+TOPIC: Final = "topic"
+BROKER: Final = "broker"
+UNKNOWN: Final = "unknown"
+
+GONE_IN_4: Final = frozenset(
+    {"message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms"}
+)
+"""Topic settings that brokers of Kafka 4 do not have."""
+DEFAULTS_4: Final[Mapping[str, int]] = MappingProxyType({"message.timestamp.after.max.ms": 60 * 60 * 1000})
+"""Defaults of topic settings that are others in Kafka 4 than in 3.9."""
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the settings come from that `TopicConfig.resolve` is given.
+
+    `topic` and `broker` say it for keys of the topic and of the broker: the comment that `config` prints. A key that
+    they lack is from the topic's settings file or from server.properties. `topic_unknown` says why the topic may have
+    settings besides those given, and `broker_unknown` why its broker may; both are empty where all of them are given.
+    `refused` says of settings that the topic has why their values are not known here. `release` is the broker's major
+    version.
+    """
+
+    topic: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    broker: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    topic_unknown: str = ""
+    broker_unknown: str = ""
+    refused: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    release: int = 3
+
+    def unknown(self, key: str, *, is_given_first: bool, has_broker_keys: bool) -> str:
+        """Why the value of a setting that the topic is not given is unknown; empty if it is known.
+
+        A broker's setting that is given under the first of its keys hides what the others say.
+        """
+        if self.topic_unknown or key in self.refused:
+            return self.topic_unknown or self.refused[key]
+        return self.broker_unknown if has_broker_keys and not is_given_first else ""

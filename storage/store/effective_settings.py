@@ -1,0 +1,150 @@
+"""What holds for the topics of a store: from kafkafs's own file, the metadata log and the broker's server.properties.
+
+A setting in the own file comes first, since somebody gave it to kafkafs by name. What the cluster tells of the topic
+follows, then what it tells the broker, then server.properties, then Kafka's default. A value is unknown where one of
+these may have it and cannot be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from storage.config import TOPIC_SETTINGS, Sources, TopicConfig, check_topic_setting
+from storage.errors import ConfigError, StorageError
+from storage.store.topic_names import CLUSTER_METADATA
+from storage.store.topic_settings import SETTINGS_NAME, KnownTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from storage.cluster.told_settings import ToldSettings
+    from storage.config import StoreConfig
+    from storage.internal.cluster_image import Setting
+    from storage.store.cluster_metadata import ClusterMetadata
+    from storage.store.settings_file import SettingsFile
+
+_NO_METADATA_LOG: Final = "there is no metadata log in these log directories (kafkafs topics config can set it)"
+_NOT_IN_CLUSTER: Final = "the metadata log has no topic of this id (kafkafs topics config can set it)"
+_METADATA_LOG: Final = "the broker has settings of its own for this log, metadata.log.* in its server.properties"
+_REFUSED: Final = "the metadata log gives the topic a value that kafkafs does not know"
+NO_SERVER_PROPERTIES: Final = "server.properties may set it (--server-properties FILE, -o server_properties=FILE)"
+"""Why settings are unknown that the cluster does not tell the topic or the broker."""
+
+
+class EffectiveSettings:
+    """What holds for each topic, of which `topic_id` gives the id that its partitions here bear. Any thread may ask."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        settings_file: SettingsFile,
+        cluster: ClusterMetadata,
+        topic_id: Callable[[str], UUID | None],
+    ) -> None:
+        self._config = config
+        self._settings_file = settings_file
+        self._cluster = cluster
+        self._topic_id = topic_id
+        # With what was told when it was resolved: it does not hold once something else is.
+        self._resolved: dict[str, tuple[KnownTopic | None, ToldSettings | str, TopicConfig]] = {}
+        self._for_none: tuple[tuple[Mapping[str, str], Sources], TopicConfig] | None = None
+
+    def forget(self) -> None:
+        """Resolve again what is asked for next: topics may be others of the same name."""
+        self._resolved.clear()
+
+    def config(self, topic: str) -> TopicConfig:
+        """What holds for the topic. Raises `ConfigError` if its settings on disk are not allowed."""
+        entry = self._settings_file.current.topics.get(topic)
+        told = self._told(topic)
+        resolved = self._resolved.get(topic)
+        if resolved is None or resolved[0] is not entry or resolved[1] != told:
+            config = self._config_with(topic, self.written(topic), told)
+            resolved = self._resolved[topic] = (entry, told, config)
+        return resolved[2]
+
+    def config_with(self, topic: str, written: KnownTopic) -> TopicConfig:
+        """What would hold for the topic if this were written about it; raises `ConfigError` as `config` does."""
+        return self._config_with(topic, written, self._told(topic))
+
+    def written(self, topic: str) -> KnownTopic:
+        """What the own file says about the topic; nothing, if it is about another of the same name."""
+        entry = self._settings_file.current.topics.get(topic)
+        if entry is None:
+            return KnownTopic(None)
+        topic_id = self._topic_id(topic)
+        return entry if entry.topic_id == topic_id else KnownTopic(topic_id)
+
+    def known(self, topic: str) -> KnownTopic:
+        """The settings of the topic itself, those that the cluster tells included."""
+        written, told = self.written(topic), self._told(topic)
+        topic_id = self._topic_id(topic)
+        if isinstance(told, str) or told.topic_id != topic_id or written.is_made_here:
+            return replace(written, topic_id=topic_id)
+        settings = {key: setting.value for key, setting in _allowed(told.topic).items()}
+        return KnownTopic(topic_id, settings=MappingProxyType({**settings, **written.settings}))
+
+    def is_told(self, topic: str, key: str, value: str) -> bool:
+        """Whether the cluster gives the topic this value, so that nothing is gained by writing it down."""
+        told = self._told(topic)
+        if isinstance(told, str) or key not in told.topic or told.topic_id != self._topic_id(topic):
+            return False
+        return told.topic[key].value == value
+
+    def _told(self, topic: str) -> ToldSettings | str:
+        """What the cluster tells of the topic and the broker; a text says why that is not known."""
+        if topic == CLUSTER_METADATA:
+            return _METADATA_LOG
+        try:
+            told = self._cluster.settings(topic)
+        except (StorageError, OSError) as error:
+            return f"the metadata log cannot be read: {error}"
+        return _NO_METADATA_LOG if told is None else told
+
+    def _config_with(self, topic: str, written: KnownTopic, told: ToldSettings | str) -> TopicConfig:
+        try:
+            if isinstance(told, str):
+                why = "" if written.is_complete else told
+                return self._resolve(written.settings, self._config.broker, Sources(topic_unknown=why))
+            is_the_topic = told.topic_id is not None and told.topic_id == self._topic_id(topic)
+            from_cluster = _allowed(told.topic) if is_the_topic else {}
+            is_broker_known = written.is_complete or bool(self._config.broker)
+            sources = Sources(
+                topic={key: told.origin(each) for key, each in from_cluster.items() if key not in written.settings},
+                broker={key: f"broker, {told.origin(each)}" for key, each in told.broker.items()},
+                refused={key: _REFUSED for key in told.topic if key in TOPIC_SETTINGS and key not in from_cluster},
+                topic_unknown="" if is_the_topic or written.is_complete else _NOT_IN_CLUSTER,
+                broker_unknown="" if is_broker_known else NO_SERVER_PROPERTIES,
+                release=told.release,
+            )
+            settings = {**{key: each.value for key, each in from_cluster.items()}, **written.settings}
+            broker = {**self._config.broker, **{key: each.value for key, each in told.broker.items()}}
+            return self._resolve(settings, broker, sources)
+        except ConfigError as error:
+            path = self._settings_file.directory / SETTINGS_NAME
+            raise ConfigError(f"in the settings of {topic}, {error.reason}", path=path) from None
+
+    def _resolve(self, topic: Mapping[str, str], broker: Mapping[str, str], sources: Sources) -> TopicConfig:
+        """What these settings come to, which is the same for all topics without settings of their own."""
+        if topic:
+            return TopicConfig.resolve(topic, broker, sources)
+        given = (broker, sources)
+        if self._for_none is None or self._for_none[0] != given:
+            self._for_none = given, TopicConfig.resolve(topic, broker, sources)
+        return self._for_none[1]
+
+
+def _allowed(settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The settings that kafkafs knows; a newer broker may have others, and other values."""
+    found = {}
+    for key, setting in settings.items():
+        if key in TOPIC_SETTINGS:
+            try:
+                check_topic_setting(key, setting.value)
+            except ConfigError:
+                continue
+            found[key] = setting
+    return found
