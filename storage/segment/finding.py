@@ -54,6 +54,7 @@ class FindingKind(StrEnum):
     CHECKPOINT = "checkpoint"
     FOREIGN_DIRECTORY = "foreign_directory"
     DUPLICATE_PARTITION = "duplicate_partition"
+    STRAY = "stray"  # of no topic, or no partition here, that the cluster has
     SETTINGS = "settings"  # the file that kafkafs keeps
     # Anywhere
     SYMBOLIC_LINK = "symbolic_link"  # in the place of a file or a directory, which is not followed

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import ConfigError, NotAStoreError, SymbolicLinkError, UnknownPartitionError
 from storage.partition.checking import check_partition
 from storage.segment.finding import Finding, FindingKind, Severity, damage, notice
+from storage.store.cluster_check import ClusterCheck
 from storage.store.directory_names import DirectoryState
 from storage.store.log_dir_check import Compacted, LogDirCheck, PartitionPlace
 from storage.store.properties import META_PROPERTIES_NAME, disagreements
@@ -60,9 +61,9 @@ class Verification:
         self._log_dirs = _log_dirs(files, paths)
         self._findings: list[Finding] = []
         settings = self._settings(paths)
-        compacted = COMPACTED_BY_BROKERS | {
-            topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")
-        }
+        self._cluster = ClusterCheck(files, self._log_dirs)
+        told = {topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")}
+        compacted = COMPACTED_BY_BROKERS | self._cluster.compacted() | told
         known = Compacted(
             topics=compacted,
             partitions={partition for each in self._log_dirs for partition in each.cleaned},
@@ -102,6 +103,8 @@ class Verification:
                 topic_ids.append((place, verdict.topic_id))
             yield from self._counted(place.located(finding) for finding in verdict.findings)
         yield from self._counted(other_topics(topic_ids))
+        current = [each for each in topic_ids if each[0].state is DirectoryState.CURRENT]
+        yield from self._counted(self._cluster.strays(current))
 
     def _verdicts(self, grow: Callable[[int], None]) -> Iterator[tuple[PartitionPlace, PartitionVerdict]]:
         jobs = min(self._jobs, len(self.places))
