@@ -3,7 +3,7 @@
 Bytes that are valid UTF-8 are a string; otherwise the field is left out and the one with `_base64` behind its name
 stands in its place. That goes for keys, values, header values, and for header names too, which nothing on a disk
 keeps from being other bytes. Null and empty differ, the order of fields is fixed, and of a string only what JSON
-wants escaped is. Reading envelopes is left to `envelope_reading`.
+wants escaped is. Reading envelopes is left to `envelope_reading`, and what one says of the batch to `batch_member`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from base64 import b64encode
 from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.render.batch_member import BATCH_FIELD
 from storage.record.layout import TimestampType
 
 if TYPE_CHECKING:
@@ -32,9 +33,12 @@ class Envelope:
         """The envelope on one line, with a newline behind it."""
         return f"{self._start}{place_members(record)},{data_members(record)}}}\n".encode()
 
-    def indented(self, record: Record) -> bytes:
-        """The envelope for people to read, with a newline behind it."""
-        return f"{json.dumps(json.loads(self.line(record)), ensure_ascii=False, indent=_INDENT)}\n".encode()
+    def indented(self, record: Record, batch: dict[str, object] | None = None) -> bytes:
+        """The envelope for people to read, with a newline after it; of the batch it says `batch`, if anything."""
+        fields = json.loads(self.line(record))
+        if batch is not None:
+            fields[BATCH_FIELD] = batch
+        return f"{json.dumps(fields, ensure_ascii=False, indent=_INDENT)}\n".encode()
 
 
 def place_members(record: Record) -> str:

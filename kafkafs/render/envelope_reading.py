@@ -1,7 +1,8 @@
 """JSON envelopes, a line each, read as the records that they describe.
 
 A value is needed, as `value` or `value_base64`; key, headers and timestamp may be left out. What says where a record
-came from is passed over. All else is refused: what would have to be guessed at, or would be lost, is not written.
+came from, its batch included, is passed over. All else is refused: what would have to be guessed at, or would be
+lost, is not written.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from base64 import b64decode
 from json import JSONDecodeError, JSONDecoder
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from kafkafs.render.batch_member import BATCH_FIELD
 from storage.errors import InvalidRecordError
 from storage.record.layout import NO_TIMESTAMP, TimestampType
 
@@ -30,7 +32,8 @@ class Place(NamedTuple):
 
 
 _HEADER_FIELDS: Final = frozenset({"key", "key_base64", "value", "value_base64"})
-_FIELDS: Final = _HEADER_FIELDS | {"topic", "partition", "offset", "timestamp", "timestampType", "headers"}
+_PLACE_FIELDS: Final = {"topic", "partition", "offset", BATCH_FIELD}
+_FIELDS: Final = _HEADER_FIELDS | _PLACE_FIELDS | {"timestamp", "timestampType", "headers"}
 _TIMESTAMP_TYPES: Final = tuple(kind.label for kind in TimestampType)
 _LARGEST_TIMESTAMP: Final = 2**63 - 1
 

@@ -27,11 +27,12 @@ class RecordRenderer:
     """The records of one partition, in one form; `BATCH`, which is made of no records, is not among them."""
 
     def __init__(self, form: Format, topic: str, partition: int) -> None:
+        self.envelope = Envelope(topic, partition)
         self._end = _ENDS.get(form, b"")
-        self._piece = _piece_of(form, Envelope(topic, partition))
+        self._piece = _piece_of(form, self.envelope)
 
     def one(self, record: Record) -> bytes:
-        """A record by itself; a null value or key is no bytes."""
+        """A record by itself, without what its file says of the batch; a null value or key is no bytes."""
         return self._piece(record) or b""
 
     def run(self, records: Iterable[Record]) -> Iterator[bytes]:

@@ -1,16 +1,22 @@
-"""A record as a file: `offset/42`, `earliest`, `latest`, `last-10`, in every form."""
+"""A record as a file: `offset/42`, `earliest`, `latest`, `last-10`, in every form; `.json` tells of the batch, too."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from kafkafs.locator.formats import Format
 from kafkafs.locator.offsets import AtOffset, FromEnd, RecordRange
+from kafkafs.render.batch_member import batch_member
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.generated_file import BytesReading
+from kafkafs.tree.log_fact import is_long_to_read
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.record_xattrs import record_xattrs
+from kafkafs.tree.stream_file import unknown_xattr
+from storage.partition.transaction_ends import TransactionEnd, transaction_end
+from storage.record.batch import RecordBatch
 from storage.record.layout import NO_TIMESTAMP
+from storage.segment.names import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import Found, VisibleLog
     from storage.record.kernel.decode import Record
+    from storage.record.reading import Batch
 
 
 class RecordFile(File):
@@ -36,6 +43,7 @@ class RecordFile(File):
         self._visible, self._found = _find(path, source, now_ms)
         self._is_fixed = isinstance(path.name.records, AtOffset)
         self._rendered: bytes | None = None
+        self._is_decided = True  # what was rendered says nothing that may change
         super().__init__(path, identity=self._visible.identity)
 
     def attributes(self) -> Attributes:
@@ -46,8 +54,13 @@ class RecordFile(File):
             known = value_attributes(record, place)
             if known is not None:
                 return known
-        size_bytes = max(record.value_size, 0) if self._format is Format.VALUE else len(self._data())
         modified_ms, is_lasting = record.timestamp, self._is_fixed
+        size_bytes: int | None = max(record.value_size, 0)
+        if self._is_size_pending:
+            size_bytes, is_lasting = None, False
+        elif self._format is not Format.VALUE:
+            size_bytes = len(self._data())
+            is_lasting = is_lasting and self._is_decided
         if modified_ms == NO_TIMESTAMP:
             status = segment.log_status()
             modified_ms = 0 if status is None else status.modified_ms
@@ -56,7 +69,7 @@ class RecordFile(File):
 
     def xattrs(self) -> Mapping[str, bytes]:
         """What the record is besides its value."""
-        return record_xattrs(self._found)
+        return record_xattrs(self._found) | unknown_xattr(None if self._is_size_pending else 0)
 
     @property
     def record(self) -> Record:
@@ -72,9 +85,30 @@ class RecordFile(File):
             record, batch, _ = self._found
             if self._format is Format.BATCH:
                 self._rendered = bytes(batch.view(0, batch.size_bytes))
+            elif self._format is Format.JSON:
+                self._rendered = self._indented()
             else:
                 self._rendered = self._source.renderer(self._format).one(record)
         return self._rendered
+
+    def _indented(self) -> bytes:
+        record, batch, segment = self._found
+        end: TransactionEnd | None = None
+        if _is_transactional(batch):
+            end = self._source.ask(lambda visible: transaction_end(batch, visible.view, self._source.log.producers))
+            self._is_decided = end in {TransactionEnd.COMMITTED, TransactionEnd.ABORTED}
+        member = batch_member(record, batch, segment=segment.path(Kind.LOG).name, transaction=end)
+        return self._source.renderer(Format.JSON).envelope.indented(record, member)
+
+    @property
+    def _is_size_pending(self) -> bool:
+        """Whether more of the log is to be read than a `stat` may, to know how the record's transaction ended."""
+        is_asked = self._format is Format.JSON and self._rendered is None and _is_transactional(self._found.batch)
+        return is_asked and is_long_to_read(self._source)
+
+
+def _is_transactional(batch: Batch) -> TypeGuard[RecordBatch]:
+    return isinstance(batch, RecordBatch) and batch.is_transactional
 
 
 def value_attributes(record: Record, place: Path) -> Attributes | None:

@@ -13,7 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pytest
 from mounts import store_mounting
-from peer_logs import FORMATS, PeerLog, as_dumped, dumped_as, gaps, headers_read, peer_logs, rendered, run_of, xattrs_of
+from peer_logs import (
+    FORMATS,
+    PeerLog,
+    as_dumped,
+    dumped_as,
+    gaps,
+    headers_read,
+    parted,
+    peer_logs,
+    rendered,
+    run_of,
+    told_of,
+    xattrs_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -198,6 +211,10 @@ def test_other_forms_and_attributes_are_right(shown: Shown) -> None:
                     found = offset.read(f"{record.offset}{form}")
                     if form == ".headers":
                         assert headers_read(found) == record.headers
+                    elif form == ".json":
+                        envelope, batch = parted(found)
+                        assert envelope == rendered(log, record, form)
+                        assert batch | told_of(record.batch) == batch, (log.directory, record.offset)
                     else:
                         assert found == rendered(log, record, form)
                 path = offset.path / str(record.offset)

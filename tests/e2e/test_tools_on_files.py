@@ -198,7 +198,7 @@ def served(
     some = [each for each in log.uncommitted if 100 <= each.offset < 400]
     bytes_of = {
         f"t-none/0/offset/{record.offset}": rendered(log, record, ""),
-        f"t-none/0/offset/{record.offset}.json": rendered(log, record, ".json"),
+        f"t-none/0/offset/{record.offset}..{record.offset + 1}.json": rendered(log, record, ".json"),
         "t-none/0/offset/100..400": run_of(log, some, ""),
         "t-none/0/offset/100..400.jsonl": run_of(log, some, ".jsonl"),
         "t-none/0/values": run_of(log, log.uncommitted, ""),

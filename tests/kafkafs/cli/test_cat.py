@@ -91,8 +91,12 @@ def test_envelopes(filled_store: Path) -> None:
         "value": "xxxxx",
         "headers": [{"key": "n", "value": "5"}],
     }
-    one = done(filled_store, "orders/0/offset/5.json")
+    one = done(filled_store, "orders/0/offset/5..6.json")
     assert (json.loads(one), one.count(b"\n")) == (expected, 15)
+    told = json.loads(done(filled_store, "orders/0/offset/5.json"))
+    batch = told.pop("batch")
+    assert told == expected
+    assert (batch["baseOffset"] <= 5 <= batch["lastOffset"], batch["transaction"]) == (True, None)
     assert done(filled_store, "orders/0/offset/5..6.jsonl") == done(filled_store, "orders/0/offset/5.jsonl")
     lines = done(filled_store, "orders/0/records.jsonl").splitlines()
     assert json.loads(lines[5]) == expected

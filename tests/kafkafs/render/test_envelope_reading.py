@@ -25,6 +25,7 @@ NO_TIME = "timestamp must be a whole number of milliseconds since 1970, or -1 fo
         (b'{"value_base64":"/w==","key_base64":""}', (NOW, b"", b"\xff", [])),
         (b'{"value":"v","timestamp":0,"timestampType":"LogAppendTime"}', (0, None, b"v", [])),
         (b'{"value":"v","timestamp":-1,"timestampType":"NoTimestampType"}', (-1, None, b"v", [])),
+        (b'{"value":"v","timestamp":0,"batch":{"codec":"gzip"}}', (0, None, b"v", [])),
         (b'{"value":"v","timestamp":9223372036854775807}', (2**63 - 1, None, b"v", [])),
         (b'{"topic":1,"partition":{"a":1,"a":2},"offset":null,"value":"v"}', (NOW, None, b"v", [])),
         (rb'{"value":"\u00fc\ud83d\ude00\u0000"}', (NOW, None, "ü\U0001f600\0".encode(), [])),
@@ -101,7 +102,7 @@ REFUSED = [
     (
         b'{"value":"v","Key":"k"}',
         (
-            "an envelope has no field 'Key'; it has headers, key, key_base64, offset, partition, timestamp, "
+            "an envelope has no field 'Key'; it has batch, headers, key, key_base64, offset, partition, timestamp, "
             "timestampType, topic, value, value_base64"
         ),
     ),
