@@ -127,7 +127,7 @@ def reported() -> Iterator[None]:
 def exit_code(error: Exception) -> int:
     """The exit code of a command that ends with this error."""
     from kafkafs.mount.errors import MountError, NotMountedError
-    from kafkafs.spark.errors import JobError, MissingTopicError, OptionError
+    from kafkafs.spark.errors import JobError, MissingGroupError, MissingTopicError, OptionError
     from kafkafs.tree.errors import NotThereError
     from storage.errors import NotAStoreError, UnknownPartitionError
 
@@ -135,7 +135,7 @@ def exit_code(error: Exception) -> int:
         return error.exit_code
     if isinstance(error, MountError) and error.exit_code is not None:
         return error.exit_code
-    not_found = (NotThereError, UnknownPartitionError, NotMountedError, MissingTopicError)
+    not_found = (NotThereError, UnknownPartitionError, NotMountedError, MissingTopicError, MissingGroupError)
     wrong = (NotAStoreError, OptionError)
     kinds = [each.__name__ for each in type(error).__mro__]
     if isinstance(error, JobError) and error.kind is not None:

@@ -11,6 +11,7 @@ spark = CommandTable(
         "export": "kafkafs.cli.jobs.export",
         "gaps": "kafkafs.cli.jobs.gaps",
         "ingest": "kafkafs.cli.jobs.ingest",
+        "lag": "kafkafs.cli.jobs.lag",
         "rewrite": "kafkafs.cli.jobs.rewrite",
         "skew": "kafkafs.cli.jobs.skew",
         "stats": "kafkafs.cli.jobs.stats",

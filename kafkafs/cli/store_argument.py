@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from storage.errors import NotAStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
 
 
 def _paths(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[Path, ...]:
@@ -32,3 +38,12 @@ store_argument = click.argument("store", metavar="STORE", callback=_paths)
 
 other_store_argument = click.argument("other", metavar="OTHER", callback=_paths)
 """The same of a second store."""
+
+
+def other_store_option(name: str, text: str) -> Callable[[Command], Command]:
+    """Give a command an option that names a second store, with this help; None without it."""
+
+    def paths(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[Path, ...] | None:
+        return None if value is None else _paths(ctx, parameter, value)
+
+    return click.option(name, metavar="STORE", callback=paths, help=text)

@@ -15,6 +15,10 @@ class MissingTopicError(OptionError):
     """A topic that is to be read is not there; the text says which are."""
 
 
+class MissingGroupError(OptionError):
+    """A group that is asked for is not there; the text says which."""
+
+
 class JobError(Exception):
     """A job cannot be run, or has failed; the text says why, and what to do.
 

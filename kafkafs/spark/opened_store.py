@@ -98,6 +98,11 @@ class OpenedStore:
         """What the batches of partitions take on disk, of those that are there."""
         return self._each(partitions, lambda _, log: log.on_view(_size_bytes))
 
+    def place(self, partition: Partition) -> PartitionPlace:
+        """Where a partition is; raises `UnknownPartitionError`."""
+        directory = self._store.topics.directory(*partition)
+        return PartitionPlace(str(directory.parent), *partition)
+
     def is_compacted(self, partition: Partition) -> bool:
         """Whether a partition is compacted, or was once, as far as the store says: then it may lack offsets."""
         topic, number = partition
@@ -150,13 +155,13 @@ class OpenedStore:
                 continue
             try:
                 log = self._log((topic, partition))
-                directory = self._store.topics.directory(topic, partition)
+                place = self.place((topic, partition))
             except UnknownPartitionError:
                 self._report(f"{topic}-{partition} is gone")
                 continue
             splits += splits_of(
                 log,
-                PartitionPlace(str(directory.parent), topic, partition),
+                place,
                 start,
                 end,
                 size_bytes=size_bytes,

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.errors import CorruptBatchError
 from storage.partition.aborted_batches import AbortedBatches
-from storage.partition.view import first_offset_of
 from storage.record.batch import RecordBatch
 from storage.record.columns import DEFAULT_COLUMNS, read_columns
 from storage.store.split_walk import SplitPass, SplitWalk
@@ -57,25 +55,7 @@ class _Reading(SplitPass["pa.RecordBatch"]):
     def _check(self, batch: Batch, due_offset: int) -> None:
         if self._on_damage is not None:
             batch.check_crc()  # what the header says decides on what is passed over
-        split = self._split
-        first_offset = first_offset_of(batch)
-        if not split.base_offset <= first_offset <= batch.last_offset < split.limit_offset:
-            raise CorruptBatchError(
-                f"the batch has the offsets from {first_offset} to {batch.last_offset}, and those from "
-                f"{split.base_offset} up to {split.limit_offset} belong here",
-                position=batch.position,
-                offset=first_offset,
-            )
-        if first_offset < due_offset:
-            error = CorruptBatchError(
-                f"the batch follows on one that ends with {due_offset - 1}",
-                path=self._file.path,
-                position=batch.position,
-                offset=first_offset,
-            )
-            if self._on_damage is None:
-                raise error
-            self._on_damage(error)
+        self._check_order(batch, due_offset)
 
     def _ends_before(self, batch: Batch) -> bool:
         return isinstance(batch, RecordBatch) and batch.base_offset >= self._split.end_offset

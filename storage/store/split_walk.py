@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from storage.config import TopicConfig
 from storage.errors import CorruptBatchError, FramingError, LogChangedError, RecordsGoneError, UnknownPartitionError
 from storage.partition.followed_log import FollowedLog
+from storage.partition.view import first_offset_of
 from storage.segment.log_file import LogScan
 from storage.segment.sound_batch_search import position_behind
 from storage.segment.zero_tail import is_zero
@@ -150,6 +151,31 @@ class SplitPass(ABC, Generic[T]):
     @abstractmethod
     def _of_run(self, run: Sequence[Batch], origin: int) -> Iterator[T]:
         """What batches come to that lie one behind the other in one window, which begins at `origin` in the file."""
+
+    def _check_order(self, batch: Batch, due_offset: int) -> None:
+        """Raise a `CorruptBatchError` unless the batch has offsets of its split, after those of the one before.
+
+        If there is somebody to be told of damage, that they are not after those is only told.
+        """
+        split = self._split
+        first_offset = first_offset_of(batch)
+        if not split.base_offset <= first_offset <= batch.last_offset < split.limit_offset:
+            raise CorruptBatchError(
+                f"the batch has the offsets from {first_offset} to {batch.last_offset}, and those from "
+                f"{split.base_offset} up to {split.limit_offset} belong here",
+                position=batch.position,
+                offset=first_offset,
+            )
+        if first_offset < due_offset:
+            error = CorruptBatchError(
+                f"the batch follows on one that ends with {due_offset - 1}",
+                path=self._file.path,
+                position=batch.position,
+                offset=first_offset,
+            )
+            if self._on_damage is None:
+                raise error
+            self._on_damage(error)
 
     def all(self) -> Iterator[T]:
         """Everything that the split has."""

@@ -21,12 +21,25 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.gaps import gaps
     from kafkafs.spark.jobs.ingest import ingest
     from kafkafs.spark.jobs.ingest_from_kafka import ingest_from_kafka
+    from kafkafs.spark.jobs.lag import lag
     from kafkafs.spark.jobs.rewrite import rewrite
     from kafkafs.spark.jobs.skew import skew
     from kafkafs.spark.jobs.stats import stats
     from kafkafs.spark.jobs.verify import verify
 
-__all__ = ["compact", "diff", "export", "gaps", "ingest", "ingest_from_kafka", "rewrite", "skew", "stats", "verify"]
+__all__ = [
+    "compact",
+    "diff",
+    "export",
+    "gaps",
+    "ingest",
+    "ingest_from_kafka",
+    "lag",
+    "rewrite",
+    "skew",
+    "stats",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Callable[..., DataFrame]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import random
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -18,6 +18,7 @@ from storage.errors import CorruptBatchError, RecordsGoneError, UnknownPartition
 from storage.files import Files
 from storage.partition.followed_log import FollowedLog
 from storage.partition.view import Isolation
+from storage.store.split_counting import RecordCounter, Stretch
 from storage.store.split_reading import SplitReader
 from storage.store.splits import PartitionPlace, Split, packed, splits_of
 from storage.testing.consuming import consumed
@@ -113,6 +114,47 @@ def test_every_record_is_in_one_split(name: str, isolation: Isolation, datasets:
             assert rows_of(splits) == [row for row in expected if start <= row.offset < end], (place, start, end)
             assert all(before.end_offset <= after.start_offset for before, after in pairwise(splits))
     assert cut > 0 or "compaction" in name or "recovery" in name
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_records_are_counted_from_any_offsets_on(name: str, datasets: Callable[[str], Path]) -> None:
+    data_set, _, rest = name.partition("/")
+    draw = random.Random(name)
+    counted = 0
+    for place, log in partitions(datasets(data_set) / rest):
+        expected = expected_of(log, Isolation.UNCOMMITTED)
+        for start, end in ranges(log.view, draw, Isolation.UNCOMMITTED):
+            splits = splits_of(log, place, start, end, size_bytes=draw.choice(SIZES), on_loss=refuse)
+            offsets = sorted({start, *(draw.randint(start, end) for _ in range(draw.choice((0, 3, 40))))})
+            counter = RecordCounter(Files(), Clock(), offsets, on_loss=refuse)
+            found: dict[int, Stretch] = {}
+            for split in splits:
+                for part in counter.read(pickle.loads(pickle.dumps(split))):
+                    found.setdefault(part.start, Stretch(part.start)).add(part.records, part.first_timestamp)
+            for first, behind in pairwise([*offsets, end]):
+                rows = [row for row in expected if first <= row.offset < behind]
+                stretch = found.pop(first, Stretch(first))
+                due = (len(rows), rows[0].timestamp if rows else None)
+                assert (stretch.records, stretch.first_timestamp) == due, (place, offsets, first)
+                counted += len(rows)
+            assert not found
+    assert counted > 0
+
+
+def test_counting_ends_at_damage(datasets: Callable[[str], Path]) -> None:
+    damaged = 0
+    for place, log in partitions(datasets("kafka-3.9-recovery") / "kafka-3.9-recovery" / "before"):
+        start, end = log.view.start_offset, log.view.end_offset
+        splits = splits_of(log, place, start, end, checks_end=False, on_loss=refuse)
+        told: list[CorruptBatchError] = []
+        rows_of(splits, on_damage=told.append)
+        if told:
+            damaged += 1
+            counter = RecordCounter(Files(), Clock(), [start], on_loss=refuse)
+            with pytest.raises(CorruptBatchError) as raised:
+                list(chain.from_iterable(map(counter.read, splits)))
+            assert (raised.value.path, raised.value.position) == (told[0].path, told[0].position)
+    assert damaged > 0
 
 
 def test_a_cut_is_where_the_index_leads_and_the_parts_are_large(datasets: Callable[[str], Path]) -> None:

@@ -65,7 +65,7 @@ def run_without(package: str, *arguments: str, **environment: str) -> subprocess
     )
 
 
-@pytest.mark.parametrize("job", ["stats", "verify", "diff", "gaps"])
+@pytest.mark.parametrize("job", ["stats", "verify", "diff", "gaps", "lag"])
 def test_without_pyspark(tmp_path: Path, job: str) -> None:
     stores = [str(tmp_path)] * (2 if job == "diff" else 1)
     found = run_without("pyspark", "spark", job, *stores, PYTHONPATH=":".join(sys.path))

@@ -1,0 +1,145 @@
+"""Where the groups of a store have come to: its partitions of `__consumer_offsets`, each read in a worker."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkafs.spark.errors import MissingGroupError, MissingTopicError
+from kafkafs.spark.jobs.log_dirs import log_dirs
+from kafkafs.spark.jobs.results import results_of
+from storage.clock import Clock
+from storage.cluster.group_description import describe_group
+from storage.cluster.offsets_topic import OffsetsLog
+from storage.config import TopicConfig
+from storage.errors import StorageError
+from storage.files import Files
+from storage.internal.offsets import TOPIC
+from storage.partition.followed_log import FollowedLog
+from storage.store.splits import packed
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from uuid import UUID
+
+    from pyspark.sql import SparkSession
+
+    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.opened_store import OpenedStore
+    from storage.cluster.group_description import GroupDescription
+    from storage.store.checkpoints import Partition
+    from storage.store.splits import PartitionPlace
+
+logger = logging.getLogger(__name__)
+
+
+class GroupPosition(NamedTuple):
+    """A partition that a group has committed an offset of, or that a member has; then the offset may be missing."""
+
+    group: str
+    partition: Partition
+    committed_offset: int | None
+    committed_ms: int | None
+
+
+class _Piece(NamedTuple):
+    """A partition of the topic, and how much of its log there is."""
+
+    place: PartitionPlace
+    start_offset: int
+    size_bytes: int
+
+
+class _Found(NamedTuple):
+    """What one partition of the topic tells; `groups` are all those that it knows."""
+
+    groups: tuple[str, ...]
+    positions: tuple[GroupPosition, ...]
+    unread: int
+
+
+def group_positions(
+    spark: SparkSession, store: StorePath, planning: OpenedStore, groups: Collection[str] | None
+) -> list[GroupPosition]:
+    """The positions of all groups of a store, or of some, in the order of groups, topics and partitions.
+
+    Raises `MissingTopicError` if the store has no partition of the topic, `MissingGroupError` if it tells of no such
+    group, and what Spark raises at a damaged batch, since what came after it may be missing.
+    """
+    partitions = {each for each in planning.partitions(must_exist=False) if each[0] == TOPIC}
+    if not partitions:
+        raise MissingTopicError(f"the store has no partition of {TOPIC}, and so tells of no groups")
+    starts, sizes = planning.earliest(partitions), planning.log_bytes(partitions)
+    there = sorted(starts.keys() & sizes.keys())
+    packs = packed(_Piece(planning.place(each), starts[each], sizes[each]) for each in there)
+    work = partial(_found_in, paths=log_dirs(store), wanted=None if groups is None else frozenset(groups))
+    found = [each for pack in results_of(spark, packs, work) for each in pack]
+    known = {group for each in found for group in each.groups}
+    missing = sorted(set(groups or ()) - known)
+    if missing:
+        raise MissingGroupError(f"there is no group {missing[0]!r} in this store's partitions of {TOPIC}")
+    unread = sum(each.unread for each in found)
+    if unread:
+        logger.warning("%d records of %s are of a kind that is not known here and were passed over", unread, TOPIC)
+    return sorted((position for each in found for position in each.positions), key=lambda it: (it.group, it.partition))
+
+
+def _found_in(pack: Sequence[_Piece], paths: Sequence[str], wanted: frozenset[str] | None) -> list[_Found]:
+    """Read partitions of the topic, in a worker."""
+    topic_name = _topic_names(paths)
+    return [_read(piece, topic_name, wanted) for piece in pack]
+
+
+def _read(piece: _Piece, topic_name: Callable[[UUID], str | None], wanted: frozenset[str] | None) -> _Found:
+    clock = Clock()
+    log = FollowedLog(
+        Files(),
+        clock,
+        piece.place.directory,
+        TopicConfig.resolve({}),
+        start_offset=piece.start_offset,
+        producer_expiration_ms=0,
+    )
+    try:
+        replay = OffsetsLog(log)
+        replay.advance()
+    finally:
+        log.close()
+    if replay.damages:
+        raise replay.damages[0]
+    groups = replay.image.groups
+    chosen = [group for group_id, group in groups.items() if wanted is None or group_id in wanted]
+    described = (describe_group(group, topic_name, clock.now_ms()) for group in chosen)
+    return _Found(tuple(groups), tuple(each for group in described for each in _positions(group)), replay.unread)
+
+
+def _positions(group: GroupDescription) -> Iterator[GroupPosition]:
+    had = {partition for member in group.members for partition in member.partitions}
+    for partition in group.offsets.keys() | had:
+        committed = group.offsets.get(partition)
+        if committed is None:
+            yield GroupPosition(group.group_id, partition, None, None)
+        else:
+            time_ms = committed.committed_ms if committed.committed_ms >= 0 else None
+            yield GroupPosition(group.group_id, partition, committed.offset, time_ms)
+
+
+def _topic_names(paths: Sequence[str]) -> Callable[[UUID], str | None]:
+    """What says which topic of the store has an id. It looks when it is first asked, as few groups need it."""
+
+    @cache
+    def names() -> dict[UUID, str]:
+        found = {}
+        with Store.open(paths, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store:
+            for topic in store.topics.inventory.topics:
+                try:
+                    topic_id = store.topics.topic_id(topic)
+                except (StorageError, OSError):
+                    continue  # it was deleted meanwhile, or its file cannot be read
+                if topic_id is not None:
+                    found[topic_id] = topic
+        return found
+
+    return lambda topic_id: names().get(topic_id)
