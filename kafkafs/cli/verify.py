@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkafs.cli.cleaning import server_properties_option
 from kafkafs.cli.findings import end_with_verdict, finding_line
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
-from storage.files import Files
+from storage.files import Files, NamedFiles
+from storage.store.server_properties import read_server_properties
 from storage.store.verify import Verification
 
 if TYPE_CHECKING:
@@ -29,8 +31,11 @@ if TYPE_CHECKING:
     metavar="N",
     help="How many partitions to look through at a time; by default as many as there are processors.",
 )
+@server_properties_option
 @click.pass_context
-def verify(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...], jobs: int) -> None:
+def verify(
+    ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...], jobs: int, server_properties: Path | None
+) -> None:
     """Check every checksum, record, index entry, offset and snapshot of a store, or of some of its topics.
 
     Not one byte is changed, and a broker may be running. Each finding is a JSON object on a line of its own. Its
@@ -40,7 +45,8 @@ def verify(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ..
     Exit code 1 says that something is damaged, 3 that nothing is as far as could be seen, but not everything could be
     read.
     """
-    verification = Verification(Files(), store, topics=topics, jobs=jobs)
+    settings = {} if server_properties is None else read_server_properties(NamedFiles(), server_properties)
+    verification = Verification(Files(), store, topics=topics, jobs=jobs, server_properties=settings)
     progress = Progress.on_terminal()
     try:
         for finding in verification.run(lambda: _show(progress, verification)):

@@ -21,7 +21,7 @@ from storage.store.directory_names import DirectoryName
 from storage.store.topic_names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
     from uuid import UUID
 
@@ -40,7 +40,8 @@ class _Known(NamedTuple):
     """What one question to the log gave."""
 
     topics: dict[UUID, tuple[str, dict[int, Collection[int]]]]
-    compacted: frozenset[str]
+    policies: dict[str, str]
+    default_policy: str | None
     end_offset: int
 
 
@@ -60,10 +61,14 @@ class ClusterCheck:
         log = FollowedLog(self._files, Clock(), directory, TopicConfig.resolve(), producer_expiration_ms=0)
         return MetadataLog(self._files, directory, log)
 
-    def compacted(self) -> frozenset[str]:
-        """The topics that the cluster has compacted."""
+    def compacted(self, topics: Collection[str], server_properties: Mapping[str, str]) -> frozenset[str]:
+        """Those of some topics that the cluster has compacted; server.properties holds where it says nothing of one."""
         known = self._known()
-        return frozenset() if known is None else known.compacted
+        default = _COMPACT in server_properties.get(_BROKER_POLICY, "")
+        if known is None:
+            return frozenset(topics) if default else frozenset()
+        policies = ((topic, known.policies.get(topic, known.default_policy)) for topic in topics)
+        return frozenset(topic for topic, policy in policies if (default if policy is None else _COMPACT in policy))
 
     def strays(self, topic_ids: Iterable[tuple[PartitionPlace, UUID]]) -> Iterator[Finding]:
         """A notice for each partition that a broker would put aside at its start.
@@ -93,14 +98,14 @@ class ClusterCheck:
 
 def _asked(image: ClusterImage) -> _Known:
     default = image.settings_of(BROKER_RESOURCE, "").get(_BROKER_POLICY)
+    policies = {}
     topics: dict[UUID, tuple[str, dict[int, Collection[int]]]] = {}
-    compacted = set()
     for topic_id, topic in image.topics.items():
         topics[topic_id] = topic.name, {number: tuple(each["replicas"]) for number, each in topic.partitions.items()}
-        policy = image.settings_of(TOPIC_RESOURCE, topic.name).get(_POLICY, default)
-        if policy is not None and _COMPACT in policy.value:
-            compacted.add(topic.name)
-    return _Known(topics, frozenset(compacted), image.end_offset)
+        policy = image.settings_of(TOPIC_RESOURCE, topic.name).get(_POLICY)
+        if policy is not None:
+            policies[topic.name] = policy.value
+    return _Known(topics, policies, None if default is None else default.value, image.end_offset)
 
 
 def _why_stray(known: _Known, place: PartitionPlace, topic_id: UUID, node_id: int | None) -> str:

@@ -13,6 +13,7 @@ always in the same order.
 from __future__ import annotations
 
 from collections import Counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import ConfigError, NotAStoreError, SymbolicLinkError, UnknownPartitionError
@@ -30,7 +31,7 @@ from storage.store.topic_settings import SETTINGS_NAME, TopicSettings
 from storage.store.verify_workers import spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from uuid import UUID
 
@@ -39,21 +40,31 @@ if TYPE_CHECKING:
 
 _POLICY: Final = "cleanup.policy"
 _COMPACT: Final = "compact"
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _SPREAD_FROM_BYTES: Final = 32 * 1024 * 1024  # below, starting processes takes longer than the work
 
 
 class Verification:
     """The check of a store; `run` it once, for the findings, or have others look at its `places` and `judge` them.
 
-    Of a store of which only some topics are asked for, those partitions are looked through, and all that is outside of
-    partitions. Raises `NotAStoreError` for a directory that has nothing of a log directory or is given twice,
-    `UnknownPartitionError` for a topic that is not there, and `OSError` if a log directory cannot be listed.
+    The broker's `server_properties` say what is compacted where nothing else does. Of a store of which only some topics
+    are asked for, those partitions are looked through, and all that is outside of partitions. Raises `NotAStoreError`
+    for a directory that has nothing of a log directory or is given twice, `UnknownPartitionError` for a topic that is
+    not there, and `OSError` if a log directory cannot be listed.
 
     `total_bytes` are the logs' when this was made, and `done_bytes` how many of them were looked at. `counts` are the
     findings by severity.
     """
 
-    def __init__(self, files: Files, paths: Sequence[Path], *, topics: Collection[str] = (), jobs: int = 1) -> None:
+    def __init__(
+        self,
+        files: Files,
+        paths: Sequence[Path],
+        *,
+        topics: Collection[str] = (),
+        jobs: int = 1,
+        server_properties: Mapping[str, str] = _NONE,
+    ) -> None:
         self.partitions = self.segments = self.batches = self.size_bytes = self.done_bytes = 0
         self.counts: Counter[Severity] = Counter()
         self._files = files
@@ -63,7 +74,8 @@ class Verification:
         settings = self._settings(paths)
         self._cluster = ClusterCheck(files, self._log_dirs)
         told = {topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")}
-        compacted = COMPACTED_BY_BROKERS | self._cluster.compacted() | told
+        names = {name.topic for each in self._log_dirs for name in each.listing.partitions}
+        compacted = COMPACTED_BY_BROKERS | self._cluster.compacted(names, server_properties) | told
         known = Compacted(
             topics=compacted,
             partitions={partition for each in self._log_dirs for partition in each.cleaned},

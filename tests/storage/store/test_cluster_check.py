@@ -23,8 +23,10 @@ def broker() -> BrokerDir:
     return made
 
 
-def found(broker: BrokerDir, kind: FindingKind) -> list[tuple[str, Severity, str]]:
-    verification = Verification(broker.files, [Path(broker.path)])
+def found(
+    broker: BrokerDir, kind: FindingKind, settings: dict[str, str] | None = None
+) -> list[tuple[str, Severity, str]]:
+    verification = Verification(broker.files, [Path(broker.path)], server_properties=settings or {})
     findings = [each for each in verification.run(lambda: None) if each.kind is kind]
     return [(each.path, each.severity, each.reason) for each in findings]
 
@@ -63,15 +65,15 @@ def test_a_damaged_metadata_log_says_nothing_of_strays(broker: BrokerDir) -> Non
 
 
 @pytest.mark.parametrize("is_compacted", [True, False])
-@pytest.mark.parametrize("level", ["topic", "brokers"])
+@pytest.mark.parametrize("level", ["topic", "brokers", "server.properties"])
 def test_a_compacted_topic_may_lack_offsets(broker: BrokerDir, *, is_compacted: bool, level: str) -> None:
     policy = "compact,delete" if is_compacted else "delete"
-    told = broker_setting("log.cleanup.policy", policy)
-    if level == "topic":
-        told = topic_setting("orders", "cleanup.policy", policy)
-    broker.tell(topic_record("orders", TOPIC_ID), partition_record(), told)
+    told = {"topic": topic_setting("orders", "cleanup.policy", policy)}
+    told["brokers"] = broker_setting("log.cleanup.policy", policy)
+    broker.tell(topic_record("orders", TOPIC_ID), partition_record(), *([told[level]] if level in told else ()))
+    settings = {} if level in told else {"log.cleanup.policy": policy}
     with broker.files.open_writing(f"{broker.path}/orders-0/{0:020d}.log") as file:
         for offset in (0, 5):
             (batch,) = batches_of_rows([(1, b"k", b"v", ())], base_offset=offset)
             file.write_at(file.size_bytes(), [batch])
-    assert bool(found(broker, FindingKind.OFFSET_GAP)) is not is_compacted
+    assert bool(found(broker, FindingKind.OFFSET_GAP, settings)) is not is_compacted
