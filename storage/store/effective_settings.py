@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from storage.config import TOPIC_SETTINGS, Sources, TopicConfig, check_topic_setting
+from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, Sources, StoreConfig, TopicConfig, check_topic_setting
 from storage.errors import ConfigError, StorageError
 from storage.store.topic_names import CLUSTER_METADATA
 from storage.store.topic_settings import SETTINGS_NAME, KnownTopic
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from storage.cluster.told_settings import ToldSettings
-    from storage.config import StoreConfig
     from storage.internal.cluster_image import Setting
     from storage.store.cluster_metadata import ClusterMetadata
     from storage.store.settings_file import SettingsFile
@@ -50,6 +49,7 @@ class EffectiveSettings:
         self._topic_id = topic_id
         # With what was told when it was resolved: it does not hold once something else is.
         self._resolved: dict[str, tuple[KnownTopic | None, ToldSettings | str, TopicConfig]] = {}
+        self._for_store: tuple[Mapping[str, str], StoreConfig] | None = None
         self._for_none: tuple[tuple[Mapping[str, str], Sources], TopicConfig] | None = None
 
     def forget(self) -> None:
@@ -69,6 +69,24 @@ class EffectiveSettings:
     def config_with(self, topic: str, written: KnownTopic) -> TopicConfig:
         """What would hold for the topic if this were written about it; raises `ConfigError` as `config` does."""
         return self._config_with(topic, written, self._told(topic))
+
+    def store_config(self, topic: str) -> StoreConfig:
+        """What holds for the store as a whole where a log of the topic is opened: what the cluster tells comes first.
+
+        Settings that kafkafs does not know, or would refuse, are passed over.
+        """
+        told = self._told(topic)
+        given = {} if isinstance(told, str) else {key: each.value for key, each in told.broker.items()}
+        dynamic = {key: value for key, value in given.items() if key in BROKER_SETTINGS}
+        if not dynamic:
+            return self._config
+        if self._for_store is None or self._for_store[0] != dynamic:
+            try:
+                config = StoreConfig.resolve({**self._config.broker, **dynamic})
+            except ConfigError:
+                config = self._config
+            self._for_store = dynamic, config
+        return self._for_store[1]
 
     def written(self, topic: str) -> KnownTopic:
         """What the own file says about the topic; nothing, if it is about another of the same name."""

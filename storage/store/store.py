@@ -238,7 +238,7 @@ class Store:
             topic,
             partition,
             self.topics.config(topic),
-            self.config,
+            self.topics.store_config(topic),
             is_writable=self.mode is Mode.READ_WRITE and topic != CLUSTER_METADATA,
             is_clean=self._is_clean(log_dir, (topic, partition)),
             recovery_point=log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT).get((topic, partition), 0),

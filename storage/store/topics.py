@@ -209,6 +209,10 @@ class Topics:
         self.partitions(topic)
         return self._settings.config(topic)
 
+    def store_config(self, topic: str) -> StoreConfig:
+        """What holds for the store as a whole where a log of the topic is opened."""
+        return self._settings.store_config(topic)
+
     def is_made_here(self, topic: str) -> bool:
         """Whether kafkafs made the topic, so that nothing was ever done to its logs but what our own file knows of."""
         return self._settings.written(topic).is_made_here
