@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.cleaning import camel
+from kafkafs.cli.cleaning import camel, counted
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND
 from kafkafs.cli.output import json_line
 from storage.segment.finding import Severity
@@ -36,13 +36,15 @@ def _summary(verification: Verification) -> str:
     """All of it in one line."""
     damages, notices, unreadable = (verification.counts[severity] for severity in Severity)
     if damages:
-        verdict = f"damage: {damages} findings in"
+        verdict = f"damage: {counted(damages, 'finding')} in"
     elif unreadable:
-        verdict = f"not all could be read: {unreadable} findings in"
+        verdict = f"not all could be read: {counted(unreadable, 'finding')} in"
     else:
         verdict = "sound:"
     looked_at = (
-        f"{verification.partitions} partitions, {verification.segments} segments, {verification.batches} batches, "
+        f"{counted(verification.partitions, 'partition')}, {counted(verification.segments, 'segment')}, "
+        f"{verification.batches} {'batch' if verification.batches == 1 else 'batches'}, "
         f"{verification.size_bytes / 1e6:.1f} MB"
     )
-    return f"{verdict} {looked_at}{f' ({notices} notices)' if notices else ''}"
+    noted = f" ({counted(notices, 'notice')})" if notices else ""
+    return f"{verdict} {looked_at}{noted}"

@@ -71,7 +71,7 @@ _OF_OPEN_FILES: Final = frozenset({errno.ENOENT, errno.EBADF})
 
 
 def number_of(error: Exception, *, is_write: bool = False, is_open: bool = False) -> int | None:
-    """The number for an error, None where nobody foresaw it; on a write, or on a descriptor that is open."""
+    """The number for an error, None for one that no caller handles; on a write, or on a descriptor that is open."""
     number = _number_of(error, is_write=is_write)
     return errno.EIO if is_open and number in _OF_OPEN_FILES else number
 

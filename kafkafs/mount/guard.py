@@ -47,7 +47,7 @@ class Refusals:
         """The number that the request is answered with."""
         number = number_of(error, is_write=is_write, is_open=is_open)
         if number is None:
-            log.error("%s failed, and nobody foresaw how: this is a bug in kafkafs", operation, exc_info=error)
+            log.error("%s failed in a way that kafkafs does not handle: this is a bug", operation, exc_info=error)
             return errno.EIO
         is_ambiguous = isinstance(error, AmbiguousPathError)
         if is_write or is_ambiguous or number not in _QUIET:

@@ -52,7 +52,7 @@ def _run(maintenance: Maintenance) -> None:
     try:
         maintenance.run()
     except Exception:
-        log.exception("maintenance ended, and nobody foresaw how: this is a bug in kafkafs")
+        log.exception("maintenance ended with an error that kafkafs does not handle: this is a bug")
 
 
 def _show(maintenance: Maintenance, metrics: Metrics) -> None:

@@ -39,7 +39,7 @@ def _run(store: Store, clock: Clock, stopped: Event) -> None:
     try:
         rest = recover_unclosed_logs(store, clock, is_stopped=stopped.is_set)
     except Exception:
-        log.exception("recovering the logs ended, and nobody foresaw how: this is a bug in kafkafs")
+        log.exception("recovering the logs ended with an error that kafkafs does not handle: this is a bug")
         return
     for failure in rest.failures:
         log.warning("%s; its log directory still counts as not closed properly", failure)

@@ -106,7 +106,7 @@ def test_damage(store: Path) -> None:
         "nextGoodOffset": 2,
     }
     assert result.exit_code == 1
-    assert result.stderr == "damage: 1 findings in 2 partitions, 2 segments, 3 batches, 0.0 MB\n"
+    assert result.stderr == "damage: 1 finding in 2 partitions, 2 segments, 3 batches, 0.0 MB\n"
 
 
 def test_only_some_topics(store: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_notice_is_no_damage(store: Path) -> None:
     (finding,) = findings(result)
     assert (finding["severity"], finding["kind"], finding["path"]) == ("notice", "left_over", "orders-0")
     assert result.exit_code == 0
-    assert result.stderr == "sound: 2 partitions, 2 segments, 4 batches, 0.0 MB (1 notices)\n"
+    assert result.stderr == "sound: 2 partitions, 2 segments, 4 batches, 0.0 MB (1 notice)\n"
 
 
 @pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata", f"{3:020d}.snapshot"])
@@ -150,7 +150,7 @@ def test_what_cannot_be_read(store: Path) -> None:
     (finding,) = findings(result)
     assert (finding["severity"], finding["kind"]) == ("unreadable", "unreadable")
     assert result.exit_code == 3
-    assert result.stderr.startswith("not all could be read: 1 findings in ")
+    assert result.stderr.startswith("not all could be read: 1 finding in ")
     data = log_of(store, 1).read_bytes()
     log_of(store, 1).write_bytes(data + b"?")
     assert verify(store).exit_code == 1
