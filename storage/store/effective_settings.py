@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, Sources, StoreConfig, TopicConfig, check_topic_setting
 from storage.errors import ConfigError, StorageError
@@ -33,6 +33,16 @@ NO_SERVER_PROPERTIES: Final = "server.properties may set it (--server-properties
 """Why settings are unknown that the cluster does not tell the topic or the broker."""
 
 
+class _Resolved(NamedTuple):
+    """What holds for a topic, with all that was known when that was found out."""
+
+    entry: KnownTopic | None
+    told: ToldSettings | str
+    topic_id: UUID | None
+    looks: int
+    config: TopicConfig
+
+
 class EffectiveSettings:
     """What holds for each topic, of which `topic_id` gives the id that its partitions here bear. Any thread may ask."""
 
@@ -47,24 +57,27 @@ class EffectiveSettings:
         self._settings_file = settings_file
         self._cluster = cluster
         self._topic_id = topic_id
-        # With what was told when it was resolved: it does not hold once something else is.
-        self._resolved: dict[str, tuple[KnownTopic | None, ToldSettings | str, TopicConfig]] = {}
+        self._looks = 0  # how often `look` was called
+        self._resolved: dict[str, _Resolved] = {}
         self._for_store: tuple[Mapping[str, str], StoreConfig] | None = None
         self._for_none: tuple[tuple[Mapping[str, str], Sources], TopicConfig] | None = None
 
-    def forget(self) -> None:
-        """Resolve again what is asked for next: topics may be others of the same name."""
-        self._resolved.clear()
+    def look(self) -> None:
+        """Read the ids of topics again when they are asked for next: they may be others of the same name."""
+        self._looks += 1
 
     def config(self, topic: str) -> TopicConfig:
         """What holds for the topic. Raises `ConfigError` if its settings on disk are not allowed."""
         entry = self._settings_file.current.topics.get(topic)
         told = self._told(topic)
-        resolved = self._resolved.get(topic)
-        if resolved is None or resolved[0] is not entry or resolved[1] != told:
-            config = self._config_with(topic, self.written(topic), told)
-            resolved = self._resolved[topic] = (entry, told, config)
-        return resolved[2]
+        looks, resolved = self._looks, self._resolved.get(topic)
+        if resolved is not None and resolved.looks == looks and (resolved.entry, resolved.told) == (entry, told):
+            return resolved.config
+        topic_id = self._topic_id(topic)
+        is_same = resolved is not None and (resolved.entry, resolved.told, resolved.topic_id) == (entry, told, topic_id)
+        config = resolved.config if resolved and is_same else self._config_with(topic, self.written(topic), told)
+        self._resolved[topic] = _Resolved(entry, told, topic_id, looks, config)
+        return config
 
     def config_with(self, topic: str, written: KnownTopic) -> TopicConfig:
         """What would hold for the topic if this were written about it; raises `ConfigError` as `config` does."""

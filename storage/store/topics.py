@@ -102,7 +102,7 @@ class Topics:
         with self._changing:
             if not self._is_writable:
                 self.settings_file.reload()
-                self._settings.forget()
+                self._settings.look()
             before, self.inventory = self.inventory, self._inventory(self.inventory)
             gone = before.partitions() - self.inventory.partitions()
             if gone:  # one that was moved meanwhile may have come to where was looked before it went
@@ -319,7 +319,7 @@ class Topics:
                 doomed = self._directories.delete(partitions, topic_id, committed)
                 self.made -= partitions
             finally:
-                self._settings.forget()
+                self._settings.look()
                 self.look()
             try:
                 forget_checkpoints(self._log_dirs, partitions)
