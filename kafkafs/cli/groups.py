@@ -34,9 +34,10 @@ def groups(ctx: click.Context, *, store: tuple[Path, ...], group: str | None) ->
 
     There is a row for each partition that a group has committed an offset of or a member has, and one for each member
     that has none. The groups are those that the store's partitions of __consumer_offsets tell of, so each broker of a
-    cluster has some. endOffset is the end of the log in this store, and ageSeconds tells how long ago the offset was
-    committed. What that topic does not tell is not shown: a classic group that is rebalancing is Stable, and how far
-    share groups have come is not known.
+    cluster has some. A share group has in startOffset the first offset that it has not done with, where the store has
+    that partition of __share_group_state, and its lag leaves out what it has done with already. endOffset is the end of
+    the log in this store, and ageSeconds tells how long ago the offset was committed. What these topics do not tell is
+    not shown: a classic group that is rebalancing is Stable.
 
     Nothing is changed, and a broker may be running. Damage is passed over and said on standard error.
     """

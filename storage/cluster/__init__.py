@@ -4,6 +4,7 @@
     followed_topic     the partitions of a topic, each with a replay of its own
     offsets_topic      `__consumer_offsets`: groups, with their members and offsets
     transactions_topic `__transaction_state`: transactional ids
+    shares_topic       `__share_group_state`: how far share groups have come
     group_description  a group as Kafka's tools describe it
     group_rows         its rows: committed offset, end offset, lag, member
     open_transactions  the transactions that are open, and what they hold up

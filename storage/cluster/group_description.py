@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from storage.internal.groups_image import CommittedOffset, Fields, Group, TopicPartition
+    from storage.internal.shares_image import SharePartition, ShareStart
 
+    StartOf: TypeAlias = Callable[[SharePartition], ShareStart | None]
     TopicName: TypeAlias = Callable[[UUID], str | None]
 
 EMPTY: Final = "Empty"
@@ -42,17 +44,22 @@ class GroupMember(NamedTuple):
 
 
 class GroupDescription(NamedTuple):
-    """A group as it was at one moment."""
+    """A group as it was at one moment.
+
+    A share group commits no offsets: `starts` are the partitions that it reads, each with where it is there, None if
+    that is not known.
+    """
 
     group_id: str
     kind: GroupKind
     state: str
     members: tuple[GroupMember, ...]
     offsets: Mapping[TopicPartition, CommittedOffset]
+    starts: Mapping[TopicPartition, ShareStart | None]
 
 
-def describe_group(group: Group, topic_name: TopicName, now_ms: int) -> GroupDescription:
-    """What is known of the group. `topic_name` says what topic has an id.
+def describe_group(group: Group, topic_name: TopicName, start_of: StartOf, now_ms: int) -> GroupDescription:
+    """What is known of the group. `topic_name` says what topic has an id, `start_of` where a share group is.
 
     Offsets are left out for which a broker before 2.1 wrote a time of expiry that is past.
     """
@@ -62,7 +69,15 @@ def describe_group(group: Group, topic_name: TopicName, now_ms: int) -> GroupDes
         if committed.expires_ms < 0 or committed.expires_ms > now_ms
     }
     members = tuple(_members(group, topic_name))
-    return GroupDescription(group.group_id, group.kind, _state(group), members, offsets)
+    starts = dict(_starts(group, start_of)) if group.kind is GroupKind.SHARE else {}
+    return GroupDescription(group.group_id, group.kind, _state(group), members, offsets, starts)
+
+
+def _starts(group: Group, start_of: StartOf) -> Iterator[tuple[TopicPartition, ShareStart | None]]:
+    """The partitions that a share group has begun with."""
+    for topic in (group.value("ShareGroupStatePartitionMetadata") or {}).get("initializedTopics") or ():
+        for number in topic["partitions"]:
+            yield (topic["topicName"], number), start_of((group.group_id, topic["topicId"], number))
 
 
 def _state(group: Group) -> str:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.cluster.group_description import describe_group
 from storage.cluster.offsets_topic import OffsetsTopic
 from storage.cluster.open_transactions import OpenInPartition, open_transactions
+from storage.cluster.shares_topic import SharesTopic
 from storage.cluster.transactions_topic import TransactionsTopic
 from storage.errors import StorageError, UnknownPartitionError
-from storage.internal import offsets, transactions
+from storage.internal import offsets, shares, transactions
+from storage.internal.groups_image import GroupKind
 from storage.record.batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class InternalTopics:
         self._groups_lock = Lock()  # held while the groups are read
         self._transactions_lock = Lock()
         self._offsets = OffsetsTopic()
+        self._shares = SharesTopic()
         self._transactions = TransactionsTopic()
         self._names: dict[UUID, str] = {}
         self._named: Inventory | None = None  # whose topics have these names
@@ -98,11 +101,16 @@ class InternalTopics:
         failures: list[str] = []
         logs = self._logs(offsets.TOPIC, failures)
         self._offsets.look(logs)
+        shortcomings = self._offsets.shortcomings
+        found = list(self._offsets.groups())
+        if any(group.kind is GroupKind.SHARE for group in found):
+            self._shares.look(self._logs(shares.TOPIC, failures))
+            shortcomings += self._shares.shortcomings
         now_ms = self._clock.now_ms()
-        described = (describe_group(group, self._topic_name, now_ms) for group in self._offsets.groups())
+        described = (describe_group(group, self._topic_name, self._shares.start, now_ms) for group in found)
         groups = {group.group_id: group for group in described}
         is_there = offsets.TOPIC in self._store.topics.inventory.topics
-        return FoundGroups(groups, is_there, (*failures, *self._offsets.shortcomings))
+        return FoundGroups(groups, is_there, (*failures, *shortcomings))
 
     def _logs(self, topic: str, failures: list[str]) -> dict[int, Log | FollowedLog]:
         """The logs of a topic's partitions; what cannot be opened is told."""

@@ -68,6 +68,7 @@ def test_groups_are_followed(made: Shown) -> None:
         "topic": "orders",
         "partition": "0",
         "committedOffset": "0",
+        "startOffset": "-",
         "endOffset": "0",
         "lag": "0",
         "ageSeconds": "1",
@@ -79,11 +80,11 @@ def test_groups_are_followed(made: Shown) -> None:
         "state": "Empty",
         "kind": "Classic",
     }
-    assert opened(made, f"/.kafkafs/groups/{long}")[1][:6] == ["x" * 300, "elsewhere", "1", "5", "-", "-"]
+    assert opened(made, f"/.kafkafs/groups/{long}")[1][:7] == ["x" * 300, "elsewhere", "1", "5", "-", "-", "-"]
     write(made.store, "orders", b"k", b"v")
     commit(made.store, "x" * 300, "elsewhere", 1, None)
     made.clock.ms += 1000
-    assert opened(made, f"/.kafkafs/groups/{short}")[1][4:7] == ["1", "1", "2"]
+    assert opened(made, f"/.kafkafs/groups/{short}")[1][5:8] == ["1", "1", "2"]
     assert made.names("/.kafkafs/groups") == [short]
     for name in (long, "none"):
         with pytest.raises(NotThereError):

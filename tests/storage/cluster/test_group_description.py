@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -12,19 +13,27 @@ from storage.cluster.group_rows import group_rows
 from storage.ids import format_id
 from storage.internal.consumer_protocol import encode_assignment
 from storage.internal.groups_image import GroupsImage
+from storage.internal.shares_image import ShareStart
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from storage.cluster.group_description import GroupDescription
+    from storage.internal.shares_image import SharePartition
 
 ORDERS = UUID(int=7)
 UNKNOWN = UUID(int=8)
 
 
-def described(*records: tuple[str, tuple[object, ...], dict[str, Any]], now_ms: int = 1000) -> GroupDescription:
+def described(
+    *records: tuple[str, tuple[object, ...], dict[str, Any]],
+    now_ms: int = 1000,
+    starts: Mapping[SharePartition, ShareStart] = MappingProxyType({}),
+) -> GroupDescription:
     image = GroupsImage()
     for offset, (name, rest, value) in enumerate(records):
         image.apply(name, {"group": "g"} | {str(at): part for at, part in enumerate(rest)}, value, offset)
-    return describe_group(image.groups["g"], {ORDERS: "orders"}.get, now_ms)
+    return describe_group(image.groups["g"], {ORDERS: "orders"}.get, starts.get, now_ms)
 
 
 def offset(number: int, expires_ms: int = -1) -> dict[str, Any]:
@@ -125,6 +134,30 @@ def test_a_share_group_knows_the_names_of_its_topics() -> None:
         ("shared", "c"),
         ("shared", "d"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("start", "start_offset", "lag"),
+    [
+        (ShareStart(3, 2), 3, 5),
+        (ShareStart(3, -1), 3, None),  # as a broker before 4.2 writes
+        (ShareStart(-1, 0), None, None),  # nothing was read yet
+        (None, None, None),
+    ],
+)
+def test_a_share_group_has_come_as_far_as_its_coordinator_says(
+    start: ShareStart | None, start_offset: int | None, lag: int | None
+) -> None:
+    topics = [{"topicId": ORDERS, "topicName": "orders", "partitions": [1]}]
+    group = described(
+        ("ShareGroupMetadata", (), {"epoch": 9}),
+        ("ShareGroupStatePartitionMetadata", (), {"initializedTopics": topics}),
+        starts={} if start is None else {("g", ORDERS, 1): start},
+    )
+    assert group.state == "Empty"
+    [row] = group_rows(group, {("orders", 1): 10}.get)
+    assert (row.topic, row.partition, row.committed, row.end_offset) == ("orders", 1, None, 10)
+    assert (row.start_offset, row.lag) == (start_offset, lag)
 
 
 @pytest.mark.parametrize(("validated", "expected"), [(1, "Stable"), (0, "NotReady")])

@@ -1,11 +1,13 @@
-"""What records of `__consumer_offsets` and `__transaction_state` come to, one after another."""
+"""What records of `__consumer_offsets`, `__transaction_state` and `__share_group_state` come to, one after another."""
 
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
-from storage.internal import offsets
+from storage.internal import offsets, shares
 from storage.internal.groups_image import GroupKind, GroupsImage
+from storage.internal.shares_image import SharesImage, ShareStart
 from storage.internal.transactions_image import TransactionsImage
 
 TYPES = {offsets.definitions(number)[0].name.removesuffix("Key"): number for number in (*range(1, 18), *range(19, 24))}
@@ -124,3 +126,23 @@ def test_a_transactional_id_is_what_its_last_record_says() -> None:
     assert image.ids["t"].state_name == "unknown (99)"
     image.apply({"transactionalId": "t"}, None, 3)
     assert (image.ids, image.end_offset) == ({}, 4)
+
+
+def test_a_share_group_is_where_its_snapshot_and_updates_say() -> None:
+    image = SharesImage()
+    partition = {"groupId": "g", "topicId": UUID(int=7), "partition": 1}
+
+    def take(record_type: int, value: dict[str, Any] | None) -> ShareStart | None:
+        data = None if value is None else shares.encode_value(record_type, 0, value)
+        read = shares.decode(shares.encode_key(record_type, partition), data)
+        fields = None if read.value is None else read.value.fields
+        image.apply(read.key.name.removesuffix("Key"), read.key.fields, fields, image.end_offset)
+        return image.starts.get(("g", UUID(int=7), 1))
+
+    assert take(shares.SHARE_SNAPSHOT_TYPE, {"startOffset": -1}) == (-1, -1)
+    assert take(shares.SHARE_UPDATE_TYPE, {"startOffset": 4, "deliveryCompleteCount": 3}) == (4, 3)
+    assert take(shares.SHARE_UPDATE_TYPE, {"startOffset": -1, "deliveryCompleteCount": 5}) == (4, 5)
+    assert take(shares.SHARE_SNAPSHOT_TYPE, {"startOffset": 9, "deliveryCompleteCount": 0}) == (9, 0)
+    assert take(shares.SHARE_SNAPSHOT_TYPE, None) is None
+    assert take(shares.SHARE_UPDATE_TYPE, {"startOffset": 2, "deliveryCompleteCount": 0}) == (2, 0)
+    assert image.end_offset == 6

@@ -1,0 +1,55 @@
+"""What the records of `__share_group_state` come to: how far each share group has come in each partition.
+
+`SharesImage.apply` takes the records of one partition of the topic in the order of their offsets. All records about a
+group and a partition are in one partition of the topic, so images of several add up. Decoding is left to the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+Fields = dict[str, Any]
+SharePartition = tuple[str, "UUID", int]
+"""A group, and a partition by its topic's id and its number."""
+
+_SNAPSHOT: Final = "ShareSnapshot"
+_UNSET: Final = -1
+
+
+class ShareStart(NamedTuple):
+    """Where a share group's records begin that it has not done with, as its coordinator has it.
+
+    `start_offset` is -1 before the group has read anything. `delivered` is how many records after it are done with
+    already, -1 where a broker before 4.2 wrote the state, which did not count them.
+    """
+
+    start_offset: int
+    delivered: int
+
+
+@dataclass(slots=True)
+class SharesImage:
+    """The states that one partition of `__share_group_state` tells of up to `end_offset`."""
+
+    starts: dict[SharePartition, ShareStart] = field(default_factory=dict)
+    end_offset: int = 0
+
+    def apply(self, name: str, key: Fields, value: Fields | None, offset: int) -> None:
+        """Take the next record: `name` is that of its schemas without `Key` and `Value`; no value is a tombstone.
+
+        An update without a start offset leaves the one that was known.
+        """
+        self.end_offset = offset + 1
+        partition = key["groupId"], key["topicId"], key["partition"]
+        if value is None:
+            self.starts.pop(partition, None)
+            return
+        start_offset = value["startOffset"]
+        known = self.starts.get(partition)
+        if name != _SNAPSHOT and start_offset == _UNSET and known is not None:
+            start_offset = known.start_offset
+        self.starts[partition] = ShareStart(start_offset, value["deliveryCompleteCount"])
