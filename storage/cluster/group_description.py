@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from storage.internal.groups_image import CommittedOffset, Fields, Group, TopicPartition
     from storage.internal.shares_image import SharePartition, ShareStart
 
-    StartOf: TypeAlias = Callable[[SharePartition], ShareStart | None]
     TopicName: TypeAlias = Callable[[UUID], str | None]
 
 EMPTY: Final = "Empty"
@@ -30,7 +29,16 @@ ASSIGNING: Final = "Assigning"
 RECONCILING: Final = "Reconciling"
 NOT_READY: Final = "NotReady"
 
-_MEMBER_STABLE: Final = 0
+_MEMBER_STABLE: Final = {GroupKind.CONSUMER: 0, GroupKind.STREAMS: 1}
+"""What `state` says of a member that has what it is to have."""
+
+
+class Surroundings(NamedTuple):
+    """What a store knows besides a group's records: topics by their ids, where share groups are, its partitions."""
+
+    topic_name: TopicName
+    start_of: Callable[[SharePartition], ShareStart | None]
+    has_partition: Callable[[TopicPartition], bool]
 
 
 class GroupMember(NamedTuple):
@@ -58,8 +66,8 @@ class GroupDescription(NamedTuple):
     starts: Mapping[TopicPartition, ShareStart | None]
 
 
-def describe_group(group: Group, topic_name: TopicName, start_of: StartOf, now_ms: int) -> GroupDescription:
-    """What is known of the group. `topic_name` says what topic has an id, `start_of` where a share group is.
+def describe_group(group: Group, store: Surroundings, now_ms: int) -> GroupDescription:
+    """What is known of the group.
 
     Offsets are left out for which a broker before 2.1 wrote a time of expiry that is past.
     """
@@ -68,16 +76,16 @@ def describe_group(group: Group, topic_name: TopicName, start_of: StartOf, now_m
         for partition, committed in group.offsets.items()
         if committed.expires_ms < 0 or committed.expires_ms > now_ms
     }
-    members = tuple(_members(group, topic_name))
-    starts = dict(_starts(group, start_of)) if group.kind is GroupKind.SHARE else {}
+    members = tuple(_members(group, store))
+    starts = dict(_starts(group, store)) if group.kind is GroupKind.SHARE else {}
     return GroupDescription(group.group_id, group.kind, _state(group), members, offsets, starts)
 
 
-def _starts(group: Group, start_of: StartOf) -> Iterator[tuple[TopicPartition, ShareStart | None]]:
+def _starts(group: Group, store: Surroundings) -> Iterator[tuple[TopicPartition, ShareStart | None]]:
     """The partitions that a share group has begun with."""
     for topic in (group.value("ShareGroupStatePartitionMetadata") or {}).get("initializedTopics") or ():
         for number in topic["partitions"]:
-            yield (topic["topicName"], number), start_of((group.group_id, topic["topicId"], number))
+            yield (topic["topicName"], number), store.start_of((group.group_id, topic["topicId"], number))
 
 
 def _state(group: Group) -> str:
@@ -99,15 +107,16 @@ def _state(group: Group) -> str:
     if metadata.get("epoch", 0) > target:
         return ASSIGNING
     current = group.values(f"{prefix}CurrentMemberAssignment")
-    are_reconciled = all(_is_reconciled(current.get(member), target) for member in members)
+    reconciled = (_MEMBER_STABLE[group.kind], target)
+    are_reconciled = all(_progress(current.get(member)) == reconciled for member in members)
     return STABLE if are_reconciled else RECONCILING
 
 
-def _is_reconciled(current: Fields | None, target_epoch: int) -> bool:
-    return current is not None and current["state"] == _MEMBER_STABLE and current["memberEpoch"] == target_epoch
+def _progress(current: Fields | None) -> tuple[int, int] | None:
+    return None if current is None else (current["state"], current["memberEpoch"])
 
 
-def _members(group: Group, topic_name: TopicName) -> Iterator[GroupMember]:
+def _members(group: Group, store: Surroundings) -> Iterator[GroupMember]:
     if group.kind is GroupKind.CLASSIC:
         yield from _classic_members(group)
         return
@@ -116,9 +125,9 @@ def _members(group: Group, topic_name: TopicName) -> Iterator[GroupMember]:
     for key, said in group.values(f"{prefix}MemberMetadata").items():
         current = group.values(f"{prefix}CurrentMemberAssignment").get(key, {})
         if group.kind is GroupKind.STREAMS:
-            partitions = tuple(_of_tasks(group, current))
+            partitions = tuple(_of_tasks(group, current, store))
         else:
-            partitions = tuple(_of_ids(current.get("assignedPartitions") or (), known, topic_name))
+            partitions = tuple(_of_ids(current.get("assignedPartitions") or (), known, store.topic_name))
         yield GroupMember(str(key[0]), said.get("instanceId"), said["clientId"], said["clientHost"], partitions)
 
 
@@ -158,8 +167,8 @@ def _of_ids(
         yield from ((name, partition) for partition in each["partitions"])
 
 
-def _of_tasks(group: Group, current: Mapping[str, Any]) -> Iterator[TopicPartition]:
-    """The partitions that a member's active tasks read, as far as their offsets were committed.
+def _of_tasks(group: Group, current: Mapping[str, Any], store: Surroundings) -> Iterator[TopicPartition]:
+    """The partitions that a member's active tasks read, as far as the store has them or their offsets were committed.
 
     A task has the partition of its number of each topic that it reads which has so many.
     """
@@ -170,4 +179,6 @@ def _of_tasks(group: Group, current: Mapping[str, Any]) -> Iterator[TopicPartiti
     }
     for task in current.get("activeTasks") or ():
         for topic in topics.get(task["subtopologyId"], ()):
-            yield from ((topic, number) for number in task["partitions"] if (topic, number) in group.offsets)
+            for number in task["partitions"]:
+                if (topic, number) in group.offsets or store.has_partition((topic, number)):
+                    yield topic, number

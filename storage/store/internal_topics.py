@@ -8,7 +8,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.cluster.group_description import describe_group
+from storage.cluster.group_description import Surroundings, describe_group
 from storage.cluster.offsets_topic import OffsetsTopic
 from storage.cluster.open_transactions import OpenInPartition, open_transactions
 from storage.cluster.shares_topic import SharesTopic
@@ -107,9 +107,13 @@ class InternalTopics:
             self._shares.look(self._logs(shares.TOPIC, failures))
             shortcomings += self._shares.shortcomings
         now_ms = self._clock.now_ms()
-        described = (describe_group(group, self._topic_name, self._shares.start, now_ms) for group in found)
+        inventory = self._store.topics.inventory
+        surroundings = Surroundings(
+            self._topic_name, self._shares.start, lambda at: at[1] in inventory.topics.get(at[0], ())
+        )
+        described = (describe_group(group, surroundings, now_ms) for group in found)
         groups = {group.group_id: group for group in described}
-        is_there = offsets.TOPIC in self._store.topics.inventory.topics
+        is_there = offsets.TOPIC in inventory.topics
         return FoundGroups(groups, is_there, (*failures, *shortcomings))
 
     def _logs(self, topic: str, failures: list[str]) -> dict[int, Log | FollowedLog]:

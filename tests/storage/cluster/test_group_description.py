@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from storage.cluster.group_description import describe_group
+from storage.cluster.group_description import Surroundings, describe_group
 from storage.cluster.group_rows import group_rows
 from storage.ids import format_id
 from storage.internal.consumer_protocol import encode_assignment
@@ -33,7 +33,8 @@ def described(
     image = GroupsImage()
     for offset, (name, rest, value) in enumerate(records):
         image.apply(name, {"group": "g"} | {str(at): part for at, part in enumerate(rest)}, value, offset)
-    return describe_group(image.groups["g"], {ORDERS: "orders"}.get, starts.get, now_ms)
+    store = Surroundings({ORDERS: "orders"}.get, starts.get, {("orders", 3)}.__contains__)
+    return describe_group(image.groups["g"], store, now_ms)
 
 
 def offset(number: int, expires_ms: int = -1) -> dict[str, Any]:
@@ -160,8 +161,10 @@ def test_a_share_group_has_come_as_far_as_its_coordinator_says(
     assert (row.start_offset, row.lag) == (start_offset, lag)
 
 
-@pytest.mark.parametrize(("validated", "expected"), [(1, "Stable"), (0, "NotReady")])
-def test_a_streams_group_has_what_its_tasks_read(validated: int, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("validated", "state", "expected"), [(1, 1, "Stable"), (1, 2, "Reconciling"), (0, 1, "NotReady")]
+)
+def test_a_streams_group_has_what_its_tasks_read(validated: int, state: int, expected: str) -> None:
     subtopology = {"subtopologyId": "0", "sourceTopics": ["orders"], "repartitionSourceTopics": [{"name": "by-key"}]}
     group = described(
         ("StreamsGroupMetadata", (), {"epoch": 2, "validatedTopologyEpoch": validated}),
@@ -171,10 +174,10 @@ def test_a_streams_group_has_what_its_tasks_read(validated: int, expected: str) 
         (
             "StreamsGroupCurrentMemberAssignment",
             ("m",),
-            {"memberEpoch": 2, "state": 0, "activeTasks": [{"subtopologyId": "0", "partitions": [0, 1]}]},
+            {"memberEpoch": 2, "state": state, "activeTasks": [{"subtopologyId": "0", "partitions": [0, 1, 3]}]},
         ),
         ("OffsetCommit", ("orders", 1), offset(5)),
         ("OffsetCommit", ("by-key", 0), offset(6)),
     )
     assert (group.kind.value, group.state) == ("Streams", expected)
-    assert set(group.members[0].partitions) == {("orders", 1), ("by-key", 0)}
+    assert set(group.members[0].partitions) == {("orders", 1), ("orders", 3), ("by-key", 0)}
