@@ -10,12 +10,15 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.ids import format_id
+from storage.internal import metadata_versions
 from storage.internal.cluster_image import RESOURCE_NAMES, TOPIC_RESOURCE
+from storage.partition.quorum_state import QUORUM_STATE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from storage.internal.cluster_image import ClusterImage, Setting
+    from storage.internal.cluster_image import ClusterImage, Credential, Setting
+    from storage.partition.quorum_state import QuorumState
 
 Row = dict[str, Any]
 
@@ -44,6 +47,7 @@ _OPERATIONS: Final = (
     "TWO_PHASE_COMMIT",
 )
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS: Final = ("UNKNOWN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PARTITION_FIELDS: Final = (
     "leader",
     "leaderEpoch",
@@ -89,7 +93,10 @@ def broker_rows(image: ClusterImage) -> Iterator[Row]:
 
 
 def config_rows(image: ClusterImage) -> Iterator[Row]:
-    """A row a setting of a topic, a broker or another resource, and which record of the log set it."""
+    """A row a setting of a topic, a broker or another resource, and which record of the log set it.
+
+    After them is a row for each credential of a user, of which only the iterations are shown.
+    """
     for resource, settings in sorted(image.settings.items()):
         for key, setting in sorted(settings.items()):
             yield {
@@ -99,12 +106,21 @@ def config_rows(image: ClusterImage) -> Iterator[Row]:
                 "value": _shown(key, setting),
                 "source": source_of(image, setting),
             }
+    for (user, mechanism), credential in sorted(image.users.items()):
+        yield {
+            "resource": "user",
+            "name": user,
+            "key": _name(_MECHANISMS, mechanism),
+            "value": f"iterations={credential.iterations}",
+            "source": source_of(image, credential),
+        }
 
 
 def feature_rows(image: ClusterImage) -> Iterator[Row]:
-    """A row a feature, with the level that holds."""
-    levels = {**image.features, **({"kraft.version": image.kraft_version} if image.kraft_version else {})}
-    return ({"feature": name, "level": level} for name, level in sorted(levels.items()))
+    """A row a feature, with the level that holds, and what Kafka calls that of `metadata.version`."""
+    for name, level in sorted({**image.features, "kraft.version": image.kraft_version}.items()):
+        release = metadata_versions.NAMES.get(level) if name == metadata_versions.FEATURE else None
+        yield {"feature": name, "level": level, "release": release}
 
 
 def quota_rows(image: ClusterImage) -> Iterator[Row]:
@@ -132,15 +148,38 @@ def acl_rows(image: ClusterImage) -> Iterator[Row]:
     return iter(sorted(rows, key=lambda row: tuple(row.values())))
 
 
-def voter_rows(image: ClusterImage) -> Iterator[Row]:
-    """A row a voter of the quorum; there is none where the voters are those of each node's own settings."""
-    for fields in sorted(image.voters, key=lambda each: int(each["voterId"])):
+def voter_rows(image: ClusterImage, quorum: QuorumState | None) -> Iterator[Row]:
+    """A row a voter of the quorum, with what the node of this replica knew last of who leads it.
+
+    Voters are records of the log, or those of the nodes' settings, which the node remembers in its `quorum-state`; the
+    endpoints of these are the ones that they registered with.
+    """
+    if image.voters:
+        for fields in sorted(image.voters, key=lambda each: int(each["voterId"])):
+            yield {
+                "voterId": fields["voterId"],
+                "voterDirectoryId": format_id(fields["voterDirectoryId"]),
+                "endpoints": [_voter_endpoint(each) for each in fields["endpoints"]],
+                **_standing(fields["voterId"], quorum),
+                **_selected(fields["kRaftVersionFeature"], ("minSupportedVersion", "maxSupportedVersion")),
+                "source": "metadata log",
+            }
+        return
+    for voter_id in sorted(quorum.voter_ids) if quorum is not None else ():
+        registered = image.controllers.get(voter_id)
         yield {
-            "voterId": fields["voterId"],
-            "voterDirectoryId": format_id(fields["voterDirectoryId"]),
-            "endpoints": [f"{each['name']}://{_address(each)}" for each in fields["endpoints"]],
-            **_selected(fields["kRaftVersionFeature"], ("minSupportedVersion", "maxSupportedVersion")),
+            "voterId": voter_id,
+            "voterDirectoryId": None,
+            "endpoints": [] if registered is None else [_voter_endpoint(each) for each in registered["endPoints"]],
+            **_standing(voter_id, quorum),
+            "source": QUORUM_STATE_NAME,
         }
+
+
+def _standing(voter_id: int, quorum: QuorumState | None) -> Row:
+    if quorum is None or quorum.leader_id < 0:
+        return {"status": None, "leaderEpoch": None if quorum is None else quorum.leader_epoch}
+    return {"status": "Leader" if voter_id == quorum.leader_id else "Follower", "leaderEpoch": quorum.leader_epoch}
 
 
 ROWS: Final[Mapping[str, Callable[[ClusterImage], Iterator[Row]]]] = {
@@ -150,24 +189,25 @@ ROWS: Final[Mapping[str, Callable[[ClusterImage], Iterator[Row]]]] = {
     "features": feature_rows,
     "quotas": quota_rows,
     "acls": acl_rows,
-    "voters": voter_rows,
 }
-"""The views by their names."""
+"""The views of the log alone, by their names."""
+VOTERS: Final = "voters"
+"""The view that `voter_rows` makes, for which the log does not always tell enough."""
 
 COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "topics": ("topic", "topicId", "partitions", "replicas", "settings"),
     "brokers": ("nodeId", "role", "rack", "fenced", "inControlledShutdown", "endpoints", "logDirs"),
     "configs": ("resource", "name", "key", "value", "source"),
-    "features": ("feature", "level"),
+    "features": ("feature", "level", "release"),
     "quotas": ("entity", "quota", "value"),
     "acls": ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType"),
-    "voters": ("voterId", "voterDirectoryId", "endpoints", "minSupportedVersion", "maxSupportedVersion"),
+    "voters": ("voterId", "voterDirectoryId", "endpoints", "status", "leaderEpoch", "source"),
 }
 """The columns of each view as text, of which `topics` counts partitions and replicas."""
 
 
-def source_of(image: ClusterImage, setting: Setting) -> str:
-    """Where a setting comes from, in words."""
+def source_of(image: ClusterImage, setting: Setting | Credential) -> str:
+    """Where a setting or a credential comes from, in words."""
     if setting.offset is not None:
         return f"metadata log, offset {setting.offset}"
     return f"metadata log, snapshot {image.snapshot}"
@@ -206,6 +246,10 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 -- any value of a record
 def _endpoint(fields: Mapping[str, Any]) -> str:
     protocol = _name(_PROTOCOLS, fields["securityProtocol"])
     return f"{fields['name']}://{_address(fields)}" + ("" if protocol == fields["name"] else f" ({protocol})")
+
+
+def _voter_endpoint(fields: Mapping[str, Any]) -> str:
+    return f"{fields['name']}://{_address(fields)}"
 
 
 def _address(fields: Mapping[str, Any]) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.tree.cluster_rows import COLUMNS, ROWS, cells
+from kafkafs.tree.cluster_rows import COLUMNS, ROWS, VOTERS, cells, voter_rows
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.store_texts import as_one_line
 from kafkafs.tree.tab_separated import tab_separated
+from storage.errors import CorruptMetadataError, StorageError
 from storage.store.topic_names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from kafkafs.tree.cluster_rows import Row
     from storage.clock import Clock
     from storage.internal.cluster_image import ClusterImage
+    from storage.partition.quorum_state import QuorumState
     from storage.store.cluster_metadata import ClusterMetadata
     from storage.store.store import Store
 
 LINES_SUFFIX: Final = ".jsonl"
-VIEW_NAMES: Final = tuple(name for view in ROWS for name in (view, f"{view}{LINES_SUFFIX}"))
+VIEW_NAMES: Final = tuple(name for view in (*ROWS, VOTERS) for name in (view, f"{view}{LINES_SUFFIX}"))
 
 
 class ClusterView(GeneratedFile):
@@ -45,13 +47,20 @@ class ClusterView(GeneratedFile):
         log = self._metadata.log()
         if log is None:
             raise NotThereError(f"{self.path}: the store has no metadata log")
-        data = log.ask(self._text)
-        damage = log.damage
-        failure = None if damage is None else DamagedError(str(damage))
+        quorum = None
+        damages: list[StorageError] = []
+        if self._view == VOTERS:
+            try:
+                quorum = log.quorum_state()
+            except CorruptMetadataError as error:
+                damages.append(error)
+        data = log.ask(lambda image: self._text(image, quorum))
+        damages += [] if log.damage is None else [log.damage]
+        failure = DamagedError(str(damages[0])) if damages else None
         return Generated(data, self._modified_ms(), failure)
 
-    def _text(self, image: ClusterImage) -> bytes:
-        rows = ROWS[self._view](image)
+    def _text(self, image: ClusterImage, quorum: QuorumState | None) -> bytes:
+        rows = voter_rows(image, quorum) if self._view == VOTERS else ROWS[self._view](image)
         if self._is_lines:
             return json_lines(rows)
         return tab_separated(COLUMNS[self._view], ([_cell(each) for each in cells(self._view, row)] for row in rows))

@@ -16,6 +16,7 @@ from storage.errors import CorruptBatchError, CorruptMetadataError, OffsetOutOfR
 from storage.internal import Message, control, metadata
 from storage.internal.cluster_image import ClusterImage
 from storage.partition.metadata_snapshot import is_metadata_snapshot
+from storage.partition.quorum_state import read_quorum_state
 from storage.record.batch import RecordBatch
 from storage.segment.log_file import LogScan
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from storage.files import Files
+    from storage.partition.quorum_state import QuorumState
     from storage.partition.readable_log import ReadableLog
     from storage.partition.view import LogView
     from storage.record.reading import Batch
@@ -55,6 +57,13 @@ class MetadataLog:
         with self._asking:
             self._read_on()
             return question(self._image)
+
+    def quorum_state(self) -> QuorumState | None:
+        """What the node of this replica remembers of the quorum's elections, None if it has no such file.
+
+        Raises `CorruptMetadataError` for a file that no broker reads.
+        """
+        return read_quorum_state(self._files, self._directory)
 
     @property
     def damage(self) -> StorageError | None:

@@ -61,6 +61,13 @@ class Setting(NamedTuple):
     offset: int | None
 
 
+class Credential(NamedTuple):
+    """A user's credential without its secrets, and the offset of its record; None for a record in a snapshot."""
+
+    iterations: int
+    offset: int | None
+
+
 @dataclass(slots=True)
 class ClusterTopic:
     """A topic, with each partition as `PartitionRecord` has it; `offset` is that of its `TopicRecord`."""
@@ -90,7 +97,7 @@ class ClusterImage:
     features: dict[str, int] = field(default_factory=dict)
     quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
     acls: dict[UUID, Fields] = field(default_factory=dict)
-    users: dict[tuple[str, int], int] = field(default_factory=dict)  # name and mechanism: how many iterations
+    users: dict[tuple[str, int], Credential] = field(default_factory=dict)  # by name and mechanism
     tokens: dict[str, Fields] = field(default_factory=dict)
     next_producer_id: int = 0
     kraft_version: int = 0
@@ -253,8 +260,8 @@ class ClusterImage:
     def _remove_acl(self, fields: Fields, _: int | None) -> None:
         self.acls.pop(fields["id"], None)
 
-    def _user(self, fields: Fields, _: int | None) -> None:
-        self.users[fields["name"], fields["mechanism"]] = fields["iterations"]
+    def _user(self, fields: Fields, offset: int | None) -> None:
+        self.users[fields["name"], fields["mechanism"]] = Credential(fields["iterations"], offset)
 
     def _remove_user(self, fields: Fields, _: int | None) -> None:
         self.users.pop((fields["name"], fields["mechanism"]), None)

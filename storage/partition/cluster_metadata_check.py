@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import CorruptMetadataError
 from storage.partition.metadata_snapshot import check_metadata_snapshot, is_metadata_snapshot
-from storage.partition.quorum_state import QUORUM_STATE_NAME, check_quorum_state
+from storage.partition.quorum_state import QUORUM_STATE_NAME, read_quorum_state
 from storage.segment.finding import FindingKind, damage, unreadable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def check_cluster_metadata(files: Files, directory: str, names: Collection[str],
         if is_metadata_snapshot(name):
             check_metadata_snapshot(files, Path(directory, name), findings, name=name)
     try:
-        check_quorum_state(files, directory)
+        read_quorum_state(files, directory)
     except CorruptMetadataError as error:
         findings.add(damage(FindingKind.QUORUM_STATE, QUORUM_STATE_NAME, f"{error.reason}; no broker starts with it"))
     except OSError as error:

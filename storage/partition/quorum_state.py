@@ -1,4 +1,4 @@
-"""`quorum-state`: what a controller or broker remembers of the elections of its KRaft cluster.
+"""`quorum-state`: what a controller or broker remembers of the elections of its KRaft cluster, and of its voters.
 
 The file lies beside the cluster's metadata log. A node does not start if the file is there and cannot be read.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.errors import CorruptMetadataError, InvalidIdError
 from storage.ids import parse_id
@@ -24,8 +24,20 @@ QUORUM_STATE_NAME: Final = "quorum-state"
 _VERSION_FIELD: Final = "data_version"
 
 
-def check_quorum_state(files: Files, directory: str | os.PathLike[str]) -> None:
-    """Raise `CorruptMetadataError` unless the directory's file is one that brokers read, or there is none.
+class QuorumState(NamedTuple):
+    """What the node knew when it wrote the file last.
+
+    `leader_id` is -1 while it knew of none. `voter_ids` are those of a static quorum, in the order of the nodes'
+    settings; there are none where voters are records of the metadata log.
+    """
+
+    leader_id: int
+    leader_epoch: int
+    voter_ids: tuple[int, ...]
+
+
+def read_quorum_state(files: Files, directory: str | os.PathLike[str]) -> QuorumState | None:
+    """What the directory's file says, None if there is none; raises `CorruptMetadataError` for what no broker reads.
 
     As in a broker, only the first line counts, and fields that its version does not have are passed over.
     """
@@ -33,14 +45,16 @@ def check_quorum_state(files: Files, directory: str | os.PathLike[str]) -> None:
     try:
         data = read_small_file(files, path, CorruptMetadataError)
     except FileNotFoundError:
-        return
+        return None
     try:
-        _check(data)
+        state = _checked(data)
     except CorruptMetadataError as error:
         raise error.located(path=path) from None
+    voters = state.get("currentVoters") if state[_VERSION_FIELD] == 0 else None
+    return QuorumState(state["leaderId"], state["leaderEpoch"], tuple(each["voterId"] for each in voters or ()))
 
 
-def _check(data: bytes) -> None:
+def _checked(data: bytes) -> Mapping[str, Any]:
     line = data.decode("utf-8", "replace").partition("\n")[0]
     try:
         state, _ = json.JSONDecoder().raw_decode(line.lstrip(" \t\r"))
@@ -56,6 +70,7 @@ def _check(data: bytes) -> None:
     for name, (is_right, kind) in _FIELDS[version].items():
         if name not in state or not is_right(state[name]):
             raise CorruptMetadataError(f"its {name} is {_shown(state, name)}, not {kind}")
+    return state
 
 
 def _shown(state: Mapping[str, Any], name: str) -> str:

@@ -11,7 +11,7 @@ from storage.files import Files, ReadableFile
 from storage.partition.epochs import LeaderEpochs
 from storage.partition.metadata import read_topic_id
 from storage.partition.producer_snapshot import SNAPSHOT_BYTES_MAX, SnapshotFiles, encode_snapshot
-from storage.partition.quorum_state import check_quorum_state
+from storage.partition.quorum_state import read_quorum_state
 from storage.small_file import SMALL_FILE_BYTES_MAX, read_small_file
 from storage.store.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.ledger import Ledger
@@ -66,7 +66,7 @@ def test_a_file_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.Monk
         ),
         ("meta.properties", read_meta_properties, CorruptMetadataError),
         ("partition.metadata", read_topic_id, CorruptMetadataError),
-        ("quorum-state", check_quorum_state, CorruptMetadataError),
+        ("quorum-state", read_quorum_state, CorruptMetadataError),
         ("kafkafs-topics.properties", read_topic_settings, ConfigError),
         ("kafkafs-commits.json", lambda files, path: Ledger(files, [path]).current, CorruptMetadataError),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -11,12 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
-from kafkafs.tree.cluster_rows import COLUMNS, REDACTED, ROWS, cells
+from kafkafs.tree.cluster_rows import COLUMNS, REDACTED, ROWS, cells, voter_rows
 from kafkafs.tree.cluster_views import VIEW_NAMES, json_lines
 from storage.clock import Clock
 from storage.files import Files
 from storage.ids import format_id
 from storage.internal.cluster_image import BROKER_RESOURCE, ClusterImage
+from storage.partition.quorum_state import QuorumState
 from storage.store.store import Mode, Store
 from storage.store.topic_names import CLUSTER_METADATA
 
@@ -118,6 +120,62 @@ def test_quotas_name_what_they_are_of() -> None:
         image_of(("ClientQuotaRecord", {"entity": entity, "key": "consumer_byte_rate", "value": 2.5, "remove": False}))
     )
     assert cells("quotas", row) == ["client-id=c,user=(default)", "consumer_byte_rate", 2.5]
+
+
+def test_users_have_credentials_of_which_nothing_secret_is_shown() -> None:
+    user = {"name": "u", "mechanism": 2, "salt": b"s", "storedKey": b"k", "serverKey": b"k", "iterations": 4096}
+    (row,) = ROWS["configs"](image_of(("UserScramCredentialRecord", user)))
+    assert cells("configs", row) == ["user", "u", "SCRAM-SHA-512", "iterations=4096", "metadata log, offset 0"]
+
+
+def test_the_level_of_the_metadata_has_the_name_of_its_release() -> None:
+    levels = {"metadata.version": 21, "group.version": 1}
+    image = image_of(*(("FeatureLevelRecord", {"name": name, "featureLevel": at}) for name, at in levels.items()))
+    shown = [cells("features", row) for row in ROWS["features"](image)]
+    assert shown == [["group.version", 1, None], ["kraft.version", 0, None], ["metadata.version", 21, "3.9-IV0"]]
+    image.apply("FeatureLevelRecord", {"name": "metadata.version", "featureLevel": 99}, 2)
+    assert [row["release"] for row in ROWS["features"](image)] == [None, None, None]
+
+
+def test_the_voters_of_a_static_quorum_are_those_that_the_node_remembers() -> None:
+    endpoint = {"name": "CONTROLLER", "host": "::1", "port": 9093, "securityProtocol": 0}
+    image = image_of(("RegisterControllerRecord", {"controllerId": 2, "endPoints": [endpoint]}))
+    rows = voter_rows(image, QuorumState(2, 7, (3, 2)))
+    assert [cells("voters", row) for row in rows] == [
+        [2, None, "CONTROLLER://[::1]:9093", "Leader", 7, "quorum-state"],
+        [3, None, None, "Follower", 7, "quorum-state"],
+    ]
+    rows = voter_rows(image, QuorumState(-1, 8, (3,)))
+    assert [cells("voters", row) for row in rows] == [[3, None, None, None, 8, "quorum-state"]]
+    assert list(voter_rows(image, QuorumState(2, 7, ()))) == []
+    assert list(voter_rows(image, None)) == []
+
+
+def test_the_voters_of_the_log_are_shown_with_who_leads_them() -> None:
+    image = ClusterImage()
+    endpoint = {"name": "CONTROLLER", "host": "h", "port": 9093}
+    supported = {"minSupportedVersion": 0, "maxSupportedVersion": 1}
+    voter = {"voterId": 1, "voterDirectoryId": UUID(int=1 << 100), "endpoints": [endpoint]}
+    image.apply_control("VotersRecord", {"voters": [{**voter, "kRaftVersionFeature": supported}]}, 0)
+    (row,) = voter_rows(image, QuorumState(1, 4, ()))
+    shown = [1, format_id(UUID(int=1 << 100)), "CONTROLLER://h:9093", "Leader", 4, "metadata log"]
+    assert (cells("voters", row), row["maxSupportedVersion"]) == (shown, 1)
+
+
+def test_a_quorum_state_that_no_broker_reads_is_damage_after_what_the_log_tells(
+    datasets: Callable[[str], Path], tmp_path: Path
+) -> None:
+    shutil.copytree(datasets("kafka-3.9") / "kafka-3.9", tmp_path, dirs_exist_ok=True)
+    paths = ",".join(str(tmp_path / name) for name in ("d1", "d2"))
+    cat = ["cat", paths, ".kafkafs/cluster/voters"]
+    assert CliRunner().invoke(main, cat).stdout.splitlines()[1].endswith("\tLeader\t4\tquorum-state")
+    (file,) = tmp_path.glob("*/__cluster_metadata-0/quorum-state")
+    file.write_bytes(b"{}")
+    done = CliRunner().invoke(main, cat)
+    assert (done.exit_code, done.stdout.count("\n")) == (3, 1)
+    assert "quorum-state" in done.stderr
+    file.unlink()
+    assert CliRunner().invoke(main, cat).exit_code == 0
 
 
 def test_bytes_that_are_no_text_stay_json() -> None:

@@ -137,5 +137,5 @@ def test_quotas_are_of_what_they_name_in_any_order() -> None:
 def test_no_secret_is_kept_and_an_unknown_type_is_counted() -> None:
     user = {"name": "u", "mechanism": 1, "salt": b"s", "storedKey": b"k", "serverKey": b"k", "iterations": 4096}
     image = image_of(("UserScramCredentialRecord", user), ("type 99 version 0", {}), ("type 99 version 0", {}))
-    assert image.users == {("u", 1): 4096}
+    assert image.users == {("u", 1): (4096, 0)}
     assert image.unknown == {"type 99 version 0": 2}
