@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container
     from types import ModuleType
 
+    from kafkafs.dump.decoded import RecordDecoder
     from storage.internal import Definition, KeyedRecord, Outcome, Release
     from storage.record.kernel.decode import Record
 
@@ -27,13 +28,23 @@ _BLOBS: Final = {
 
 
 class CoordinatorDecoder:
-    """The decoder of one topic; `known_types` are those that the release's tool knows, all of them if it is None."""
+    """The decoder of one topic; `known_types` are those that the release's tool knows, all of them if it is None.
 
-    def __init__(self, topic: ModuleType, release: Release, known_types: Container[int] | None = None) -> None:
+    The text of a record of a type or a version that it does not know is `newer`'s, if that is given.
+    """
+
+    def __init__(
+        self,
+        topic: ModuleType,
+        release: Release,
+        known_types: Container[int] | None = None,
+        newer: RecordDecoder | None = None,
+    ) -> None:
         self._decode: Callable[[bytes | None, bytes | None], KeyedRecord] = topic.decode
         self._definitions: Callable[[int], tuple[Definition, Definition] | None] = topic.definitions
         self._release = release
         self._known_types = known_types
+        self._newer = newer
 
     def text(self, record: Record) -> str:
         """What follows the record's header keys."""
@@ -44,7 +55,10 @@ class CoordinatorDecoder:
         read = self._decode(key, value)
         if read.type is None:
             return f"{failed}Could not read version from key's buffer."
-        if self._is_unknown(read.type, read.key):
+        is_unknown = self._is_unknown(read.type, read.key)
+        if self._newer is not None and (is_unknown or _is_newer(read.value)):
+            return self._newer.text(record)
+        if is_unknown:
             return f" key: Unknown record type {read.type} at offset {offset}, skipping."
         if isinstance(read.key, Raw):
             return failed + _unread("key", read.type, read.key)
@@ -78,9 +92,9 @@ class CoordinatorDecoder:
         return key is not None and not key.definition.versions
 
 
-def offsets_decoder(release: Release) -> CoordinatorDecoder:
+def offsets_decoder(release: Release, newer: RecordDecoder | None = None) -> CoordinatorDecoder:
     """The decoder of `__consumer_offsets`."""
-    return CoordinatorDecoder(offsets, release, _TYPES_OF_39 if release == "3.9" else None)
+    return CoordinatorDecoder(offsets, release, _TYPES_OF_39 if release == "3.9" else None, newer)
 
 
 def transactions_decoder() -> CoordinatorDecoder:
@@ -91,6 +105,11 @@ def transactions_decoder() -> CoordinatorDecoder:
 def shares_decoder() -> CoordinatorDecoder:
     """The decoder of `__share_group_state`, which the tool has since 4.0."""
     return CoordinatorDecoder(shares, "4")
+
+
+def _is_newer(value: Outcome | None) -> bool:
+    """Whether a value was read that is of a version which 3.9 does not know."""
+    return isinstance(value, Message) and value.version not in value.definition.versions_39
 
 
 def _unread(part: str, version: int | None, raw: Raw) -> str:

@@ -45,6 +45,17 @@ def decoder_of(topic: InternalTopic, release: Release = "3.9") -> RecordDecoder:
             return RemoteLogDecoder(release)
 
 
+def newest_decoder_of(topic: InternalTopic) -> RecordDecoder:
+    """The decoder of 3.9's tool for all that it knows, and of 4's for what it knows besides."""
+    match topic:
+        case InternalTopic.OFFSETS:
+            return offsets_decoder("3.9", offsets_decoder("4"))
+        case InternalTopic.METADATA:
+            return MetadataDecoder("3.9", is_newer_shown=True)
+        case _:
+            return decoder_of(topic)
+
+
 def topic_of(path: str) -> InternalTopic | None:
     """The internal topic whose records a log has, by its directory's name, or that it is a metadata snapshot."""
     file = PurePath(path)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.dump.decoded import is_readable_as, message_json, side
 from kafkafs.dump.remote_log_text import event_text
-from storage.internal import Raw, metadata, remote_logs
+from storage.internal import Message, Raw, metadata, remote_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.internal import Definition, Message, Outcome, Release
+    from storage.internal import Definition, Outcome, Release
     from storage.record.kernel.decode import Record
 
 _PREVIEW_FRAME: Final = (
@@ -30,14 +30,20 @@ _WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class MetadataDecoder:
-    """The decoder of `__cluster_metadata`."""
+    """The decoder of `__cluster_metadata`.
 
-    def __init__(self, release: Release) -> None:
-        self._release = release
+    With `is_newer_shown`, the text of a record of a type or a version that only 4 knows is that of 4's tool.
+    """
+
+    def __init__(self, release: Release, *, is_newer_shown: bool = False) -> None:
+        self._release: Release = release
+        self._newer = MetadataDecoder("4") if is_newer_shown else None
 
     def text(self, record: Record) -> str:
         """What follows the record's header keys."""
         message = metadata.decode(record.value or b"")
+        if self._newer is not None and isinstance(message, Message) and _is_newer(message):
+            return self._newer.text(record)
         failure = _failure(message, metadata.definition, self._release)
         if failure is not None or isinstance(message, Raw):
             return f" payload: Error at {record.offset}, skipping. {failure}"
@@ -55,7 +61,7 @@ class MetadataDecoder:
 
 
 class RemoteLogDecoder:
-    """The decoder of `__remote_log_metadata`."""
+    """The decoder of `__remote_log_metadata`, whose records are the same in both releases."""
 
     def __init__(self, release: Release) -> None:
         self._release = release
@@ -77,6 +83,12 @@ class RemoteLogDecoder:
     def members(self, record: Record) -> str:
         """The key, which brokers leave out, and the value as an object."""
         return _members(record, None if record.value is None else remote_logs.decode(record.value))
+
+
+def _is_newer(message: Message) -> bool:
+    """Whether 4 knows the message's version and 3.9 does not."""
+    definition = message.definition
+    return message.version in definition.versions and message.version not in definition.versions_39
 
 
 def _failure(outcome: Outcome, definition_of: Callable[[int], Definition | None], release: Release) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkafs.dump.log_dump import LogDump, Selection
-from kafkafs.dump.record_decoders import decoder_of, topic_of
+from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
 from kafkafs.sizes.passing import Passing
 from storage.errors import CorruptBatchError, FramingError
@@ -118,14 +118,15 @@ def _check_rest(file: ReadableFile, position: int, end: int) -> None:
 class DumpPieces:
     """The lines that kafka-dump-log prints of a file, with the file's name alone in the first of them.
 
-    An internal topic's records are printed by the decoder that the tool has for it.
+    An internal topic's records are printed by the decoder that the tool of 3.9 has for it, and those that only 4 knows
+    by that of 4.
     What is said of the end of a file that does not end with a batch is an unsettled piece. Damage is a line here.
     """
 
     def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
         """A piece for each batch, and for what may be wrong behind it, up to the end of the file."""
         topic = topic_of(file.path)
-        form = NamedForm(decoder=None if topic is None else decoder_of(topic))
+        form = NamedForm(decoder=None if topic is None else newest_decoder_of(topic))
         dump = LogDump(file, form, Selection(), start=start)
         held: list[bytes] = []
         batch_position = UNSETTLED

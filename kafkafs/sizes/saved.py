@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TOTAL_BYTES_MAX: Final = 64 * 1024 * 1024
 SUFFIX: Final = ".sizes"
 
-_MAGIC: Final = b"kafkafs sizes 1\n"  # with the version
+_MAGIC: Final = b"kafkafs sizes 2\n"  # with the version
 _CHECKSUM: Final = Struct("<I")
 _KEY: Final = Struct("<I")
 # Base offset, device, inode, rendered end, end position, end offset, probe position, size of the header, marks.

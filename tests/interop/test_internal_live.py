@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from kafkafs.cli import main
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import InternalTopic, decoder_of, topic_of
 from kafkafs.dump.text import TextForm
 from storage.files import Files
 from storage.internal import Message, control, metadata, offsets, shares, transactions
+from storage.internal.definitions import table
 from storage.record import RecordBatch, read_batches
 from storage.record.kernel.message_reader import UNKNOWN_TAGGED_FIELDS
 
@@ -48,6 +52,8 @@ DECODERS = {
     InternalTopic.SHARES: "--share-group-state-decoder",
     InternalTopic.REMOTE_LOGS: "--remote-log-metadata-decoder",
 }
+UNREAD = re.compile(r"Unknown record type|Unknown metadata id|Failed to deserialize record")
+"""What the tool of 3.9 says of a record that it does not know."""
 KEYED = {offsets.TOPIC: offsets, shares.TOPIC: shares, transactions.TOPIC: transactions}
 
 
@@ -62,6 +68,10 @@ def test_internal_topics_of_a_running_broker_are_read(real_kafka: RealKafka, tmp
     print(*dumped)
     known = {InternalTopic.OFFSETS, InternalTopic.TRANSACTIONS, InternalTopic.METADATA}
     assert {topic_of(str(path)) for path in dumped} == known | ({InternalTopic.SHARES} if version == "4" else set())
+    for path in (each for each in dumped if each.parent.name.startswith("__")):
+        assert twin(path) == [
+            newer if UNREAD.search(older) or is_of_4(newer) else older for older, newer in both(real_kafka, path)
+        ], path
     names = written(log_dir)
     print(*names.items(), sep="\n")
     expected = {"OffsetCommitValue", "GroupMetadataValue", "ConsumerGroupCurrentMemberAssignmentValue"}
@@ -141,6 +151,41 @@ def dumped_alike(real_kafka: RealKafka, log_dir: Path, version: str) -> list[Pat
                 lines += [line.decode() for run in LogDump(file, form, Selection()) for line in run]
         assert real_kafka.dump(*found, options=[DECODERS[topic]], version=version).splitlines() == lines
     return [path for found in by_topic.values() for path in found]
+
+
+def twin(path: Path) -> list[str]:
+    """The lines of the file's twin in the tree, without the first ones, which name it."""
+    topic, _, partition = path.parent.name.rpartition("-")
+    done = CliRunner().invoke(main, ["cat", str(path.parent.parent), f"{topic}/{partition}/segments/{path.name}.txt"])
+    assert done.exit_code == 0, done.output
+    return records(done.stdout)
+
+
+def is_of_4(line: str) -> bool:
+    """Whether a line tells of a version of a record that 3.9 does not know."""
+    if said := re.search(r' key: {"type":"(\d+)".* payload: {"version":"(\d+)"', line):
+        pair = offsets.definitions(int(said[1]))
+        return pair is not None and int(said[2]) not in pair[1].versions_39
+    if said := re.search(r' payload: {"type":"(\w+)","version":(\d+)', line):
+        [definition] = [each for each in table("metadata") if each.name.lower() == said[1].replace("_", "").lower()]
+        return int(said[2]) not in definition.versions_39
+    return False
+
+
+def both(real_kafka: RealKafka, path: Path) -> Iterator[tuple[str, str]]:
+    """The lines of the file as the tools of 3.9 and of 4 print them; of share groups' state only 4's can."""
+    topic = topic_of(str(path))
+    assert topic is not None
+    texts = {
+        version: records(real_kafka.dump(path, options=[DECODERS[topic]], version=version))
+        for version in (("4",) if topic is InternalTopic.SHARES else ("3.9", "4"))
+    }
+    yield from zip(texts.get("3.9", texts["4"]), texts["4"], strict=True)
+
+
+def records(text: str) -> list[str]:
+    """The lines of a dump without those that name the file."""
+    return [line for line in text.splitlines() if not line.startswith(("Dumping ", "Log starting", "Snapshot end"))]
 
 
 def written(log_dir: Path) -> Mapping[str, Counter[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from kafkafs.dump.jackson import jackson, jackson_with_floats, java_double, jvm_encoded
 from kafkafs.dump.json_form import JsonForm
 from kafkafs.dump.log_dump import LogDump, Selection
-from kafkafs.dump.record_decoders import InternalTopic, decoder_of, topic_of
+from kafkafs.dump.record_decoders import InternalTopic, decoder_of, newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
 from storage.files import Files
 from storage.internal import metadata, offsets, remote_logs, shares, transactions
@@ -31,11 +31,14 @@ OFFSET_VALUE = offsets.encode_value(1, 3, {"offset": 7, "leaderEpoch": -1, "meta
 TRANSACTION_KEY = transactions.encode_key(0, {"transactionalId": "tx"})
 
 
-def shown(topic: InternalTopic, key: bytes | None, value: bytes | None, release: Release = "3.9") -> str:
+def shown(
+    topic: InternalTopic, key: bytes | None, value: bytes | None, release: Release | Literal["either"] = "3.9"
+) -> str:
     """What follows the header keys of a record with offset 5."""
     (batch,) = read_batches(encode_batch(batch_of([OracleRecord(offset=5, key=key, value=value)])))
     (record,) = batch.records()
-    return decoder_of(topic, release).text(record)
+    decoder = newest_decoder_of(topic) if release == "either" else decoder_of(topic, release)
+    return decoder.text(record)
 
 
 def transaction_value(status: int, partitions: list[dict[str, Any]] | None) -> bytes:
@@ -66,6 +69,26 @@ def test_a_type_that_the_release_does_not_know_is_skipped() -> None:
     assert shown(InternalTopic.OFFSETS, key, None, "4") == (
         ' key: {"type":"11","data":{"groupId":"shared"}} payload: <DELETE>'
     )
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "value", "expected"),
+    [
+        (InternalTopic.OFFSETS, offsets.encode_key(11, {"groupId": "shared"}), None, "4"),
+        (InternalTopic.OFFSETS, OFFSET_KEY, OFFSET_VALUE, "3.9"),
+        (InternalTopic.OFFSETS, OFFSET_KEY, offsets.encode_value(1, 4, {"offset": 7, "topicId": TOPIC_ID}), "3.9"),
+        (InternalTopic.OFFSETS, b"\0\x63", b"v", "3.9"),
+        (InternalTopic.TRANSACTIONS, TRANSACTION_KEY, None, "3.9"),
+        (InternalTopic.METADATA, None, metadata.encode(28, 0, {"topicName": "orders"}), "4"),
+        (InternalTopic.METADATA, None, metadata.encode(17, 3, {"brokerId": 1, "cordonedLogDirs": [TOPIC_ID]}), "4"),
+        (InternalTopic.METADATA, None, metadata.encode(2, 0, {"name": "orders", "topicId": TOPIC_ID}), "3.9"),
+        (InternalTopic.METADATA, None, metadata.encode(28, 0, {"topicName": "orders"}) + b"rest", "4"),
+    ],
+)
+def test_what_only_4_knows_is_shown_as_by_4(
+    topic: InternalTopic, key: bytes | None, value: bytes | None, expected: Release
+) -> None:
+    assert shown(topic, key, value, "either") == shown(topic, key, value, expected)
 
 
 @pytest.mark.parametrize(
