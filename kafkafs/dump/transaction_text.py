@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _STATES: Final = {state.value: state.name.title().replace("_", "") for state in TransactionState}
 _TABLE_SIZE: Final = 16  # that Scala's hash sets begin with; at three quarters they grow to twice their size
 
+_NAMES_CHARACTERS_MAX: Final = 32 * 1024 * 1024
+"""Beyond any transaction of a broker, whose topics have short names: a record can name a long one again and again."""
 _SMALL_SET_MAX: Final = 4  # more are a hash set themselves, and are added to one without a look at its load
 
 
@@ -44,6 +46,8 @@ class TransactionDecoder:
             partitions = []
         elif partitions is None:
             return f"{failed}The transaction has no partitions, and is not empty."
+        if sum(len(each["topic"]) * len(each["partitionIds"]) for each in partitions) > _NAMES_CHARACTERS_MAX:
+            return f"{failed}The names of its partitions are too long together."
         return (
             f"{told}producerId:{fields['producerId']},producerEpoch:{fields['producerEpoch']},"
             f"state={_STATES[status]},partitions=[{','.join(_in_order_of_the_tool(partitions))}],"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.tree.tab_separated import UNKNOWN
@@ -60,7 +61,12 @@ def in_a_line(value: str | int | None) -> str | int:
         return UNKNOWN
     if isinstance(value, int):
         return value
-    return _BENDING.sub(lambda found: escaped_character(found[0]), value)
+    return _straightened(value)
+
+
+@lru_cache(maxsize=64)  # a hostile member's long id is beside each of its partitions
+def _straightened(text: str) -> str:
+    return _BENDING.sub(lambda found: escaped_character(found[0]), text)
 
 
 def row_in_a_line(row: Mapping[str, str | int | None]) -> dict[str, str | int | None]:

@@ -6,15 +6,17 @@ their ids, escaped; where an id is too long for a name, the file is found by its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
-from kafkafs.locator.escaping import escape
+from kafkafs.locator.errors import BadNameError
+from kafkafs.locator.escaping import escape, unescape
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.group_lines import COLUMNS, row_in_a_line, shown_groups
 from kafkafs.tree.options import Damage
 from kafkafs.tree.store_directory import StoreDirectoryNode
-from kafkafs.tree.tab_separated import tab_separated
+from kafkafs.tree.tab_separated import BoundedRows, tab_separated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.options import TreeOptions
     from kafkafs.tree.tree import Tree
     from storage.cluster.group_description import GroupDescription
+    from storage.store.internal_topics import FoundGroups, InternalTopics
 
 
 class GroupsDirectory(StoreDirectoryNode):
@@ -34,7 +37,8 @@ class GroupsDirectory(StoreDirectoryNode):
 
     def names(self) -> Iterator[str]:
         """The names, in their order."""
-        yield from sorted(groups_by_name(self._tree))
+        self._tree.sources.refresh()
+        yield from sorted(map(_name, self._tree.internal_topics.groups().groups))
 
 
 class GroupFile(GeneratedFile):
@@ -45,7 +49,7 @@ class GroupFile(GeneratedFile):
         self._name = path.name
         self._tree = tree
         self._skipped = 0
-        if path.name not in groups_by_name(tree):
+        if _group_called(path.name, tree) is None:
             raise NotThereError(f"{path}: there is no such group")
 
     def xattrs(self) -> Mapping[str, bytes]:
@@ -57,21 +61,49 @@ class GroupFile(GeneratedFile):
 
     def generate(self) -> Generated:
         """Make its rows."""
-        group = groups_by_name(self._tree).get(self._name)
+        group = _group_called(self._name, self._tree)
         if group is None:
             raise NotThereError(f"{self.path}: the group is gone")
         topics, now_ms = self._tree.internal_topics, self._clock.now_ms()
-        rows = (list(row_in_a_line(row).values()) for row in shown_groups(topics, [group], now_ms))
+        rows = BoundedRows(list(row_in_a_line(row).values()) for row in shown_groups(topics, [group], now_ms))
+        data = tab_separated(COLUMNS, rows)
         shortcomings = topics.groups().shortcomings
         self._skipped = len(shortcomings)
-        return Generated(tab_separated(COLUMNS, rows), now_ms, failure_of(shortcomings, self._tree.options))
+        return Generated(data, now_ms, rows.failure or failure_of(shortcomings, self._tree.options))
 
 
-def groups_by_name(tree: Tree) -> dict[str, GroupDescription]:
-    """The groups as they are now, by the names of their files."""
+def _group_called(name: str, tree: Tree) -> GroupDescription | None:
+    """The group as it is now whose file has this name."""
     tree.sources.refresh()
-    groups = tree.internal_topics.groups().groups.values()
-    return {escape(group.group_id.encode(errors="surrogateescape")): group for group in groups}
+    found = tree.internal_topics.groups()
+    try:
+        identifier = unescape(name)
+    except BadNameError:
+        return None
+    group_id = _hashed(tree.internal_topics, found).get(name) if identifier is None else _text(identifier)
+    return None if group_id is None else found.groups.get(group_id)
+
+
+def _hashed(topics: InternalTopics, found: FoundGroups) -> dict[str, str]:
+    """The ids that are too long for a name, by the names that they have instead: looked for once a revision."""
+    known = _HASHED.get(topics)
+    if known is None or known[0] != found.revision:
+        names = ((_name(group_id), group_id) for group_id in found.groups if len(group_id) > _SHORT_CHARACTERS_MAX)
+        known = _HASHED[topics] = found.revision, {name: of for name, of in names if unescape(name) is None}
+    return known[1]
+
+
+_SHORT_CHARACTERS_MAX: Final = 21
+"""Ids of so many characters, each of up to four bytes that are three in a name, never have a hash for a name."""
+_HASHED: Final[WeakKeyDictionary[InternalTopics, tuple[int, dict[str, str]]]] = WeakKeyDictionary()
+
+
+def _name(group_id: str) -> str:
+    return escape(group_id.encode(errors="surrogateescape"))
+
+
+def _text(identifier: bytes) -> str:
+    return identifier.decode(errors="surrogateescape")
 
 
 def failure_of(shortcomings: Sequence[str], options: TreeOptions) -> DamagedError | None:

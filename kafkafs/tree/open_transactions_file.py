@@ -15,7 +15,7 @@ from kafkafs.tree.group_lines import in_a_line
 from kafkafs.tree.groups_directory import failure_of
 from kafkafs.tree.node import Attributes
 from kafkafs.tree.stream_file import unknown_xattr
-from kafkafs.tree.tab_separated import UNKNOWN, tab_separated
+from kafkafs.tree.tab_separated import TABLE_BYTES_MAX, UNKNOWN, BoundedRows, tab_separated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.tree import Tree
     from storage.cluster.open_transactions import OpenInPartition, OpenTransaction
 
+_NUMBER_CHARACTERS: Final = 12
 _NAMES: Final = (
     "transactionalId",
     "producerId",
@@ -62,8 +63,9 @@ class OpenTransactionsFile(GeneratedFile):
         self._tree.sources.refresh()
         now_ms = self._clock.now_ms()
         found = self._tree.internal_topics.transactions()
-        rows = [list(map(in_a_line, _row(each, now_ms))) for each in found.transactions]
-        return Generated(tab_separated(_NAMES, rows), now_ms, failure_of(found.shortcomings, self._tree.options))
+        rows = BoundedRows(list(map(in_a_line, _row(each, now_ms))) for each in found.transactions)
+        data = tab_separated(_NAMES, rows)
+        return Generated(data, now_ms, rows.failure or failure_of(found.shortcomings, self._tree.options))
 
 
 def _row(each: OpenTransaction, now_ms: int) -> tuple[str | int | None, ...]:
@@ -75,10 +77,18 @@ def _row(each: OpenTransaction, now_ms: int) -> tuple[str | int | None, ...]:
         None if coordinated is None else coordinated.state_name,
         None if began_ms is None else (now_ms - began_ms) // 1000,
         None if coordinated is None else coordinated.timeout_ms,
-        ",".join(f"{topic}-{partition}" for topic, partition in each.partitions) or UNKNOWN,
+        _listed(each.partitions),
         ",".join(f"{at.topic}-{at.partition}@{at.first_offset}" for at in each.in_partitions if at.holds_up),
         "; ".join(map(_abort, each.in_partitions)),
     )
+
+
+def _listed(partitions: tuple[tuple[str, int], ...]) -> str:
+    """The partitions; of so many with such names that no broker writes them, how many there are."""
+    size_bytes = sum(len(topic) + _NUMBER_CHARACTERS for topic, _ in partitions)
+    if size_bytes > TABLE_BYTES_MAX // 4:
+        return f"({len(partitions)} partitions)"
+    return ",".join(f"{topic}-{partition}" for topic, partition in partitions) or UNKNOWN
 
 
 def _abort(at: OpenInPartition) -> str:

@@ -16,9 +16,13 @@ Replay = TypeVar("Replay", bound=LogReplay)
 
 
 class FollowedTopic(Generic[Replay]):
-    """Replays by the numbers of their partitions; not for several threads."""
+    """Replays by the numbers of their partitions; not for several threads.
+
+    `revision` grows whenever a look has found something new, or that something is gone.
+    """
 
     def __init__(self, replay: Callable[[ReadableLog], Replay]) -> None:
+        self.revision = 0
         self._replay = replay
         self._failures: dict[int, Exception] = {}
         self.partitions: dict[int, Replay] = {}
@@ -28,6 +32,8 @@ class FollowedTopic(Generic[Replay]):
 
         A log that cannot be read is one of the `shortcomings`, and what was known of it stays.
         """
+        before = {number: (replay, replay.revision) for number, replay in self.partitions.items()}
+        failed = bool(self._failures)
         self._failures.clear()
         for number in self.partitions.keys() - logs.keys():
             del self.partitions[number]
@@ -41,6 +47,9 @@ class FollowedTopic(Generic[Replay]):
                 del self.partitions[number]  # it was deleted meanwhile
             except (StorageError, OSError) as error:
                 self._failures[number] = error
+        now = {number: (replay, replay.revision) for number, replay in self.partitions.items()}
+        if failed or self._failures or now != before:
+            self.revision += 1
 
     @property
     def is_complete(self) -> bool:

@@ -14,7 +14,7 @@ from storage.internal.groups_image import GroupKind
 from storage.internal.outcome import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from typing import TypeAlias
     from uuid import UUID
 
@@ -38,7 +38,7 @@ class Surroundings(NamedTuple):
 
     topic_name: TopicName
     start_of: Callable[[SharePartition], ShareStart | None]
-    has_partition: Callable[[TopicPartition], bool]
+    partitions_of: Callable[[str], Collection[int]]
 
 
 class GroupMember(NamedTuple):
@@ -177,8 +177,14 @@ def _of_tasks(group: Group, current: Mapping[str, Any], store: Surroundings) -> 
         each["subtopologyId"]: [*each["sourceTopics"], *(topic["name"] for topic in each["repartitionSourceTopics"])]
         for each in topology.get("subtopologies") or ()
     }
+    committed: dict[str, set[int]] = {}
+    for topic, number in group.offsets:
+        committed.setdefault(topic, set()).add(number)
+    tasks: dict[str, set[int]] = {}
     for task in current.get("activeTasks") or ():
-        for topic in topics.get(task["subtopologyId"], ()):
-            for number in task["partitions"]:
-                if (topic, number) in group.offsets or store.has_partition((topic, number)):
-                    yield topic, number
+        tasks.setdefault(task["subtopologyId"], set()).update(task["partitions"])
+    for subtopology, numbers in tasks.items():
+        # Begin with what there is: the tasks and the topics of a record may be far more.
+        for topic in dict.fromkeys(topics.get(subtopology, ())):
+            there = committed.get(topic, set()).union(store.partitions_of(topic))
+            yield from ((topic, number) for number in sorted(there & numbers))

@@ -28,12 +28,14 @@ DAMAGES_MAX: Final = 10
 class LogReplay(ABC):
     """What a log tells, record by record; not for several threads.
 
-    `damages` are the first of the places that were passed over, and `damage_count` is how many there were. `unread` is
-    how many records are of a type or version that is not known here, or cannot be read.
+    `revision` grows whenever something was taken or forgotten. `damages` are the first of the places that were passed
+    over, and `damage_count` is how many there were. `unread` is how many records are of a type or version that is not
+    known here, or cannot be read.
     """
 
     def __init__(self, log: ReadableLog) -> None:
         self.log = log
+        self.revision = 0
         self._restart()
 
     def advance(self) -> None:
@@ -58,6 +60,7 @@ class LogReplay(ABC):
         """Take the marker that ends a producer's transaction."""
 
     def _restart(self) -> None:
+        self.revision += 1
         self.damages: list[StorageError] = []
         self.damage_count = 0
         self.unread = 0
@@ -75,6 +78,7 @@ class LogReplay(ABC):
         self._next_offset = max(self._next_offset, view.start_offset)
         if self._next_offset >= view.end_offset:
             return
+        self.revision += 1
         for segment, piece in batches_past_damage(view, self._next_offset):
             if isinstance(piece, CorruptBatchError):
                 self._pass_over(piece)

@@ -47,6 +47,7 @@ class MetadataLog:
         self._view: LogView | None = None
         self._position = 0  # the offset to read on at
         self._image = ClusterImage()
+        self._gap: StorageError | None = None
         self._damage: StorageError | None = None
 
     def ask(self, question: Callable[[ClusterImage], T]) -> T:
@@ -67,8 +68,11 @@ class MetadataLog:
 
     @property
     def damage(self) -> StorageError | None:
-        """What ended the reading before the log's end when somebody last asked, None if nothing did."""
-        return self._damage
+        """Why the image that somebody asked last may not be that of a broker, None if it is.
+
+        Something ended the reading before the log's end, or nothing tells what was before the log's start.
+        """
+        return self._damage or self._gap
 
     def _read_on(self) -> None:
         view = self._log.view
@@ -90,16 +94,20 @@ class MetadataLog:
 
     def _begin(self, view: LogView) -> None:
         """Begin with the newest snapshot that is whole, or with the beginning of the log."""
+        self._gap = None
         for end_offset, name in sorted(self._snapshots(), reverse=True):
             if not view.start_offset <= end_offset <= view.end_offset:
                 continue  # the log does not go on where the snapshot ends
             try:
                 self._image = self._snapshot(name)
-            except (StorageError, FileNotFoundError):
+            except (StorageError, OSError):
                 continue  # an older one, and more of the log, say the same
             self._image.end_offset = self._position = end_offset
             return
         self._image, self._position = ClusterImage(), view.start_offset
+        if view.start_offset > 0:
+            reason = f"the log begins at offset {view.start_offset}, and no snapshot tells what was before"
+            self._gap = CorruptMetadataError(reason, path=self._directory)
 
     def _snapshots(self) -> Iterator[tuple[int, str]]:
         for name in self._files.names(self._directory):

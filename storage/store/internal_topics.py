@@ -5,6 +5,7 @@ Any thread may ask. What was found serves for a moment, so that asking about man
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,13 +20,14 @@ from storage.internal.groups_image import GroupKind
 from storage.record.batch import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
     from uuid import UUID
 
     from storage.clock import Clock
     from storage.cluster.group_description import GroupDescription
     from storage.cluster.open_transactions import OpenTransaction
+    from storage.internal.groups_image import Group
     from storage.partition.followed_log import FollowedLog
     from storage.partition.log import Log
     from storage.store.inventory import Inventory
@@ -36,15 +38,41 @@ if TYPE_CHECKING:
 _KEPT_S: Final = 1.0
 
 
+class DescribedGroups(Mapping[str, "GroupDescription"]):
+    """Groups by their ids, each described when it is asked for: there may be many more than are."""
+
+    def __init__(self, groups: Mapping[str, Group], describe: Callable[[Group], GroupDescription]) -> None:
+        self._groups = groups
+        self._describe = describe
+
+    def __getitem__(self, group_id: str) -> GroupDescription:
+        """The group as it is now."""
+        return self._describe(self._groups[group_id])
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids."""
+        return iter(self._groups)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._groups)
+
+    def __contains__(self, group_id: object) -> bool:
+        """Whether there is such a group, which need not be described for that."""
+        return group_id in self._groups
+
+
 class FoundGroups(NamedTuple):
     """Every group by its id. `shortcomings` say, a sentence each, why something may be missing or old.
 
-    `is_there` is whether the store has any partition of `__consumer_offsets`.
+    `is_there` is whether the store has any partition of `__consumer_offsets`. `revision` is another whenever there may
+    be other groups.
     """
 
-    groups: Mapping[str, GroupDescription]
+    groups: DescribedGroups
     is_there: bool
     shortcomings: tuple[str, ...]
+    revision: int
 
 
 class FoundTransactions(NamedTuple):
@@ -72,6 +100,9 @@ class InternalTopics:
         self._names: dict[UUID, str] = {}
         self._named: Inventory | None = None  # whose topics have these names
         self._groups: tuple[float, FoundGroups] | None = None  # and when that was
+        self._has_shares = False
+        self._described_revision = -1
+        self._by_id: dict[str, Group] = {}  # replaced, never changed
 
     def groups(self) -> FoundGroups:
         """The groups as `__consumer_offsets` tells of them now, or told a moment ago."""
@@ -102,19 +133,22 @@ class InternalTopics:
         logs = self._logs(offsets.TOPIC, failures)
         self._offsets.look(logs)
         shortcomings = self._offsets.shortcomings
-        found = list(self._offsets.groups())
-        if any(group.kind is GroupKind.SHARE for group in found):
+        if self._described_revision != self._offsets.revision:
+            self._by_id = {group.group_id: group for group in self._offsets.groups()}
+            self._has_shares = any(group.records and group.kind is GroupKind.SHARE for group in self._by_id.values())
+            self._described_revision = self._offsets.revision
+        if self._has_shares:
             self._shares.look(self._logs(shares.TOPIC, failures))
             shortcomings += self._shares.shortcomings
-        now_ms = self._clock.now_ms()
-        inventory = self._store.topics.inventory
-        surroundings = Surroundings(
-            self._topic_name, self._shares.start, lambda at: at[1] in inventory.topics.get(at[0], ())
-        )
-        described = (describe_group(group, surroundings, now_ms) for group in found)
-        groups = {group.group_id: group for group in described}
-        is_there = offsets.TOPIC in inventory.topics
-        return FoundGroups(groups, is_there, (*failures, *shortcomings))
+        is_there = offsets.TOPIC in self._store.topics.inventory.topics
+        groups = DescribedGroups(self._by_id, self._described)
+        return FoundGroups(groups, is_there, (*failures, *shortcomings), self._offsets.revision)
+
+    def _described(self, group: Group) -> GroupDescription:
+        topics = self._store.topics.inventory.topics
+        surroundings = Surroundings(self._topic_name, self._shares.start, lambda topic: topics.get(topic, ()))
+        with self._groups_lock:  # what is followed changes the group
+            return describe_group(group, surroundings, self._clock.now_ms())
 
     def _logs(self, topic: str, failures: list[str]) -> dict[int, Log | FollowedLog]:
         """The logs of a topic's partitions; what cannot be opened is told."""

@@ -33,7 +33,7 @@ def described(
     image = GroupsImage()
     for offset, (name, rest, value) in enumerate(records):
         image.apply(name, {"group": "g"} | {str(at): part for at, part in enumerate(rest)}, value, offset)
-    store = Surroundings({ORDERS: "orders"}.get, starts.get, {("orders", 3)}.__contains__)
+    store = Surroundings({ORDERS: "orders"}.get, starts.get, lambda topic: {"orders": (3,)}.get(topic, ()))
     return describe_group(image.groups["g"], store, now_ms)
 
 

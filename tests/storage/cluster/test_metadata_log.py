@@ -81,6 +81,17 @@ def test_reading_ends_before_damage(memory: LogOnMemory, followed: MetadataLog) 
     assert followed.damage is not None
 
 
+def test_a_log_whose_beginning_is_gone_is_not_taken_for_all(memory: LogOnMemory, followed: MetadataLog) -> None:
+    add(memory, "orders", "clicks")
+    memory.log.roll()
+    add(memory, "users")
+    for name in memory.files.names(DIRECTORY):
+        if name.startswith("0" * 20):
+            memory.files.remove(f"{DIRECTORY}/{name}")
+    assert followed.ask(topics) == ["users"]
+    assert "begins at offset 2" in str(followed.damage)
+
+
 class RealLog:
     """The metadata log of a real broker in a directory where it may be changed."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from internal_messages import TABLES, random_fields
+from internal_mutations import LENGTHS, mutated
 
 from storage.errors import InvalidRecordError, MalformedRecordsError
 from storage.internal import (
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 MUTATIONS = int(os.environ.get("KAFKAFS_INTERNAL_MUTATIONS", "4000"))
 SEED = int(os.environ.get("KAFKAFS_INTERNAL_SEED", "12"))
 MEMORY_BYTES_MAX = 200_000_000
-LENGTHS = (b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f")
 
 
 def sound_records(chance: random.Random) -> Iterator[tuple[str, bytes, bytes]]:
@@ -72,27 +72,6 @@ READERS: dict[str, Callable[[bytes, bytes], tuple[Outcome | None, ...]]] = {
         consumer_protocol.decode_assignment(value),
     ),
 }
-
-
-def mutated(chance: random.Random, data: bytes) -> bytes:
-    """The bytes with up to three things done to them."""
-    made = bytearray(data)
-    for _ in range(chance.randint(0, 3)):
-        place = chance.randint(0, len(made))
-        match chance.randrange(6):
-            case 0:
-                made[place : place + 1] = chance.randbytes(1)
-            case 1:
-                del made[place:]
-            case 2:
-                made[place : place + chance.randint(1, 8)] = chance.choice(LENGTHS)
-            case 3:
-                made[place:place] = chance.randbytes(chance.randint(1, 20))
-            case 4:
-                del made[place : place + chance.randint(1, 8)]
-            case _:
-                made[place:place] = made[max(0, place - 20) : place] * chance.randint(1, 3)
-    return bytes(made)
 
 
 def test_mutated_records_are_messages_or_raw() -> None:
