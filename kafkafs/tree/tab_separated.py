@@ -30,9 +30,7 @@ class BoundedRows:
         for row in self._rows:
             size_bytes += sum(len(value) if isinstance(value, str) else 1 for value in row)
             if size_bytes > TABLE_BYTES_MAX:
-                self.failure = DamagedError(
-                    f"more than {TABLE_BYTES_MAX >> 20} MiB of rows are not made of such records"
-                )
+                self.failure = DamagedError(f"more than {TABLE_BYTES_MAX >> 20} MiB of rows are not made")
                 return
             yield row
 
