@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.internal import metadata_versions
 from storage.internal.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-_METADATA_VERSION: Final = "metadata.version"
 _FIRST_OF_4: Final = 22  # 4.0-IV0, of which no broker of 3.9 knows
 
 
@@ -50,6 +50,6 @@ def _release(image: ClusterImage, node_id: int | None) -> int:
     """What the broker registered with tells its release; without that, what the cluster as a whole has agreed on."""
     registration = None if node_id is None else image.brokers.get(node_id)
     features = () if registration is None else registration.get("features", ())
-    supported = [each["maxSupportedVersion"] for each in features if each["name"] == _METADATA_VERSION]
-    level = max(supported, default=image.features.get(_METADATA_VERSION, 0))
+    supported = [each["maxSupportedVersion"] for each in features if each["name"] == metadata_versions.FEATURE]
+    level = max(supported, default=image.features.get(metadata_versions.FEATURE, 0))
     return 4 if level >= _FIRST_OF_4 else 3

@@ -10,7 +10,7 @@ from kafkafs.spark.errors import MissingGroupError, MissingTopicError
 from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import results_of
 from storage.clock import Clock
-from storage.cluster.group_description import describe_group
+from storage.cluster.group_description import Surroundings, describe_group
 from storage.cluster.offsets_topic import OffsetsLog
 from storage.config import TopicConfig
 from storage.errors import StorageError
@@ -21,7 +21,7 @@ from storage.store.splits import packed
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from uuid import UUID
 
     from pyspark.sql import SparkSession
@@ -88,11 +88,11 @@ def group_positions(
 
 def _found_in(pack: Sequence[_Piece], paths: Sequence[str], wanted: frozenset[str] | None) -> list[_Found]:
     """Read partitions of the topic, in a worker."""
-    topic_name = _topic_names(paths)
-    return [_read(piece, topic_name, wanted) for piece in pack]
+    surroundings = _surroundings(paths)
+    return [_read(piece, surroundings, wanted) for piece in pack]
 
 
-def _read(piece: _Piece, topic_name: Callable[[UUID], str | None], wanted: frozenset[str] | None) -> _Found:
+def _read(piece: _Piece, surroundings: Surroundings, wanted: frozenset[str] | None) -> _Found:
     clock = Clock()
     log = FollowedLog(
         Files(),
@@ -111,13 +111,13 @@ def _read(piece: _Piece, topic_name: Callable[[UUID], str | None], wanted: froze
         raise replay.damages[0]
     groups = replay.image.groups
     chosen = [group for group_id, group in groups.items() if wanted is None or group_id in wanted]
-    described = (describe_group(group, topic_name, clock.now_ms()) for group in chosen)
+    described = (describe_group(group, surroundings, clock.now_ms()) for group in chosen)
     return _Found(tuple(groups), tuple(each for group in described for each in _positions(group)), replay.unread)
 
 
 def _positions(group: GroupDescription) -> Iterator[GroupPosition]:
     had = {partition for member in group.members for partition in member.partitions}
-    for partition in group.offsets.keys() | had:
+    for partition in group.offsets.keys() | group.starts.keys() | had:
         committed = group.offsets.get(partition)
         if committed is None:
             yield GroupPosition(group.group_id, partition, None, None)
@@ -126,20 +126,31 @@ def _positions(group: GroupDescription) -> Iterator[GroupPosition]:
             yield GroupPosition(group.group_id, partition, committed.offset, time_ms)
 
 
-def _topic_names(paths: Sequence[str]) -> Callable[[UUID], str | None]:
-    """What says which topic of the store has an id. It looks when it is first asked, as few groups need it."""
+def _surroundings(paths: Sequence[str]) -> Surroundings:
+    """What the store knows of topics. It is looked for when it is first asked for, as few groups need it.
+
+    Where share groups are is not asked: they commit no offsets.
+    """
 
     @cache
-    def names() -> dict[UUID, str]:
-        found = {}
+    def topics() -> tuple[dict[UUID, str], dict[str, frozenset[int]]]:
+        names, numbers = {}, {}
         with Store.open(paths, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store:
-            for topic in store.topics.inventory.topics:
+            for topic, partitions in store.topics.inventory.topics.items():
+                numbers[topic] = frozenset(partitions)
                 try:
                     topic_id = store.topics.topic_id(topic)
                 except (StorageError, OSError):
                     continue  # it was deleted meanwhile, or its file cannot be read
                 if topic_id is not None:
-                    found[topic_id] = topic
-        return found
+                    names[topic_id] = topic
+        return names, numbers
 
-    return lambda topic_id: names().get(topic_id)
+    def topic_name(topic_id: UUID) -> str | None:
+        return topics()[0].get(topic_id)
+
+    return Surroundings(
+        topic_name=topic_name,
+        start_of=lambda _: None,
+        partitions_of=lambda topic: topics()[1].get(topic, frozenset()),
+    )
