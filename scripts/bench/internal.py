@@ -1,6 +1,7 @@
 """Reading internal topics beside the real kafka-dump-log with its decoders: median wall times of whole processes.
 
-Ours reads each record of the file into its fields; the real tool also prints them, into a file.
+Ours reads each record of the file into its fields; the real tool also prints them, into a file. And the time from
+opening a broker's store of many topics to the first topic's settings, against a second.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from uuid import UUID
 
 from timing import Scoreboard
 
+from storage.clock import Clock
+from storage.files import Files
+from storage.ids import format_id
 from storage.internal import Message, metadata, offsets
 from storage.record import batches_of_rows, read_batches
+from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +38,8 @@ TIME = 1_700_000_000_000
 ROUNDS = 5
 TARGET = 5.0
 ROWS_AT_ONCE = 50_000
+TOPICS = 10_000
+FIRST_CONFIG_S_MAX = 1.0
 
 
 def metadata_rows() -> Iterator[Row]:
@@ -85,6 +92,41 @@ def read_log(path: Path) -> int:
     return known
 
 
+def write_store(path: Path) -> None:
+    """Make the log dir of a broker with many topics, each with an id and settings of its own."""
+    path.mkdir()
+    (path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\n")
+    values = []
+    for number in range(TOPICS):
+        name, topic_id = f"orders-{number}", UUID(int=number + 1 << 64)
+        (path / f"{name}-0").mkdir()
+        (path / f"{name}-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {format_id(topic_id)}")
+        (path / f"{name}-0" / f"{0:020d}.log").touch()
+        values.append(metadata.encode(2, 0, {"name": name, "topicId": topic_id}))
+        where = {"partitionId": 0, "topicId": topic_id, "replicas": [1], "isr": [1], "leader": 1}
+        values.append(metadata.encode(3, 0, where | {"leaderEpoch": 0, "partitionEpoch": 0}))
+        for key, value in (("retention.ms", "86400000"), ("segment.bytes", "104857600")):
+            fields = {"resourceType": 2, "resourceName": name, "name": key, "value": value}
+            values.append(metadata.encode(4, 0, fields))
+    (path / f"{metadata.TOPIC}-0").mkdir()
+    # A batch for each topic, as a controller writes them when topics are made one after the other.
+    with (path / f"{metadata.TOPIC}-0" / f"{0:020d}.log").open("wb") as file:
+        for first in range(0, len(values), 4):
+            rows = [(TIME, None, value, ()) for value in values[first : first + 4]]
+            file.writelines(batches_of_rows(rows, base_offset=first))
+
+
+def first_config(board: Scoreboard, path: Path) -> None:
+    took = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        with Store.open([path], mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store:
+            assert store.topics.config(f"orders-{TOPICS // 2}").retention_ms == 86_400_000
+        took.append(time.perf_counter() - start)
+    figures = f"{median(took):.2f} s, of {FIRST_CONFIG_S_MAX:.2f} s"
+    board.line(f"first settings of {TOPICS:,} topics", figures, FIRST_CONFIG_S_MAX / median(took), 1.0)
+
+
 def seconds(command: list[str], output: Path) -> float:
     with output.open("wb") as sink:
         start = time.perf_counter()
@@ -116,6 +158,8 @@ def main() -> int:
             log.parent.mkdir()
             write_log(rows, log)
             compare(board, log, count, decoder)
+        write_store(Path(folder) / "broker")
+        first_config(board, Path(folder) / "broker")
     return 1 if board.missed else 0
 
 
