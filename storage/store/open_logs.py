@@ -163,14 +163,20 @@ class OpenLogs:
                     slot.log.config = config
 
     def close(self, partition: Partition) -> None:
-        """Close the partition's log, if it is open; a later `get` opens it anew. Raises as the log's `close` does."""
+        """Close the partition's log, if it is open; a later `get` opens it again.
+
+        Raises as the log's `close` does. Then, and after an exception that has nothing to do with the log, the
+        partition is among those that `failed`.
+        """
         with self._lock:
             slot = self._slots.pop(partition, None)
         if slot is not None:
             with slot.lock:
                 slot.is_closed = True
                 if slot.log is not None:
+                    self.failed.add(partition)
                     slot.log.close()
+                    self.failed.discard(partition)
 
     def close_all(self) -> dict[Partition, StorageError | OSError]:
         """Close every log; gives the errors of those that could not be closed properly."""
@@ -196,7 +202,6 @@ class OpenLogs:
                 else:
                     self.close(partition)
             except (StorageError, OSError) as error:
-                self.failed.add(partition)
                 logger.warning("closing %s-%d, which is gone: %s", *partition, error)
             self.recovered.pop(partition, None)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Event
+
+import pytest
 
 from storage.errors import PoisonedLogError
 from storage.store.open_logs import OpenLogs
@@ -12,7 +15,7 @@ SLOW, FAST = ("slow", 0), ("fast", 0)
 
 
 class Closable:
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
         self.closed = 0
 
@@ -59,6 +62,19 @@ def test_every_log_is_closed_and_every_error_told() -> None:
     assert (first.closed, second.closed, third.closed) == (1, 1, 1)
     assert logs.open() == {}
     logs.close(("t", 0))
+
+
+@pytest.mark.parametrize("error", [PoisonedLogError("no"), OSError("gone"), MemoryError(), KeyboardInterrupt()])
+def test_a_log_whose_closing_breaks_off_has_failed(error: BaseException) -> None:
+    logs = OpenLogs(lambda _: Closable(error))
+    logs.get(SLOW, lambda: "")
+    with suppress(MemoryError, KeyboardInterrupt):
+        logs.discard([SLOW])
+    assert logs.failed == {SLOW}
+    logs._open_log = lambda _: Closable()
+    logs.get(SLOW, lambda: "")
+    logs.discard([SLOW])
+    assert logs.failed == set()
 
 
 def test_a_log_that_is_being_opened_gets_the_new_settings() -> None:

@@ -247,6 +247,23 @@ def test_no_marker_where_a_log_was_not_closed(stores, store, trouble: str) -> No
     stores.open().close()
 
 
+def test_no_marker_after_a_deletion_that_broke_off(stores, store) -> None:
+    """A log of the topic was not closed, and the topic is still there: what it has may not be on disk."""
+    store.topics.create("t", 2)
+    store.topics.create("u", 1)
+    bad = store.log("u", 0)
+
+    def close() -> None:
+        raise MemoryError
+
+    bad.close = close
+    with pytest.raises(MemoryError):
+        store.topics.delete("u")
+    store.close()
+    assert "u" in stores.read().topics.inventory.topics
+    assert marked(stores) == ["/b"]
+
+
 def test_no_marker_after_an_opening_that_failed(stores, store) -> None:
     def open_log(_):
         raise PoisonedLogError("no")
