@@ -13,12 +13,20 @@ always in the same order.
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import ConfigError, NotAStoreError, SymbolicLinkError, UnknownPartitionError
+from storage.errors import (
+    ConfigError,
+    CorruptCheckpointError,
+    NotAStoreError,
+    SymbolicLinkError,
+    UnknownPartitionError,
+)
 from storage.partition.checking import check_partition
 from storage.segment.finding import Finding, FindingKind, Severity, damage, notice
+from storage.store.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.cluster_check import ClusterCheck
 from storage.store.directory_names import DirectoryState
 from storage.store.log_dir_check import Compacted, LogDirCheck, PartitionPlace
@@ -32,7 +40,6 @@ from storage.store.verify_workers import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
     from uuid import UUID
 
     from storage.files import Files
@@ -113,10 +120,24 @@ class Verification:
             self.size_bytes += verdict.size_bytes
             if verdict.topic_id is not None and place.state is not DirectoryState.STRAY:
                 topic_ids.append((place, verdict.topic_id))
-            yield from self._counted(place.located(finding) for finding in verdict.findings)
+            yield from self._counted(place.located(finding) for finding in self._lasting(place, verdict.findings))
         yield from self._counted(other_topics(topic_ids))
         current = [each for each in topic_ids if each[0].state is DirectoryState.CURRENT]
         yield from self._counted(self._cluster.strays(current))
+
+    def _lasting(self, place: PartitionPlace, findings: Sequence[Finding]) -> Sequence[Finding]:
+        """The findings without gaps in a log that a cleaner went through since the check began.
+
+        A broker notes how far its cleaner came only after it has put the compacted segments in their places.
+        """
+        gaps = [finding for finding in findings if finding.kind is FindingKind.OFFSET_GAP]
+        if not gaps or place.state is not DirectoryState.CURRENT:
+            return findings
+        try:
+            cleaned = read_offsets(self._files, Path(place.log_dir), OffsetCheckpoint.FIRST_DIRTY)
+        except (CorruptCheckpointError, SymbolicLinkError, OSError):
+            return findings
+        return [each for each in findings if each not in gaps] if place.partition in cleaned else findings
 
     def _verdicts(self, grow: Callable[[int], None]) -> Iterator[tuple[PartitionPlace, PartitionVerdict]]:
         jobs = min(self._jobs, len(self.places))
