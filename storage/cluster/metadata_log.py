@@ -12,17 +12,18 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from storage.cluster.told_settings import SETTING_RECORDS
 from storage.errors import CorruptBatchError, CorruptMetadataError, OffsetOutOfRangeError, StorageError
 from storage.internal import Message, control, metadata
 from storage.internal.cluster_image import ClusterImage
-from storage.partition.metadata_snapshot import is_metadata_snapshot
+from storage.partition.metadata_snapshot import is_metadata_snapshot, snapshot_end
 from storage.partition.quorum_state import read_quorum_state
 from storage.record.batch import RecordBatch
 from storage.segment.log_file import LogScan
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from storage.files import Files
     from storage.partition.quorum_state import QuorumState
@@ -48,12 +49,13 @@ class MetadataLog:
         self._position = 0  # the offset to read on at
         self._image = ClusterImage()
         self._gap: StorageError | None = None
+        self._passed: frozenset[str] = frozenset()  # the snapshots that were there when the gap was found
         self._damage: StorageError | None = None
 
     def ask(self, question: Callable[[ClusterImage], T]) -> T:
         """What the cluster as it is now answers. The image changes after the question, so the answer must not keep it.
 
-        Raises `OSError` where the log cannot be read.
+        Raises `OSError` where the log or the snapshot that it goes on from cannot be read.
         """
         with self._asking:
             self._read_on()
@@ -76,13 +78,14 @@ class MetadataLog:
 
     def _read_on(self) -> None:
         view = self._log.view
-        if view is self._view:
+        before = self._view if self._gap is None or self._passed == self._snapshots() else None
+        if view is before:
             return
-        if self._view is None or self._is_replaced(self._view, view):
+        if before is None or self._is_replaced(before, view):
             self._begin(view)
         self._damage = None
         try:
-            self._read_log()
+            self._read_log(view)
         except CorruptBatchError as error:
             self._damage = error
         self._view = view
@@ -93,26 +96,35 @@ class MetadataLog:
         return any(cut < self._position for cut in cuts) or not now.start_offset <= self._position <= now.end_offset
 
     def _begin(self, view: LogView) -> None:
-        """Begin with the newest snapshot that is whole, or with the beginning of the log."""
-        self._gap = None
-        for end_offset, name in sorted(self._snapshots(), reverse=True):
-            if not view.start_offset <= end_offset <= view.end_offset:
-                continue  # the log does not go on where the snapshot ends
+        """Begin with the newest snapshot that is whole, or with the beginning of the log.
+
+        A snapshot that ends after the log takes its place, as it does for a node that starts: the node fetched the
+        snapshot from the leader, and ended before it emptied its log.
+        """
+        refused: OSError | None = None
+        self._view = None
+        self._image, self._position = ClusterImage(), view.start_offset
+        self._gap, self._passed = None, self._snapshots()
+        for name in sorted(self._passed, key=snapshot_end, reverse=True):
+            if snapshot_end(name) < view.start_offset:
+                break  # the log goes on later than the snapshot ends
             try:
                 self._image = self._snapshot(name)
-            except (StorageError, OSError):
+            except (StorageError, FileNotFoundError):
                 continue  # an older one, and more of the log, say the same
-            self._image.end_offset = self._position = end_offset
+            except OSError as error:
+                refused = refused or error
+                continue
+            self._image.end_offset = self._position = snapshot_end(name)
             return
-        self._image, self._position = ClusterImage(), view.start_offset
         if view.start_offset > 0:
-            reason = f"the log begins at offset {view.start_offset}, and no snapshot tells what was before"
+            if refused is not None:
+                raise refused
+            reason = f"the log begins at offset {view.start_offset}, and no whole snapshot ends there or later"
             self._gap = CorruptMetadataError(reason, path=self._directory)
 
-    def _snapshots(self) -> Iterator[tuple[int, str]]:
-        for name in self._files.names(self._directory):
-            if is_metadata_snapshot(name):
-                yield int(name.partition("-")[0]), name
+    def _snapshots(self) -> frozenset[str]:
+        return frozenset(filter(is_metadata_snapshot, self._files.names(self._directory)))
 
     def _snapshot(self, name: str) -> ClusterImage:
         """What a snapshot holds; raises `StorageError` if it is not whole."""
@@ -127,13 +139,14 @@ class MetadataLog:
                 raise CorruptMetadataError("the snapshot is not whole", path=self._directory / name)
         return image
 
-    def _read_log(self) -> None:
-        while True:
+    def _read_log(self, view: LogView) -> None:
+        while self._position < view.end_offset:  # not so where the snapshot ends after the log
             try:
                 fetched = self._log.read(self._position)
             except OffsetOutOfRangeError:  # segments went, or records were truncated, since the view was taken
-                self._begin(self._log.view)
-                fetched = self._log.read(self._position)
+                view = self._log.view
+                self._begin(view)
+                continue
             for batch in fetched.batches:
                 _apply(self._image, batch, self._position)
                 self._position = batch.last_offset + 1
@@ -159,6 +172,11 @@ def _apply(image: ClusterImage, batch: Batch, from_offset: int | None) -> str | 
             outcome = metadata.decode(record.value)
             if isinstance(outcome, Message):
                 image.apply(outcome.name, outcome.fields, offset)
+                if outcome.name in SETTING_RECORDS:
+                    image.settings_ms = max(image.settings_ms, record.timestamp)
             else:
+                definition = None if outcome.type is None else metadata.definition(outcome.type)
+                if definition is not None:
+                    image.unread.setdefault(definition.name, outcome.reason)
                 image.apply(_RAW.format(outcome.type, outcome.version), {}, offset)
     return last

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
+SETTING_RECORDS: Final = ("ConfigRecord", "TopicRecord", "RemoveTopicRecord")
+"""The types of the records that say which settings a topic or a broker has."""
+
 _FIRST_OF_4: Final = 22  # 4.0-IV0, of which no broker of 3.9 knows
 
 

@@ -84,7 +84,9 @@ class ClusterImage:
 
     `snapshot` is the id of the snapshot that the image began with, empty without one. Entries of `features` and the
     other tables are the fields of the last record about each. Secrets of users are never kept. `unknown` counts the
-    records of types that are not known here, by their names.
+    records of types that are not known here, by their names. `unread` says of types that are known why records of them
+    could not be read, as those of a newer version cannot. `settings_ms` is the time of the newest record that may have
+    changed a setting, as far as whoever applies records sets it.
     """
 
     snapshot: str = ""
@@ -103,6 +105,8 @@ class ClusterImage:
     kraft_version: int = 0
     voters: list[Fields] = field(default_factory=list)  # as `VotersRecord` has them; none where the quorum is static
     unknown: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+    settings_ms: int = 0
     _pending: list[tuple[str, Fields, int | None]] | None = None
 
     def apply(self, name: str, fields: Fields, offset: int | None) -> None:
@@ -130,6 +134,10 @@ class ClusterImage:
             self.voters = fields["voters"]
         elif name == _KRAFT_VERSION:
             self.kraft_version = fields["kRaftVersion"]
+
+    def why_unknown(self, *names: str) -> str:
+        """Why it is unknown what records of these types would say; empty if all of them were read."""
+        return next((self.unread[each] for each in (*names, _BEGIN, _END, _ABORT) if each in self.unread), "")
 
     @property
     def is_in_transaction(self) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptMetadataError
-from storage.partition.metadata_snapshot import check_metadata_snapshot, is_metadata_snapshot
+from storage.partition.metadata_snapshot import check_metadata_snapshot, is_metadata_snapshot, snapshot_end
 from storage.partition.quorum_state import QUORUM_STATE_NAME, read_quorum_state
 from storage.segment.finding import FindingKind, damage, unreadable
 
@@ -17,11 +17,22 @@ if TYPE_CHECKING:
     from storage.segment.finding_list import FindingList
 
 
-def check_cluster_metadata(files: Files, directory: str, names: Collection[str], findings: FindingList) -> None:
-    """Look at all of that in a directory with these names; a snapshot that has gone is a `FileNotFoundError`."""
-    for name in sorted(names):
-        if is_metadata_snapshot(name):
-            check_metadata_snapshot(files, Path(directory, name), findings, name=name)
+def check_cluster_metadata(
+    files: Files, directory: str, names: Collection[str], findings: FindingList, *, start_offset: int
+) -> None:
+    """Look at all of that in a directory with these names, in which the log starts at an offset.
+
+    A snapshot that has gone is a `FileNotFoundError`.
+    """
+    snapshots = sorted(filter(is_metadata_snapshot, names))
+    for name in snapshots:
+        check_metadata_snapshot(files, Path(directory, name), findings, name=name)
+    if start_offset > max(map(snapshot_end, snapshots), default=0):
+        reason = (
+            f"the log starts at offset {start_offset}, and no snapshot ends there or later, so what came before is "
+            "lost; no broker starts with it"
+        )
+        findings.add(damage(FindingKind.METADATA_SNAPSHOT, "", reason, offset=start_offset))
     try:
         read_quorum_state(files, directory)
     except CorruptMetadataError as error:

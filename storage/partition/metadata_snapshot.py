@@ -32,6 +32,11 @@ def is_metadata_snapshot(name: str) -> bool:
     return _SNAPSHOT.fullmatch(name) is not None
 
 
+def snapshot_end(name: str) -> int:
+    """The end offset of a snapshot: that of the first record of the log that it does not hold."""
+    return int(name.partition("-")[0])
+
+
 def is_left_of_metadata_snapshot(name: str) -> bool:
     """Whether the file is a snapshot that is being written or removed; a node that starts removes it."""
     return _LEFT_OVER.fullmatch(name) is not None

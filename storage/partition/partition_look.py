@@ -87,7 +87,10 @@ class PartitionLook:
         self._check_snapshots()
         self._check_reached(last, end_offset)
         if self._expected.is_cluster_metadata:
-            check_cluster_metadata(self._files, self._expected.directory, self._listing.keys(), self._findings)
+            directory, start_offset = self._expected.directory, bases[0] if bases else 0
+            check_cluster_metadata(
+                self._files, directory, self._listing.keys(), self._findings, start_offset=start_offset
+            )
         self.topic_id = self._topic_id(is_used=self.batches > 0)
 
     def _look_at(self, base_offset: int, *, is_last: bool) -> SegmentCheck | SegmentReplay:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from errno import EACCES
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
+from metadata_logs import BrokerDir, topic_record, topic_setting
 
 from storage.cluster.metadata_log import MetadataLog
+from storage.config import TopicConfig
 from storage.internal import metadata
 from storage.partition.followed_log import FollowedLog
 from storage.record import BatchForm
-from storage.testing.logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, sent
+from storage.testing.logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
+from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from storage.files import ReadableFile
     from storage.internal.cluster_image import ClusterImage
 
 TOPIC_TYPE, TOPIC_VERSION = 2, 0
@@ -81,15 +87,75 @@ def test_reading_ends_before_damage(memory: LogOnMemory, followed: MetadataLog) 
     assert followed.damage is not None
 
 
-def test_a_log_whose_beginning_is_gone_is_not_taken_for_all(memory: LogOnMemory, followed: MetadataLog) -> None:
-    add(memory, "orders", "clicks")
-    memory.log.roll()
-    add(memory, "users")
-    for name in memory.files.names(DIRECTORY):
-        if name.startswith("0" * 20):
-            memory.files.remove(f"{DIRECTORY}/{name}")
-    assert followed.ask(topics) == ["users"]
-    assert "begins at offset 2" in str(followed.damage)
+def broker_log(broker: BrokerDir) -> MetadataLog:
+    directory = f"{broker.path}/__cluster_metadata-0"
+    config = TopicConfig.resolve()
+    log = FollowedLog(broker.files, StandingClock(), directory, config, producer_expiration_ms=PRODUCER_EXPIRATION_MS)
+    return MetadataLog(broker.files, directory, log)
+
+
+def test_a_log_without_its_beginning_is_damaged_until_the_snapshot_is_back() -> None:
+    broker = BrokerDir(MemoryFiles(), first_offset=10)
+    broker.tell(topic_record("clicks", UUID(int=99)))
+    followed = broker_log(broker)
+    for _ in range(2):
+        assert followed.ask(topics) == ["clicks"]
+        assert "begins at offset 10, and no whole snapshot ends there or later" in str(followed.damage)
+    broker.add_snapshot(10, topic_record("orders"))
+    assert followed.ask(topics) == ["clicks", "orders"]
+    assert followed.damage is None
+
+
+def test_a_snapshot_that_ends_after_the_log_takes_its_place() -> None:
+    broker = BrokerDir(MemoryFiles())
+    broker.tell(topic_record("old", UUID(int=99)), topic_setting("old", "retention.ms", "1"))
+    broker.add_snapshot(10, topic_record("orders"))
+    followed = broker_log(broker)
+    assert followed.ask(lambda image: (topics(image), image.end_offset)) == (["orders"], 10)
+    broker.tell(topic_setting("old", "retention.ms", "2"))
+    assert followed.ask(lambda image: (topics(image), image.end_offset)) == (["orders"], 10)
+    assert followed.damage is None
+
+
+def test_a_snapshot_without_a_log_is_all_that_there_is() -> None:
+    broker = BrokerDir(MemoryFiles())
+    broker.add_snapshot(10, topic_record("orders"))
+    assert broker_log(broker).ask(topics) == ["orders"]
+
+
+class Denying(MemoryFiles):
+    """Files of which some may not be read."""
+
+    denied = ""
+
+    def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
+        if self.denied and self.denied in os.fspath(path):
+            raise PermissionError(EACCES, os.strerror(EACCES), os.fspath(path))
+        return super().open_reading(path)
+
+
+def test_a_snapshot_that_may_not_be_read_is_needed_only_where_the_log_begins_later() -> None:
+    files = Denying()
+    whole, rest = BrokerDir(files), BrokerDir(files, "/rest", first_offset=10)
+    files.denied = ".checkpoint"
+    for broker in (whole, rest):
+        broker.add_snapshot(10, topic_record("orders"))
+        broker.tell(topic_record("clicks", UUID(int=99)))
+    assert broker_log(whole).ask(topics) == ["clicks"]
+    followed = broker_log(rest)
+    for _ in range(2):
+        with pytest.raises(PermissionError):
+            followed.ask(topics)
+    files.denied = ""
+    assert followed.ask(topics) == ["clicks", "orders"]
+
+
+def test_records_of_a_newer_version_are_told_apart_from_unknown_ones() -> None:
+    broker = BrokerDir(MemoryFiles())
+    newer = topic_record("orders")
+    broker.tell(newer[:2] + b"\x1f" + newer[3:], b"\x01\x7f\x00")
+    unread = broker_log(broker).ask(lambda image: dict(image.unread))
+    assert unread == {"TopicRecord": "TopicRecord has no version 31 here; the newest is 0"}
 
 
 class RealLog:
