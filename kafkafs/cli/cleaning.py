@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +13,10 @@ import click
 from kafkafs.cli.failures import say
 from storage.clock import Clock
 from storage.files import Files, NamedFiles
-from storage.store.effective_settings import NO_SERVER_PROPERTIES
+from storage.store.effective_settings import MAY_SET_IT, UNREADABLE
 from storage.store.server_properties import read_server_properties
 from storage.store.store import Mode, Store
-from storage.store.topic_names import CLUSTER_METADATA
+from storage.store.topic_names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
 from storage.store.unclosed_logs import recover_unclosed_logs
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = frozenset({"device", "inode"})  # which tell files apart as long as they are there, and nobody else
 _NAMED_MAX = 10
+# What a file of the broker says, or a log that cannot be read now, is not to be written down again as somebody has it
+# in mind.
+_MENDED_ELSEWHERE = re.compile(f"{re.escape(MAY_SET_IT)}|{re.escape(UNREADABLE)}")
 
 
 server_properties_option = click.option(
@@ -87,16 +91,17 @@ def say_what_is_unknown(store: Sequence[Path], unknown: Mapping[str, str]) -> No
     The cluster's metadata is left out: no command of ours takes settings for it.
     """
     named = [topic for topic in unknown if topic != CLUSTER_METADATA]
-    untold = [topic for topic in named if NO_SERVER_PROPERTIES in unknown[topic]]
-    if untold:
-        say(f"the settings of {_first_of(untold)} are unknown: {NO_SERVER_PROPERTIES}")
-    others = [topic for topic in named if topic not in untold]
+    mended_elsewhere = [topic for topic in named if _MENDED_ELSEWHERE.search(unknown[topic])]
+    if mended_elsewhere:
+        why = unknown[mended_elsewhere[0]].rpartition("unknown: ")[2]
+        say(f"the settings of {_first_of(mended_elsewhere)} are unknown: {why}")
+    others = [topic for topic in named if topic not in mended_elsewhere]
     if others:
         command = shlex.join(["kafkafs", "topics", "config", ",".join(map(str, store)), others[0]])
+        policy = "compact`" if others[0] in COMPACTED_BY_BROKERS else "delete` (or compact)"
         say(
             f"the settings of {_first_of(others)} are unknown, since a broker made it and may have been told more; "
-            f"`{command} cleanup.policy=delete` (or compact), with --rw and the other settings that it had, makes them "
-            "known"
+            f"`{command} cleanup.policy={policy}, with --rw and the other settings that it had, makes them known"
         )
 
 

@@ -34,7 +34,10 @@ class ConfigFile(WritableFile):
         self._topic = topic
 
     def attributes(self) -> Attributes:
-        """As old as the last change of any topic's settings; of unknown size if those of this one are not allowed."""
+        """As old as the last change of any topic's or broker's settings, by kafkafs or by the cluster.
+
+        The size is unknown if the topic's settings are not allowed.
+        """
         try:
             size_bytes = len(self._text())
         except ConfigError:
@@ -72,6 +75,8 @@ class ConfigFile(WritableFile):
     def _modified_ms(self) -> int:
         topics, files = self._store.topics, self._store.files
         status = files.status(topics.settings_file.directory / SETTINGS_NAME)
-        if status is None:
-            status = files.status(topics.directory(self._topic, min(topics.partitions(self._topic))))
+        changed_ms = max(self._store.cluster.settings_ms(), 0 if status is None else status.modified_ms)
+        if changed_ms:
+            return changed_ms
+        status = files.status(topics.directory(self._topic, min(topics.partitions(self._topic))))
         return 0 if status is None else status.modified_ms

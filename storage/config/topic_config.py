@@ -75,18 +75,25 @@ class TopicConfig:
 
     @classmethod
     def resolve(
-        cls, topic: Mapping[str, str] = _NONE, broker: Mapping[str, str] = _NONE, sources: Sources = _ALL_GIVEN
+        cls,
+        topic: Mapping[str, str] = _NONE,
+        broker: Mapping[str, str] = _NONE,
+        sources: Sources = _ALL_GIVEN,
+        *,
+        must_agree: bool = True,
     ) -> Self:
         """What holds for a topic with these settings, on a broker with those; the topic's own come first.
 
         The broker's may be all that its settings file says: what does not concern topics is passed over. Raises
         `ConfigError` for a topic setting that does not exist, for a value that is not allowed, even where another
-        one hides it, and for values that are not allowed together.
+        one hides it, and for values that are not allowed together, unless they need not agree: a broker takes new
+        values only if they agree with those that the topic has, but goes by what it was given before.
         """
         values, origins = _broker_level(broker, sources)
         unknown = MappingProxyType(_unknown(topic, broker, sources))
         config = cls(**values, origins=MappingProxyType(origins), unknown=unknown, release=sources.release)
-        config._check_compaction_lags()
+        if must_agree:
+            config._check_compaction_lags()
         if not topic:
             return config
         for key, text in topic.items():
@@ -94,9 +101,14 @@ class TopicConfig:
             values[setting.attribute] = setting.read(text)
             origins[key] = sources.topic.get(key, TOPIC)
         config = cls(**values, origins=MappingProxyType(origins), unknown=unknown, release=sources.release)
-        config._check_compaction_lags()
-        config._check_remote_storage()
+        if must_agree:
+            config.check_agreement()
         return config
+
+    def check_agreement(self) -> None:
+        """Raise `ConfigError` if the values are not allowed together."""
+        self._check_compaction_lags()
+        self._check_remote_storage()
 
     @property
     def keys(self) -> Sequence[str]:

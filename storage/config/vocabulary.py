@@ -41,4 +41,6 @@ _VERSION: Final = "|".join(
         for version, _, last in (text.partition("-IV") for text in _LAST_VERSIONS.split())
     ]
 )
-FORMAT_VERSIONS: Final = Pattern(re.compile(rf"(?:{_VERSION})(?:\..*[^.])?"), "a version of Kafka from 0.8.0 to 3.9")
+# Kafka takes anything after a dot. Taken here is what is neither a comment nor a control character where it is shown.
+_REST: Final = r"\.[!-\"$-~]*[!-\"$-\-/-~]"
+FORMAT_VERSIONS: Final = Pattern(re.compile(rf"(?:{_VERSION})(?:{_REST})?"), "a version of Kafka from 0.8.0 to 3.9")

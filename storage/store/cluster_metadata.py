@@ -6,8 +6,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from storage.cluster.metadata_log import MetadataLog
-from storage.cluster.told_settings import told_settings
-from storage.errors import UnknownPartitionError
+from storage.cluster.told_settings import SETTING_RECORDS, told_settings
+from storage.errors import CorruptMetadataError, StorageError, UnknownPartitionError
+from storage.store.properties import KRAFT_VERSION
 from storage.store.topic_names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
@@ -42,18 +43,41 @@ class ClusterMetadata:
     def settings(self, topic: str) -> ToldSettings | None:
         """What the cluster tells of the topic's settings and of this broker's; None if there is no metadata log.
 
-        Raises `OSError` where the log cannot be read, and the damage that ends it early: a later record may have
-        changed every setting.
+        Raises `OSError` where the log cannot be read, the damage that ends it early, as a later record may have changed
+        every setting, and `CorruptMetadataError` where it has settings of a version that is not known here.
         """
         log = self.log()
         if log is None:
             return None
-        told = log.ask(lambda image: told_settings(image, topic, self._node_id))
+        told, why_unknown = log.ask(
+            lambda image: (told_settings(image, topic, self.node_id), image.why_unknown(*SETTING_RECORDS))
+        )
         if log.damage is not None:
             raise log.damage
+        if why_unknown:
+            raise CorruptMetadataError(why_unknown)
         return told
 
+    def settings_ms(self) -> int:
+        """When the cluster last changed a setting of some topic or broker; 0 where that is not known."""
+        try:
+            log = self.log()
+            return 0 if log is None else log.ask(lambda image: image.settings_ms)
+        except (StorageError, OSError):
+            return 0
+
     @property
-    def _node_id(self) -> int | None:
+    def why_none(self) -> str:
+        """Where the settings of a broker's topics are if there is no metadata log here."""
+        versions = {each.properties.version for each in self._store.log_dirs if each.properties is not None}
+        if self._store.is_made_here or not versions:
+            return "there is no metadata log in these log directories"
+        if KRAFT_VERSION in versions:
+            return "the metadata log is not here: give its log directory too, metadata.log.dir or the first of log.dirs"
+        return "the cluster has it in ZooKeeper"
+
+    @property
+    def node_id(self) -> int | None:
+        """The id of the broker that the store is of, if it has one."""
         found = (log_dir.properties for log_dir in self._store.log_dirs)
         return next((each.node_id for each in found if each is not None and each.node_id is not None), None)

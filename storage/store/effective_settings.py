@@ -8,8 +8,9 @@ these may have it and cannot be read.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, Sources, StoreConfig, TopicConfig, check_topic_setting
 from storage.errors import ConfigError, StorageError
@@ -25,11 +26,17 @@ if TYPE_CHECKING:
     from storage.store.cluster_metadata import ClusterMetadata
     from storage.store.settings_file import SettingsFile
 
-_NO_METADATA_LOG: Final = "there is no metadata log in these log directories (kafkafs topics config can set it)"
-_NOT_IN_CLUSTER: Final = "the metadata log has no topic of this id (kafkafs topics config can set it)"
+_CAN_SET_IT: Final = "(kafkafs topics config can set it)"
+_NOT_IN_CLUSTER: Final = f"the metadata log has no topic of this id {_CAN_SET_IT}"
 _METADATA_LOG: Final = "the broker has settings of its own for this log, metadata.log.* in its server.properties"
 _REFUSED: Final = "the metadata log gives the topic a value that kafkafs does not know"
-NO_SERVER_PROPERTIES: Final = "server.properties may set it (--server-properties FILE, -o server_properties=FILE)"
+_REFUSED_OF_BROKER: Final = "the metadata log gives the broker a value that kafkafs does not know"
+_NODE_ID_KEYS: Final = ("node.id", "broker.id")
+UNREADABLE: Final = "the metadata log cannot be read: "
+"""How the reason begins for settings that are unknown because of the metadata log."""
+MAY_SET_IT: Final = "may set it (--server-properties FILE, -o server_properties=FILE)"
+"""How the reason ends for settings that are unknown without the broker's file."""
+NO_SERVER_PROPERTIES: Final = f"server.properties {MAY_SET_IT}"
 """Why settings are unknown that the cluster does not tell the topic or the broker."""
 
 
@@ -61,6 +68,7 @@ class EffectiveSettings:
         self._resolved: dict[str, _Resolved] = {}
         self._for_store: tuple[Mapping[str, str], StoreConfig] | None = None
         self._for_none: tuple[tuple[Mapping[str, str], Sources], TopicConfig] | None = None
+        self._of_broker: tuple[Mapping[str, Setting], _BrokerSettings] | None = None
 
     def look(self) -> None:
         """Read the ids of topics again when they are asked for next: they may be others of the same name."""
@@ -80,8 +88,13 @@ class EffectiveSettings:
         return config
 
     def config_with(self, topic: str, written: KnownTopic) -> TopicConfig:
-        """What would hold for the topic if this were written about it; raises `ConfigError` as `config` does."""
-        return self._config_with(topic, written, self._told(topic))
+        """What would hold for the topic if this were written about it.
+
+        Raises `ConfigError` as `config` does, and for values that are not allowed together, which brokers refuse too.
+        """
+        config = self._config_with(topic, written, self._told(topic))
+        config.check_agreement()
+        return config
 
     def store_config(self, topic: str) -> StoreConfig:
         """What holds for the store as a whole where a log of the topic is opened: what the cluster tells comes first.
@@ -132,8 +145,8 @@ class EffectiveSettings:
         try:
             told = self._cluster.settings(topic)
         except (StorageError, OSError) as error:
-            return f"the metadata log cannot be read: {error}"
-        return _NO_METADATA_LOG if told is None else told
+            return f"{UNREADABLE}{_reason(error)}"
+        return f"{self._cluster.why_none} {_CAN_SET_IT}" if told is None else told
 
     def _config_with(self, topic: str, written: KnownTopic, told: ToldSettings | str) -> TopicConfig:
         try:
@@ -142,30 +155,79 @@ class EffectiveSettings:
                 return self._resolve(written.settings, self._config.broker, Sources(topic_unknown=why))
             is_the_topic = told.topic_id is not None and told.topic_id == self._topic_id(topic)
             from_cluster = _allowed(told.topic) if is_the_topic else {}
-            is_broker_known = written.is_complete or bool(self._config.broker)
+            of_broker = self._broker_settings(told)
+            from_file, broker_unknown = self._server_properties()
+            refused = {key: _REFUSED for key in told.topic if key in TOPIC_SETTINGS and key not in from_cluster}
             sources = Sources(
                 topic={key: told.origin(each) for key, each in from_cluster.items() if key not in written.settings},
-                broker={key: f"broker, {told.origin(each)}" for key, each in told.broker.items()},
-                refused={key: _REFUSED for key in told.topic if key in TOPIC_SETTINGS and key not in from_cluster},
+                broker={key: f"broker, {told.origin(each)}" for key, each in of_broker.allowed.items()},
+                refused={**dict.fromkeys(of_broker.refused, _REFUSED_OF_BROKER), **refused},
                 topic_unknown="" if is_the_topic or written.is_complete else _NOT_IN_CLUSTER,
-                broker_unknown="" if is_broker_known else NO_SERVER_PROPERTIES,
+                broker_unknown="" if written.is_complete else broker_unknown,
                 release=told.release,
             )
             settings = {**{key: each.value for key, each in from_cluster.items()}, **written.settings}
-            broker = {**self._config.broker, **{key: each.value for key, each in told.broker.items()}}
+            broker = {**from_file, **{key: each.value for key, each in of_broker.allowed.items()}}
             return self._resolve(settings, broker, sources)
         except ConfigError as error:
             path = self._settings_file.directory / SETTINGS_NAME
             raise ConfigError(f"in the settings of {topic}, {error.reason}", path=path) from None
 
+    def _server_properties(self) -> tuple[Mapping[str, str], str]:
+        """What the broker's file says, and why that is not known: it may not be given, or be that of another broker."""
+        given, node_id = self._config.broker, self._cluster.node_id
+        named = next((given[key].strip() for key in _NODE_ID_KEYS if key in given), None)
+        if named is not None and node_id is not None and named != str(node_id):
+            return {}, f"the server.properties given is of another broker than {node_id}; this broker's {MAY_SET_IT}"
+        return given, "" if given else NO_SERVER_PROPERTIES
+
+    def _broker_settings(self, told: ToldSettings) -> _BrokerSettings:
+        if self._of_broker is None or self._of_broker[0] != told.broker:
+            self._of_broker = told.broker, _BrokerSettings.of(told.broker)
+        return self._of_broker[1]
+
     def _resolve(self, topic: Mapping[str, str], broker: Mapping[str, str], sources: Sources) -> TopicConfig:
         """What these settings come to, which is the same for all topics without settings of their own."""
         if topic:
-            return TopicConfig.resolve(topic, broker, sources)
+            return TopicConfig.resolve(topic, broker, sources, must_agree=False)
         given = (broker, sources)
         if self._for_none is None or self._for_none[0] != given:
-            self._for_none = given, TopicConfig.resolve(topic, broker, sources)
+            self._for_none = given, TopicConfig.resolve(topic, broker, sources, must_agree=False)
         return self._for_none[1]
+
+
+class _BrokerSettings(NamedTuple):
+    """What the cluster tells a broker, and the topic settings for which that is a value that kafkafs does not know."""
+
+    allowed: Mapping[str, Setting]
+    refused: frozenset[str]
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Setting]) -> Self:
+        refused: dict[str, str] = {}  # keys of topics by those of brokers
+        for key, setting in TOPIC_SETTINGS.items():
+            for source in setting.broker_keys:
+                if source.key in settings and not _is_allowed(source.key, settings[source.key].value):
+                    refused[source.key] = key
+        allowed = {key: each for key, each in settings.items() if key not in refused}
+        return cls(allowed, frozenset(refused.values()))
+
+
+def _is_allowed(broker_key: str, value: str) -> bool:
+    try:
+        TopicConfig.resolve(broker={broker_key: value}, must_agree=False)
+    except ConfigError:
+        return False
+    return True
+
+
+def _reason(error: StorageError | OSError) -> str:
+    """What went wrong and in which file, without the path of the store, of which anything may be part."""
+    if isinstance(error, OSError):
+        reason, path = error.strerror or type(error).__name__, error.filename
+    else:
+        reason, path = error.reason, error.path
+    return f"{reason} ({Path(path).name})" if path else reason
 
 
 def _allowed(settings: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from storage.files import Files
 
 META_PROPERTIES_NAME: Final = "meta.properties"
+KRAFT_VERSION: Final = 1
+"""The version of the file that a KRaft broker writes."""
 
 _ENCODING: Final = "latin-1"  # of all files that Java reads as properties
 _NODE_ID_KEYS: Final = {0: "broker.id", 1: "node.id"}

@@ -78,6 +78,12 @@ class Living:
         assert done.exit_code == 0, done.output
         return [json.loads(line) for line in done.stdout.splitlines()]
 
+    def counted(self, topic: str) -> list[dict[str, Any]]:
+        """What is in the topic's log, by kafkafs."""
+        done = CliRunner().invoke(main, ["stats", ",".join(map(str, self._broker.log_dirs)), topic, "--jsonl"])
+        assert done.exit_code == 0, done.output
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
     def settings_are_told(self, topic: str) -> bool:
         """Whether each setting has the value that the broker goes by, from where the broker has it."""
         said = self.tool("ConfigCommand", "--describe", "--all", "--entity-type", "topics", "--entity-name", topic)
@@ -149,6 +155,25 @@ def test_settings_are_those_of_the_broker(real_kafka: RealKafka, tmp_path: Path,
         orders = ("--entity-type", "topics", "--entity-name", "orders")
         living.tool("ConfigCommand", "--alter", *orders, "--delete-config", "retention.ms")
         until(lambda: living.settings_are_told("orders"), "the changed settings of orders")
+
+
+@VERSIONS
+def test_settings_that_contradict_each_other_hold_as_in_the_broker(
+    real_kafka: RealKafka, tmp_path: Path, version: str
+) -> None:
+    with running(real_kafka, tmp_path / "one", version) as living:
+        living.create("orders", max_compaction_lag_ms=1000)
+        brokers = ("--entity-type", "brokers", "--entity-default")
+        living.alter(*brokers, log_cleaner_max_compaction_lag_ms=5000)
+        living.alter(*brokers, log_cleaner_min_compaction_lag_ms=9000)
+        living.create("clicks")
+        for topic in ("orders", "clicks"):
+            until(lambda topic=topic: living.settings_are_told(topic), f"the settings of {topic}")
+        with pytest.raises(real_kafka.Error, match="conflict topic config setting"):
+            living.alter("--entity-type", "topics", "--entity-name", "orders", flush_ms=5)
+        asyncio.run(living.fill("orders", keys=5))
+        assert [row["partition"] for row in living.ours("compact", "orders", "--dry-run")] == [0]
+        assert {row["records"] for row in living.counted("orders")} == {24}
 
 
 @VERSIONS

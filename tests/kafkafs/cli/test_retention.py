@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from metadata_logs import BrokerDir, topic_record
 
 from kafkafs.cli import main
 from storage.clock import Clock
@@ -178,3 +179,20 @@ def test_what_cannot_be_asked_is_refused(store: Path, arguments: list[str], code
     assert result.exit_code == code
     assert words in result.stderr
     assert contents(store) == before
+
+
+def test_what_makes_settings_known_is_advised(tmp_path: Path) -> None:
+    broker = BrokerDir(Files(), str(tmp_path / "b"), first_offset=5)
+    broker.add_partition("__consumer_offsets")
+    broker.tell(topic_record("orders"))
+    said = retention(broker.path).stderr.splitlines()[0]
+    assert said == (
+        "kafkafs: the settings of __consumer_offsets are unknown: the metadata log cannot be read: the log begins at "
+        "offset 5, and no whole snapshot ends there or later (__cluster_metadata-0)"
+    )
+    broker.add_snapshot(5)
+    said = retention(broker.path).stderr.splitlines()[0]
+    assert f"`kafkafs topics config {broker.path} __consumer_offsets cleanup.policy=compact`, with --rw" in said
+    broker.tell(topic_record("__consumer_offsets"))
+    said = retention(broker.path).stderr.splitlines()[0]
+    assert said.startswith("kafkafs: the settings of __consumer_offsets are unknown: server.properties may set it (--")

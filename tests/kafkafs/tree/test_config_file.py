@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from metadata_logs import TIME_MS, BrokerDir, partition_record, topic_record, topic_setting
 
 from kafkafs.locator.paths import ConfigPath, TopicPath
 from kafkafs.tree.config_file import ConfigFile
@@ -188,9 +189,25 @@ def test_who_may_write_it(files: MemoryFiles, store: Store) -> None:
         reading.open_writing()
 
 
-def test_a_broker_s_store_without_a_settings_file_is_as_old_as_its_topic(views: Views) -> None:
-    store = Store.open([views.root("kafka-3.9/kafka-3.9") / "d1"], mode=Mode.READ_ONLY, files=Files(), clock=Clock())
+def test_a_store_without_a_settings_file_is_as_old_as_its_topic(views: Views) -> None:
+    store = Store.open([views.root("kafka-2.2/kafka-2.2") / "d1"], mode=Mode.READ_ONLY, files=Files(), clock=Clock())
     topic = next(iter(store.topics.inventory.topics))
     directory = store.topics.directory(topic, min(store.topics.partitions(topic)))
     assert node(store, topic).attributes().modified_ms == directory.stat().st_mtime_ns // 1_000_000
-    assert "cleanup.policy=unknown  # unknown: server.properties may set it (" in text(store, topic)
+    assert "cleanup.policy=unknown  # unknown: the cluster has it in ZooKeeper (" in text(store, topic)
+
+
+def test_it_is_as_new_as_the_last_change_in_the_cluster(files: MemoryFiles) -> None:
+    broker = BrokerDir(files)
+    broker.add_partition("orders")
+    broker.tell(topic_record("orders"), partition_record(), topic_setting("orders", "retention.ms", "10"))
+    with Store.open([broker.path], mode=Mode.READ_WRITE, files=files, clock=StandingClock()) as store:
+        assert node(store).attributes().modified_ms == TIME_MS
+        broker.tell(partition_record(1), time_ms=TIME_MS + 7)
+        assert node(store).attributes().modified_ms == TIME_MS
+        before = node(store).attributes().size_bytes
+        broker.tell(topic_setting("orders", "retention.ms", "11"), time_ms=TIME_MS + 9)
+        assert (node(store).attributes().size_bytes, node(store).attributes().modified_ms) == (before, TIME_MS + 9)
+        files.now_ms = TIME_MS + 11
+        write(store, b"flush.ms=5\n")
+        assert node(store).attributes().modified_ms == TIME_MS + 11
