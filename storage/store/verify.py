@@ -113,6 +113,7 @@ class Verification:
             yield from self._counted(log_dir.findings)
         yield from self._counted(self._findings)
         topic_ids: list[tuple[PartitionPlace, UUID]] = []
+        current: list[tuple[PartitionPlace, UUID | None]] = []
         for place, verdict in verdicts:
             self.partitions += 1
             self.segments += verdict.segments
@@ -120,9 +121,10 @@ class Verification:
             self.size_bytes += verdict.size_bytes
             if verdict.topic_id is not None and place.state is not DirectoryState.STRAY:
                 topic_ids.append((place, verdict.topic_id))
+            if place.state is DirectoryState.CURRENT:
+                current.append((place, verdict.topic_id))
             yield from self._counted(place.located(finding) for finding in self._lasting(place, verdict.findings))
-        yield from self._counted(other_topics(topic_ids))
-        current = [each for each in topic_ids if each[0].state is DirectoryState.CURRENT]
+        yield from self._counted(other_topics(topic_ids, self._cluster.topic_ids()))
         yield from self._counted(self._cluster.strays(current))
 
     def _lasting(self, place: PartitionPlace, findings: Sequence[Finding]) -> Sequence[Finding]:
