@@ -5,11 +5,13 @@ An `Inventory` never changes, so whoever holds one may go through it while the s
 
 from __future__ import annotations
 
+from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from storage.errors import DuplicatePartitionError
 from storage.store.directory_names import DirectoryName, DirectoryState
+from storage.store.topic_names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -106,12 +108,17 @@ class Inventory:
         """All of them."""
         return {(topic, partition) for topic, partitions in self.topics.items() for partition in partitions}
 
+    def has_only_metadata(self, log_dir: LogDir) -> bool:
+        """Whether the cluster's metadata log is all that a log directory has, as `metadata.log.dir` has.
+
+        A broker writes no clean-shutdown marker there, and neither believes nor removes one.
+        """
+        there = {name.topic for at, name in self.unattached if at is log_dir}
+        there.update(topic for topic, partitions in self.topics.items() if log_dir in partitions.values())
+        return there == {CLUSTER_METADATA}
+
     def load(self, log_dirs: Collection[LogDir]) -> dict[LogDir, int]:
         """How many partitions each log directory holds, those that are being copied there included."""
-        counts = dict.fromkeys(log_dirs, 0)
-        for partitions in self.topics.values():
-            for log_dir in partitions.values():
-                counts[log_dir] += 1
-        for log_dir, name in self.unattached:
-            counts[log_dir] += name.state is DirectoryState.FUTURE
-        return counts
+        counts = Counter(log_dir for partitions in self.topics.values() for log_dir in partitions.values())
+        counts.update(log_dir for log_dir, name in self.unattached if name.state is DirectoryState.FUTURE)
+        return {log_dir: counts[log_dir] for log_dir in log_dirs}

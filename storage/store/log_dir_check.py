@@ -15,7 +15,7 @@ from storage.store.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.directory_names import DirectoryState, parse_directory_name
 from storage.store.log_dir import Listing
 from storage.store.partition_standing import StandingAgain, outdated, reached, was_closed
-from storage.store.properties import META_PROPERTIES_NAME, read_meta_properties, startup_flaw
+from storage.store.properties import KRAFT_VERSION, META_PROPERTIES_NAME, read_meta_properties, startup_flaw
 from storage.store.topic_names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     _Offsets: TypeAlias = dict[OffsetCheckpoint, dict[Partition, int]]
 
-_KRAFT_VERSION: Final = 1
 _NO_START: Final = "no broker starts with it"
 _BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"  # the records that a KRaft cluster began with
 
@@ -104,11 +103,12 @@ class LogDirCheck:
         """The partitions, those on their way here and strays, in the order of their names, but those that are void.
 
         Of a copy or a stray the checkpoints say nothing if the partition of the same name is here too. A broker does
-        not close strays, so the marker says nothing of them either.
+        not close strays, so the marker says nothing of them either, nor of the cluster's metadata log: a broker opens
+        that before it removes the marker, and recovers it at each start.
         """
         offsets, current = self._offsets, {(name.topic, name.partition) for name in self.listing.partitions}
         is_clean = was_closed(self._files, self.path)
-        has_topic_id = self.properties is not None and self.properties.version == _KRAFT_VERSION
+        has_topic_id = self.properties is not None and self.properties.version == KRAFT_VERSION
         outdated_names = outdated(self._files, self.path, is_clean=is_clean)
         unattached = [name for name in self.listing.unattached if name.state.is_recovered]
         places = []
@@ -118,15 +118,16 @@ class LogDirCheck:
             partition = (name.topic, name.partition)
             is_current = name.state is DirectoryState.CURRENT
             is_spoken_of = is_current or partition not in current
+            is_metadata = is_current and name.topic == CLUSTER_METADATA
             expected = PartitionExpectation(
                 directory=str(self.path / str(name)),
-                is_clean=is_clean and name.state is not DirectoryState.STRAY,
+                is_clean=is_clean and name.state is not DirectoryState.STRAY and not is_metadata,
                 has_topic_id=has_topic_id and is_current,  # which a copy is given with what is copied
                 is_compacted=compacted.may_lack_offsets(partition, name.state),
                 start_offset=offsets[OffsetCheckpoint.LOG_START].get(partition, 0) if is_spoken_of else 0,
                 reached=reached(offsets, partition) if is_spoken_of else {},
                 outdated=outdated_names,
-                is_cluster_metadata=is_current and name.topic == CLUSTER_METADATA,
+                is_cluster_metadata=is_metadata,
                 again=StandingAgain(str(self.path), partition) if is_spoken_of else None,
             )
             size_bytes = self._size_bytes(self.path / str(name))

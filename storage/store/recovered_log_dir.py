@@ -72,10 +72,6 @@ class StoreBefore:
         flaws = {log_dir.path: log_dir.flaws() for log_dir in store.log_dirs}
         return cls(markers, flaws, interrupted, store.topics.settings_file.directory)
 
-    def is_clean(self, log_dir: LogDir) -> bool:
-        """Whether the directory's marker is there."""
-        return self._markers[log_dir.path] is not None
-
     def marker(self, log_dir: LogDir) -> bytes | None:
         """What the marker says."""
         return self._markers[log_dir.path]
@@ -99,11 +95,15 @@ def recovered_log_dir(
     *,
     offsets: Mapping[OffsetCheckpoint, Mapping[Partition, int]],
     is_closed: bool,
+    has_marker: bool,
     is_changed: bool,
     trusts_marker: bool,
     believed_segments: int,
 ) -> RecoveredLogDir:
-    """What becomes of a log directory whose checkpoints are to say this, and in which logs changed or not."""
+    """What becomes of a log directory whose checkpoints are to say this, and in which logs changed or not.
+
+    Unless it `has_marker`, it is to have none even though it is closed properly.
+    """
     steps = before.steps(log_dir)
     damaged = before.flaws(log_dir)
     for checkpoint, wanted in offsets.items():
@@ -116,6 +116,10 @@ def recovered_log_dir(
     if not is_closed:
         if marker is not None:
             steps.append(Step(Repair.REMOVED, CLEAN_MARKER_NAME, "not every log in the directory is recovered"))
+    elif not has_marker:
+        if marker is not None:
+            reason = "brokers write none beside nothing but the cluster's metadata log, and remove none"
+            steps.append(Step(Repair.REMOVED, CLEAN_MARKER_NAME, reason))
     elif marker is None:
         from_points = " from its recovery point on" if believed_segments else ""
         steps.append(Step(Repair.ADDED, CLEAN_MARKER_NAME, f"every log in the directory is recovered{from_points}"))

@@ -233,8 +233,9 @@ class _Run:
                 before,
                 offsets=offsets,
                 is_closed=is_closed,
+                has_marker=self._store.has_marker(log_dir),
                 is_changed=log_dir in self._changed,
-                trusts_marker=before.is_clean(log_dir) and not self._options.ignores_marker,
+                trusts_marker=self._store.was_clean(log_dir) and not self._options.ignores_marker,
                 believed_segments=self._believed[log_dir],
             )
             if told.is_unchanged:

@@ -96,7 +96,7 @@ class Store:
         directories = [log_dir.path for log_dir in self.log_dirs]
         self._ledger = Ledger(files, directories)
         self.commits = Commits(self._ledger, files, clock, directories, self.topics, self._opened_log)
-        self._clean = {log_dir for log_dir in log_dirs if log_dir.is_clean()}
+        self._clean = {each for each in log_dirs if each.is_clean() and self.has_marker(each)}
         self.unchanged: set[LogDir] = set()
         self.beside = Beside()
         self._checkpointing = RLock()
@@ -256,6 +256,10 @@ class Store:
         is_lost = log_dir.flaw(OffsetCheckpoint.FIRST_DIRTY) is not None
         return was_compacted or is_lost or not self.topics.is_made_here(partition[0])
 
+    def has_marker(self, log_dir: LogDir) -> bool:
+        """Whether the log directory has a marker once it is closed properly."""
+        return not self.topics.inventory.has_only_metadata(log_dir)
+
     def was_clean(self, log_dir: LogDir) -> bool:
         """Whether the log directory's marker was there when the store was opened."""
         return log_dir in self._clean
@@ -272,7 +276,7 @@ class Store:
         """
         if self.mode is Mode.READ_ONLY:
             return []
-        unclean = [log_dir for log_dir in self.log_dirs if log_dir not in self._clean]
+        unclean = [each for each in self.log_dirs if each not in self._clean and self.has_marker(each)]
         logs = self._logs.open_or_recovered()
         opened = {partition for partition, log in logs.items() if not isinstance(log, FollowedLog)}
         done = {*opened, *self._logs.failed, *self.topics.made}
@@ -368,7 +372,7 @@ class Store:
                     self.topics.removals.remove_files()
                 self._write_checkpoints(logs)
                 for log_dir in self._log_dirs_there():
-                    if self.was_closed_properly(log_dir, logs, failures):
+                    if self.has_marker(log_dir) and self.was_closed_properly(log_dir, logs, failures):
                         log_dir.write_clean_marker(is_unchanged=log_dir in self.unchanged)
             for error in failures.values():
                 raise error

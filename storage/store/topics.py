@@ -293,8 +293,9 @@ class Topics:
             self.look()
 
     def _placed(self, partitions: Sequence[Partition]) -> dict[Partition, LogDir]:
-        there = [log_dir for log_dir in self._log_dirs if log_dir not in self._lost]
-        load = self.inventory.load(there or self._log_dirs)
+        there = [log_dir for log_dir in self._log_dirs if log_dir not in self._lost] or self._log_dirs
+        # Brokers look for partitions in log.dirs only, and not in metadata.log.dir.
+        load = self.inventory.load([each for each in there if not self.inventory.has_only_metadata(each)] or there)
         places = {}
         for partition in partitions:
             log_dir = min(load, key=lambda each: load[each])
