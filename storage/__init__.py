@@ -10,7 +10,7 @@ from storage.clock import Clock
 from storage.config import StoreConfig, TopicConfig
 from storage.errors import StorageError
 from storage.files import Files
-from storage.partition.log import Log
-from storage.partition.opening import open_sound_log
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
 
 __all__ = ["Clock", "Files", "Log", "StorageError", "StoreConfig", "TopicConfig", "open_sound_log"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kafkafs.cli.finishing import Change
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
-    from storage.store.checkpoints import Partition
+    from storage.log_dir.checkpoints import Partition
     from storage.store.store import Store
 
 _COLUMNS = (

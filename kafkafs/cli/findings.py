@@ -10,13 +10,13 @@ import click
 from kafkafs.cli.cleaning import camel, counted
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND
 from kafkafs.cli.output import json_line
-from storage.segment.finding import Severity
+from storage.verify.finding import Severity
 
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from storage.segment.finding import Finding
-    from storage.store.verify import Verification
+    from storage.verify.finding import Finding
+    from storage.verify.verification import Verification
 
 
 def finding_line(finding: Finding) -> str:

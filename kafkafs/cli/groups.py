@@ -13,8 +13,8 @@ from kafkafs.cli.store_argument import store_argument
 from kafkafs.tree.group_lines import COLUMNS, row_in_a_line, shown_groups
 from storage.clock import Clock
 from storage.internal.offsets import TOPIC
-from storage.partition.followed_log import FollowedLog
-from storage.partition.log import Log
+from storage.log.followed_log import FollowedLog
+from storage.log.log import Log
 from storage.store.internal_topics import InternalTopics
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from kafkafs.cli.store_argument import store_argument
 from storage.clock import Clock
 from storage.errors import StorageError
 from storage.files import Files, NamedFiles
-from storage.store.log_dir import LogDir
+from storage.log_dir.log_dir import LogDir
+from storage.log_dir.server_properties import read_server_properties
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.recovering import RecoveryOptions, plan_recovery, recover_store
 from storage.store.recovering_commit import RecoveredCommit
-from storage.store.server_properties import read_server_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from kafkafs.cli.finishing import Change
-    from storage.partition.recovery_report import Step
+    from storage.log.recover.report import Step
     from storage.store.recovering import Recovered
 
     Outcome: TypeAlias = Recovered | RecoveredCommit | RecoveredLogDir

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from kafkafs.cli.finishing import Change
     from storage.cleanup.retention_plan import RetentionPlan
-    from storage.store.checkpoints import Partition
+    from storage.log_dir.checkpoints import Partition
     from storage.store.store import Store
 
 _COLUMNS = (

@@ -12,8 +12,8 @@ from kafkafs.cli.findings import end_with_verdict, finding_line
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
 from storage.files import Files, NamedFiles
-from storage.store.server_properties import read_server_properties
-from storage.store.verify import Verification
+from storage.log_dir.server_properties import read_server_properties
+from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.partition.log import Log
-from storage.partition.producer_state import AppendOrigin
+from storage.log.log import Log
+from storage.log.producers.state import AppendOrigin
 from storage.record.compression import Codec
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, batches_of_rows, marker_batch

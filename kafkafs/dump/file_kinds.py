@@ -8,9 +8,9 @@ from pathlib import PurePath
 from typing import Final
 
 from kafkafs.dump.log_names import is_log
-from storage.partition.epochs import EPOCHS_NAME
+from storage.log.epochs import EPOCHS_NAME
+from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.segment.names import Kind
-from storage.store.checkpoints import OffsetCheckpoint
 
 
 class FileKind(Enum):

@@ -10,9 +10,9 @@ from kafkafs.dump.entry_dump import Entry
 from kafkafs.dump.index_dump import IndexDump, IndexView
 from kafkafs.dump.mismatches import Mismatches
 from storage.errors import StorageError
-from storage.partition.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
-from storage.segment.offset_index import OffsetIndex
-from storage.segment.stale_tail import StaleTail
+from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
+from storage.segment.index.offset import OffsetIndex
+from storage.segment.index.stale_tail import StaleTail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

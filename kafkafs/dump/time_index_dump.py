@@ -12,9 +12,9 @@ from kafkafs.dump.index_dump import IndexDump, IndexView
 from kafkafs.dump.mismatches import Mismatches
 from storage.errors import CorruptIndexError, FramingError, StorageError
 from storage.record.layout import NO_TIMESTAMP
+from storage.segment.index.offset import OffsetIndex
+from storage.segment.index.time import TimeIndex
 from storage.segment.names import Kind
-from storage.segment.offset_index import OffsetIndex
-from storage.segment.time_index import TimeIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,11 +14,11 @@ from kafkafs.mount.holds import elsewhere, holds, is_from_here, server_of, text_
 from storage.clock import Clock
 from storage.errors import StorageError, StoreLockedError
 from storage.files import Files, NamedFiles
-from storage.partition.awake_logs import AwakeLogs
-from storage.store.creation import are_vacant
+from storage.log.awake_logs import AwakeLogs
+from storage.log_dir.creation import are_vacant
+from storage.log_dir.recognition import LOCK_NAME
+from storage.log_dir.server_properties import read_server_properties
 from storage.store.opening import FlushThread, LogOpening
-from storage.store.recognition import LOCK_NAME
-from storage.store.server_properties import read_server_properties
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from kafkafs.mount.options import MountOptions
     from kafkafs.mount.parting import Parting
-    from storage.store.checkpoints import Partition
-    from storage.store.open_logs import PartitionLog
+    from storage.log_dir.checkpoints import Partition
+    from storage.topics.open_logs import PartitionLog
 
 log: Final = logging.getLogger("kafkafs.mount")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.render.envelope import Envelope
 from storage.errors import ChecksumError
-from storage.partition.aborted_batches import AbortedBatches, is_control
+from storage.log.aborted_batches import AbortedBatches, is_control
 from storage.record.batch import RecordBatch
 from storage.record.kernel.values import run_lines, run_size, section_lines, section_size
 from storage.record.layout import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from storage.record.kernel.decode import Record
     from storage.record.reading import Batch
-    from storage.segment.txn_index import AbortedTransaction
+    from storage.segment.index.txn import AbortedTransaction
 
 _MAY_BE_HIDDEN: Final = CONTROL_BIT | TRANSACTIONAL_BIT
 

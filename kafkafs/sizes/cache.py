@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kafkafs.render.batch_lines import BatchLines
     from kafkafs.sizes.counted_file import CountedFile
     from storage.files import Files
-    from storage.partition.readable_log import ReadableLog
-    from storage.partition.view import Isolation
+    from storage.log.readable_log import ReadableLog
+    from storage.log.view import Isolation
 
 KNOWN_MAX: Final = 4096
 """How many logs, each in one form, and files are remembered; of others what was saved is what remains."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from kafkafs.sizes.counted_file import CountedFile
     from kafkafs.sizes.seen import Seen, SeenFile
-    from storage.segment.txn_index import AbortedTransaction
+    from storage.segment.index.txn import AbortedTransaction
 
 
 class KnownAborted:

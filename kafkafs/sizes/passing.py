@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, FramingError
-from storage.partition.view import first_offset_of
+from storage.log.view import first_offset_of
 from storage.record.layout import CODEC_MASK
 
 if TYPE_CHECKING:

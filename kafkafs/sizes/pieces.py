@@ -13,10 +13,10 @@ from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
 from kafkafs.sizes.passing import Passing
 from storage.errors import CorruptBatchError, FramingError
-from storage.partition.view import first_offset_of
+from storage.log.view import first_offset_of
+from storage.segment.index.zero_tail import is_zero
 from storage.segment.log_file import LogScan
 from storage.segment.sound_batch_search import position_behind
-from storage.segment.zero_tail import is_zero
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,12 +12,12 @@ from kafkafs.spark.task_limit import parts, within
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
-from storage.partition.followed_log import FollowedLog
-from storage.partition.readable_log import ReadableLog
-from storage.store.checkpoints import OffsetCheckpoint
-from storage.store.splits import PartitionPlace, packed, splits_of
+from storage.log.followed_log import FollowedLog
+from storage.log.readable_log import ReadableLog
+from storage.log_dir.checkpoints import OffsetCheckpoint
+from storage.log_dir.topic_names import COMPACTED_BY_BROKERS
+from storage.split.splits import PartitionPlace, packed, splits_of
 from storage.store.store import Mode, Store
-from storage.store.topic_names import COMPACTED_BY_BROKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from kafkafs.spark.bounds import Bound
     from kafkafs.spark.options import StoreOptions
     from storage.errors import RecordsGoneError
-    from storage.partition.epochs import LeaderEpochs
-    from storage.partition.view import LogView
-    from storage.store.checkpoints import Partition
-    from storage.store.splits import Split
+    from storage.log.epochs import LeaderEpochs
+    from storage.log.view import LogView
+    from storage.log_dir.checkpoints import Partition
+    from storage.split.splits import Split
 
 logger = logging.getLogger(__name__)
 

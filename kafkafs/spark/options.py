@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from kafkafs.spark.bounds import ENDING, STARTING, Edge, NoMatch, check_batch_bounds
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.selection import parse_selection
-from storage.partition.view import Isolation
-from storage.store.splits import DEFAULT_SPLIT_BYTES
+from storage.log.view import Isolation
+from storage.split.splits import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.json_forms import partitions
-from storage.store.topic_names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
+from storage.log_dir.topic_names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import TypeAlias
 
-    from storage.store.checkpoints import Partition
+    from storage.log_dir.checkpoints import Partition
 
     Topics: TypeAlias = Mapping[str, Collection[int]]
 

@@ -18,8 +18,8 @@ from pyspark.sql.types import (
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.options import parse_paths
+from storage.commit.ledger import Transaction
 from storage.record.compression import Codec
-from storage.store.ledger import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from storage.store.checkpoints import Partition
+    from storage.log_dir.checkpoints import Partition
 
     Offsets: TypeAlias = dict[Partition, int]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkafs.render.intake import Intake
     from kafkafs.tree.log_source import LogSource
     from storage.clock import Clock
-    from storage.partition.log import Log
+    from storage.log.log import Log
 
 _FIRST_EPOCH: Final = 0
 

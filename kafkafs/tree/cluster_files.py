@@ -16,10 +16,10 @@ from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.store_directory import StoreDirectoryNode
 from storage.errors import CorruptMetadataError
-from storage.small_file import read_small_file
-from storage.store.checkpoints import OffsetCheckpoint
-from storage.store.properties import META_PROPERTIES_NAME
-from storage.store.topic_settings import SETTINGS_NAME
+from storage.files.small_file import read_small_file
+from storage.log_dir.checkpoints import OffsetCheckpoint
+from storage.log_dir.meta_properties import META_PROPERTIES_NAME
+from storage.log_dir.topic_settings import SETTINGS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.tree import Tree
     from storage.clock import Clock
     from storage.files import Files
-    from storage.store.log_dir import LogDir
+    from storage.log_dir.log_dir import LogDir
     from storage.store.store import Store
 
 _BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"

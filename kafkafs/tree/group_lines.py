@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.tree.tab_separated import UNKNOWN
 from storage.cluster.group_rows import group_rows
-from storage.properties_text import escaped_character
+from storage.properties import escaped_character
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

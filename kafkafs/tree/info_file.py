@@ -29,14 +29,14 @@ from kafkafs.locator.times import Instant
 from kafkafs.tree.log_fact import LogFact, is_long_to_read
 from storage.errors import StorageError
 from storage.ids import format_id
-from storage.partition.metadata import read_topic_id
+from storage.log.partition_metadata import read_topic_id
+from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.segment.names import SEGMENT_KINDS, Kind
-from storage.store.checkpoints import OffsetCheckpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
 
     T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from kafkafs.tree.batch_cache import BatchCache
 from kafkafs.tree.range_sizes import RangeSizes
 from kafkafs.tree.replacements import Replacements
 from kafkafs.tree.visible_log import VisibleLog
-from storage.partition.followed_log import FollowedLog
+from storage.log.followed_log import FollowedLog
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from kafkafs.tree.options import TreeOptions
     from storage.config import TopicConfig
     from storage.files import Files
-    from storage.partition.log import Log
-    from storage.partition.view import LogView
-    from storage.store.log_dir import LogDir
+    from storage.log.log import Log
+    from storage.log.view import LogView
+    from storage.log_dir.log_dir import LogDir
 
 NUMBERS_BITS: Final = 32  # of an identity, for what has become of the contents
 

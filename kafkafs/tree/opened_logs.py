@@ -10,8 +10,8 @@ import math
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.partition.followed_log import FollowedLog
-from storage.partition.log import Log
+from storage.log.followed_log import FollowedLog
+from storage.log.log import Log
 
 if TYPE_CHECKING:
     from storage.clock import Clock

@@ -15,8 +15,8 @@ from kafkafs.tree.tab_separated import tab_separated
 
 if TYPE_CHECKING:
     from storage.clock import Clock
-    from storage.partition.producer_state import ProducerState
-    from storage.partition.view import LogView
+    from storage.log.producers.state import ProducerState
+    from storage.log.view import LogView
 
 _NAMES: Final = (
     "producerId",

@@ -14,7 +14,7 @@ from storage.segment.followed_segment import FollowedSegment
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
     from storage.segment.segment import Segment
 
 

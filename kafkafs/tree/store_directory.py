@@ -8,7 +8,7 @@ from kafkafs.tree.node import Attributes, Directory
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import TreePath
-    from storage.store.log_dir import LogDir
+    from storage.log_dir.log_dir import LogDir
     from storage.store.store import Store
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import kafkafs
 from kafkafs.locator.paths import BY_TIME_NAME, CONTROL_NAME, PartitionPath, TopicPath
 from storage.errors import StorageError
-from storage.properties_text import escaped_character
+from storage.properties import escaped_character
 from storage.segment.names import Kind, parse_name
 from storage.store.store import Mode
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkafs.tree.log_fact import ProducerFact, age_s
 from kafkafs.tree.tab_separated import tab_separated
 from storage.errors import StorageError
-from storage.partition.producer_state import marker_of
+from storage.log.producers.state import marker_of
 from storage.record.batch import RecordBatch
 from storage.segment.names import Kind, State, parse_name
 
 if TYPE_CHECKING:
     from storage.clock import Clock
-    from storage.partition.producer_state import ProducerState
-    from storage.partition.view import LogView
-    from storage.segment.txn_index import AbortedTransaction
+    from storage.log.producers.state import ProducerState
+    from storage.log.view import LogView
+    from storage.segment.index.txn import AbortedTransaction
 
 ABORTED_MAX: Final = 1000
 """How many of the aborted transactions are told of."""

@@ -14,9 +14,9 @@ from kafkafs.tree.errors import DamagedError
 from kafkafs.tree.held_batch import HeldBatch, decode
 from kafkafs.tree.options import Damage
 from storage.errors import CorruptBatchError
-from storage.partition.aborted_batches import AbortedBatches, is_control
-from storage.partition.past_damage import batches_past_damage
-from storage.partition.view import Isolation
+from storage.log.aborted_batches import AbortedBatches, is_control
+from storage.log.past_damage import batches_past_damage
+from storage.log.view import Isolation
 from storage.record.batch import RecordBatch
 from storage.segment.log_file import WINDOW_BYTES
 from storage.segment.names import Kind
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from kafkafs.tree.batch_cache import BatchCache
     from kafkafs.tree.options import TreeOptions
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
     from storage.record.kernel.decode import Record
     from storage.record.reading import Batch
+    from storage.segment.index.txn import AbortedTransaction
     from storage.segment.segment import Segment
-    from storage.segment.txn_index import AbortedTransaction
 
 _FEW_OFFSETS: Final = 64  # what is likely to be in a batch or two
 

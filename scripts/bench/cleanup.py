@@ -27,8 +27,8 @@ from storage.cleanup.pace import Throttle
 from storage.clock import Clock
 from storage.config import StoreConfig, TopicConfig
 from storage.files import Files
-from storage.partition.log import Log
-from storage.partition.opening import open_sound_log
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
 from storage.record.encoding import batches_of_rows
 
 TOPIC = "compacted"

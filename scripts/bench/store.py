@@ -23,9 +23,9 @@ from timing import ROUNDS, Scoreboard, medians_seconds
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.partition.log import Log
-from storage.partition.opening import open_sound_log
-from storage.partition.recovery import recover_log
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
+from storage.log.recover.recovery import recover_log
 from storage.record.encoding import batches_of_rows
 from storage.record.kernel.crc32c import crc32c
 from storage.record.reading import read_batches

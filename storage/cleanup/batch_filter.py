@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from storage.cleanup.compaction_report import Tally
     from storage.cleanup.transactions import CleanedTransactions
     from storage.config import TopicConfig
-    from storage.partition.producer_state import ProducerState
+    from storage.log.producers.state import ProducerState
     from storage.record.kernel.offset_map import OffsetMap
     from storage.record.legacy import LegacyBatch
     from storage.record.reading import Batch

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.record.reading import read_batches
-from storage.segment.index_building import IndexBuilding
+from storage.segment.index.builder import IndexBuilding
 from storage.segment.names import FileName, Kind, State, parse_name
 from storage.segment.segment import Segment
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Files
-    from storage.partition.log import Log
-    from storage.partition.producer_state import ProducerState
-    from storage.partition.view import LogView
+    from storage.log.log import Log
+    from storage.log.producers.state import ProducerState
+    from storage.log.view import LogView
     from storage.segment.accounting import Accounting
     from storage.segment.segment import Segment
 

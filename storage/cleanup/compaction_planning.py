@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.config import TopicConfig
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
     from storage.segment.segment import Segment
 
 

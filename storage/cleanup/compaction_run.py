@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from storage.cleanup.limits import CleanerLimits
     from storage.cleanup.pace import Pace
     from storage.config import TopicConfig
-    from storage.partition.producer_state import ProducerState
-    from storage.partition.view import LogView
+    from storage.log.producers.state import ProducerState
+    from storage.log.view import LogView
     from storage.segment.segment import Segment
 
 K = TypeVar("K", bound="CountedSegments")

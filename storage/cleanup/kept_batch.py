@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from storage.segment.txn_index import AbortedTransaction
+    from storage.segment.index.txn import AbortedTransaction
 
 
 class KeptBatch(NamedTuple):

@@ -18,7 +18,7 @@ from storage.segment.names import Kind
 
 if TYPE_CHECKING:
     from storage.cleanup.pace import Pace
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
     from storage.record.reading import Batch
 
 _SEED_BYTES = 16

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from storage.config import TopicConfig
-    from storage.partition.log import Log
-    from storage.partition.view import LogView
+    from storage.log.log import Log
+    from storage.log.view import LogView
     from storage.segment.segment import Segment
 
 _DECIDING: Final = ("cleanup.policy", "remote.storage.enable")

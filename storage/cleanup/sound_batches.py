@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError
-from storage.partition.view import first_offset_of
+from storage.log.view import first_offset_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

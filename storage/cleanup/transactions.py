@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.partition.producer_state import marker_of
+from storage.log.producers.state import marker_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from storage.record.batch import RecordBatch
-    from storage.segment.txn_index import AbortedTransaction
+    from storage.segment.index.txn import AbortedTransaction
 
 
 class Fate(NamedTuple):

@@ -10,7 +10,7 @@ from storage.errors import StorageError, UnknownPartitionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from storage.partition.readable_log import ReadableLog
+    from storage.log.readable_log import ReadableLog
 
 Replay = TypeVar("Replay", bound=LogReplay)
 

@@ -11,14 +11,14 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, StorageError
-from storage.partition.past_damage import batches_past_damage
-from storage.partition.producer_state import marker_of
+from storage.log.past_damage import batches_past_damage
+from storage.log.producers.state import marker_of
 from storage.record.batch import RecordBatch
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:
-    from storage.partition.readable_log import ReadableLog
-    from storage.partition.view import LogView
+    from storage.log.readable_log import ReadableLog
+    from storage.log.view import LogView
     from storage.record.reading import Batch
 
 DAMAGES_MAX: Final = 10

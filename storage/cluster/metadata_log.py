@@ -8,16 +8,16 @@ last records may be ones that the quorum has not committed.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from storage.cluster.quorum_state import read_quorum_state
 from storage.cluster.told_settings import SETTING_RECORDS
 from storage.errors import CorruptBatchError, CorruptMetadataError, OffsetOutOfRangeError, StorageError
 from storage.internal import Message, control, metadata
 from storage.internal.cluster_image import ClusterImage
-from storage.partition.metadata_snapshot import is_metadata_snapshot, snapshot_end
-from storage.partition.quorum_state import read_quorum_state
 from storage.record.batch import RecordBatch
 from storage.segment.log_file import LogScan
 
@@ -25,16 +25,33 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from storage.cluster.quorum_state import QuorumState
     from storage.files import Files
-    from storage.partition.quorum_state import QuorumState
-    from storage.partition.readable_log import ReadableLog
-    from storage.partition.view import LogView
+    from storage.log.readable_log import ReadableLog
+    from storage.log.view import LogView
     from storage.record.reading import Batch
 
 T = TypeVar("T")
 
 _SNAPSHOT_FOOTER: Final = "SnapshotFooterRecord"
 _RAW: Final = "type {0} version {1}"
+_SNAPSHOT: Final = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
+_LEFT_OVER: Final = re.compile(r"[0-9]{20}-[0-9]{10}(?:-.*)?\.checkpoint\.(?:part|deleted)", re.DOTALL)
+
+
+def is_metadata_snapshot(name: str) -> bool:
+    """Whether a file beside the cluster's metadata log is a snapshot that counts."""
+    return _SNAPSHOT.fullmatch(name) is not None
+
+
+def snapshot_end(name: str) -> int:
+    """The end offset of a snapshot: that of the first record of the log that it does not hold."""
+    return int(name.partition("-")[0])
+
+
+def is_left_of_metadata_snapshot(name: str) -> bool:
+    """Whether the file is a snapshot that is being written or removed; a node that starts removes it."""
+    return _LEFT_OVER.fullmatch(name) is not None
 
 
 class MetadataLog:

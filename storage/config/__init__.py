@@ -2,7 +2,7 @@
 
 `TopicConfig` and `StoreConfig` are what the rest of storage reads; both are made by `resolve` from texts as they
 stand in settings files. Every name, default and range is that of Kafka 3.9, and what Kafka 4 changed is noted with
-the setting. Nothing here touches a file: `storage.properties_text` makes mappings of brokers' settings files.
+the setting. Nothing here touches a file: `storage.properties` makes mappings of brokers' settings files.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import FramingError
 from storage.record.layout import BATCH_HEADER_BYTES, LARGEST_OFFSET_DELTA, NO_TIMESTAMP
+from storage.segment.index.zero_tail import is_zero
 from storage.segment.log_file import LogScan
 from storage.segment.names import Kind
 from storage.segment.segment import Segment
-from storage.segment.zero_tail import is_zero
 
 if TYPE_CHECKING:
     import os

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
+from storage.segment.index.offset import OffsetIndex
+from storage.segment.index.time import TimeEntry, TimeIndex
+from storage.segment.index.txn import TransactionIndex
 from storage.segment.log_file import WINDOW_BYTES, LogScan
 from storage.segment.names import Kind
-from storage.segment.offset_index import OffsetIndex
 from storage.segment.segment_files import SegmentFiles
 from storage.segment.segment_names import SegmentNames
-from storage.segment.time_index import TimeEntry, TimeIndex
-from storage.segment.txn_index import TransactionIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from storage.files import Files, FileStatus, ReadableFile
     from storage.record.reading import Batch
-    from storage.segment.offset_index import OffsetEntry
+    from storage.segment.index.offset import OffsetEntry
 
 LOOKUP_WINDOW_BYTES: Final = 16 * 1024
 """What is read at a time where one batch is sought, not far from where an index points to."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage.files import Files, FileStatus, ReadableFile
-    from storage.segment.index_source import IndexSource
+    from storage.segment.index.source import IndexSource
     from storage.segment.segment_names import SegmentNames
 
 # Where a file may be, in the order in which it is looked for.

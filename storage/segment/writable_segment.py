@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Self
 
 from storage.errors import PoisonedLogError
 from storage.record.layout import NO_TIMESTAMP
+from storage.segment.index.offset import OffsetIndex
+from storage.segment.index.time import TimeIndex
+from storage.segment.index.txn import AbortedTransaction, TransactionIndex
 from storage.segment.names import SEGMENT_KINDS, Kind
-from storage.segment.offset_index import OffsetIndex
 from storage.segment.segment import Segment
-from storage.segment.time_index import TimeIndex
-from storage.segment.txn_index import AbortedTransaction, TransactionIndex
 
 if TYPE_CHECKING:
     import os

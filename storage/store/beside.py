@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.store.directory_names import DirectoryState
+from storage.log_dir.directory_names import DirectoryState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from storage.store.checkpoints import Partition
-    from storage.store.inventory import Inventory
-    from storage.store.log_dir import LogDir
-    from storage.store.open_logs import PartitionLog
+    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.inventory import Inventory
+    from storage.log_dir.log_dir import LogDir
+    from storage.topics.open_logs import PartitionLog
 
 
 class Beside:

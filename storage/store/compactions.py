@@ -14,11 +14,11 @@ from storage.cleanup.compaction_planning import plan_compaction
 from storage.cleanup.limits import CleanerLimits
 from storage.cleanup.pace import Throttle
 from storage.errors import CompactionStoppedError, LogChangedError, ReadOnlyStoreError, StorageError
-from storage.partition.followed_log import FollowedLog
-from storage.partition.log import Log
-from storage.store.checkpointing import note_compaction, write_first_dirty
-from storage.store.checkpoints import OffsetCheckpoint
-from storage.store.directory_names import DirectoryName
+from storage.log.followed_log import FollowedLog
+from storage.log.log import Log
+from storage.log_dir.checkpoints import OffsetCheckpoint
+from storage.log_dir.directory_names import DirectoryName
+from storage.topics.checkpointing import note_compaction, write_first_dirty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
     from storage.clock import Clock
-    from storage.partition.view import LogView
-    from storage.store.checkpoints import Partition
+    from storage.log.view import LogView
+    from storage.log_dir.checkpoints import Partition
     from storage.store.store import Store
 
 logger = logging.getLogger(__name__)

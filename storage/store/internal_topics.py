@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from storage.cluster.group_description import GroupDescription
     from storage.cluster.open_transactions import OpenTransaction
     from storage.internal.groups_image import Group
-    from storage.partition.followed_log import FollowedLog
-    from storage.partition.log import Log
-    from storage.store.inventory import Inventory
+    from storage.log.followed_log import FollowedLog
+    from storage.log.log import Log
+    from storage.log_dir.inventory import Inventory
     from storage.store.store import Store
 
     LogOf: TypeAlias = Callable[[str, int], Log | FollowedLog]

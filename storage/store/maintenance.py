@@ -16,7 +16,7 @@ from storage.cleanup.compaction_plan import dirtiest
 from storage.cleanup.compaction_planning import COMPACTION_SETTINGS
 from storage.cleanup.retention_plan import segments_text
 from storage.errors import CompactionStoppedError, LogChangedError, StorageError, UnknownPartitionError
-from storage.partition.log import Log
+from storage.log.log import Log
 from storage.store.compactions import Compactions
 from storage.store.retentions import Retentions
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.clock import Clock
-    from storage.partition.readable_log import ReadableLog
-    from storage.store.checkpoints import Partition
+    from storage.log.readable_log import ReadableLog
+    from storage.log_dir.checkpoints import Partition
     from storage.store.store import Store
 
 REMOVAL_INTERVAL_S: Final = 1.0

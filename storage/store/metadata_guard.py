@@ -10,19 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.errors import MetadataLossError
-from storage.overlay_files import OverlayFiles
-from storage.partition.recovery_report import Repair
+from storage.files.overlay import OverlayFiles
+from storage.log.recover.report import Repair
+from storage.log_dir.topic_names import CLUSTER_METADATA
 from storage.record.layout import LOG_OVERHEAD_BYTES
+from storage.segment.index.zero_tail import is_zero
 from storage.segment.names import parse_name
 from storage.segment.sound_batch_search import find_sound_batch
-from storage.segment.zero_tail import is_zero
 from storage.store.opening import recover_requested
-from storage.store.topic_names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from storage.files import Files
-    from storage.partition.recovery_report import RecoveryReport, Step
-    from storage.store.open_logs import LogRequest
+    from storage.log.recover.report import RecoveryReport, Step
+    from storage.topics.open_logs import LogRequest
 
 _OFFSET_BYTES = 8
 

@@ -7,20 +7,20 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from storage.partition.flushing import Durability
-from storage.partition.followed_log import FollowedLog
-from storage.partition.log import Log
-from storage.partition.opening import open_sound_log
-from storage.partition.recovery import recover_log
+from storage.log.flushing import Durability
+from storage.log.followed_log import FollowedLog
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
+from storage.log.recover.recovery import recover_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage.files import Files
-    from storage.partition.awake_logs import AwakeLogs
-    from storage.partition.recovery_report import RecoveryReport
-    from storage.store.checkpoints import Partition
-    from storage.store.open_logs import LogRequest, PartitionLog
+    from storage.log.awake_logs import AwakeLogs
+    from storage.log.recover.report import RecoveryReport
+    from storage.log_dir.checkpoints import Partition
+    from storage.topics.open_logs import LogRequest, PartitionLog
 
 logger = logging.getLogger(__name__)
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from storage.partition.recovery_report import Repair, Step
-from storage.store.checkpoints import OffsetCheckpoint
-from storage.store.log_dir import CLEAN_MARKER_NAME, clean_marker
-from storage.store.topic_settings import SETTINGS_NAME
+from storage.log.recover.report import Repair, Step
+from storage.log_dir.checkpoints import OffsetCheckpoint
+from storage.log_dir.log_dir import CLEAN_MARKER_NAME, clean_marker
+from storage.log_dir.topic_settings import SETTINGS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from storage.store.checkpoints import Partition
-    from storage.store.log_dir import LogDir
+    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.log_dir import LogDir
     from storage.store.store import Store
 
 

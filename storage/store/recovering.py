@@ -13,22 +13,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import StorageError, SymbolicLinkError
-from storage.overlay_files import OverlayFiles
-from storage.partition.followed_log import Withheld
-from storage.partition.recent_segments import RecentSegments
-from storage.partition.recovery import refuse_links
-from storage.partition.recovery_report import RecoveryReport
-from storage.partition.view import Decided, LogView
+from storage.files.overlay import OverlayFiles
+from storage.log.followed_log import Withheld
+from storage.log.index_cache import RecentSegments
+from storage.log.recover.recovery import refuse_links
+from storage.log.recover.report import RecoveryReport
+from storage.log.view import Decided, LogView
+from storage.log_dir.checkpoints import OffsetCheckpoint
+from storage.log_dir.directory_names import DirectoryName, DirectoryState
+from storage.log_dir.recognition import has_segment
 from storage.segment.names import Kind, State, parse_name
 from storage.segment.segment import Segment
-from storage.store.checkpoints import OffsetCheckpoint
-from storage.store.directory_names import DirectoryName, DirectoryState
 from storage.store.metadata_guard import recover_guarded
-from storage.store.open_logs import LogRequest
-from storage.store.recognition import has_segment
 from storage.store.recovered_log_dir import RecoveredLogDir, StoreBefore, recovered_log_dir
 from storage.store.recovering_commit import RecoveredCommit, pending_commit, planned_commit, recovered_commit
 from storage.store.store import Mode, Store
+from storage.topics.open_logs import LogRequest
 
 if TYPE_CHECKING:
     import os
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Files
-    from storage.store.checkpoints import Partition
-    from storage.store.log_dir import LogDir
-    from storage.store.open_logs import PartitionLog
+    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.log_dir import LogDir
+    from storage.topics.open_logs import PartitionLog
 
     Announce: TypeAlias = Callable[[str, int, int], None]
     Tell: TypeAlias = Callable[["Recovered | RecoveredCommit | RecoveredLogDir"], None]

@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.commit.ledger import Ledger
+from storage.commit.withdrawal import StagedBatches, withdrawal_of
 from storage.errors import StorageError
-from storage.partition.followed_log import Withheld
-from storage.store.ledger import Ledger
+from storage.log.followed_log import Withheld
 from storage.store.opening import followed_log
-from storage.store.withdrawal import StagedBatches, withdrawal_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
+    from storage.commit.ledger import Intent
+    from storage.commit.withdrawal import Withdrawal
     from storage.files import Files
-    from storage.store.ledger import Intent
     from storage.store.store import Store
-    from storage.store.withdrawal import Withdrawal
 
 
 class RecoveredCommit(NamedTuple):

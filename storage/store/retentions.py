@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from storage.cleanup.retention import apply_retention, plan_retention
 from storage.errors import ReadOnlyStoreError
-from storage.partition.log import Log
-from storage.partition.readable_log import ReadableLog
-from storage.store.directory_names import DirectoryName
+from storage.log.log import Log
+from storage.log.readable_log import ReadableLog
+from storage.log_dir.directory_names import DirectoryName
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from storage.cleanup.retention_plan import RetentionPlan
     from storage.clock import Clock
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
     from storage.store.store import Store
 
 

@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from storage.commit.staged_file import STAGED_PREFIX, StagedTopic, StagedWriting
 from storage.errors import InvalidTopicError, UnknownPartitionError
-from storage.partition.appending import read_sent_batch, stored_by_leader
-from storage.partition.producer_state import AppendOrigin
+from storage.log.appending import read_sent_batch, stored_by_leader
+from storage.log.producers.state import AppendOrigin
+from storage.log_dir.topic_names import CLUSTER_METADATA, check_new_topic
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm, batches_of_rows
-from storage.store.staged_file import STAGED_PREFIX, StagedTopic, StagedWriting
-from storage.store.topic_names import CLUSTER_METADATA, check_new_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.config import TopicConfig
+    from storage.log_dir.checkpoints import Partition
     from storage.record.encoding import Row
-    from storage.store.checkpoints import Partition
     from storage.store.store import Store
 
 _NAME_BYTES: Final = 16

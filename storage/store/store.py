@@ -15,23 +15,22 @@ from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
+from storage.commit.commits import Commits
+from storage.commit.ledger import Ledger
 from storage.config import StoreConfig
 from storage.errors import ReadOnlyStoreError, StorageError
-from storage.partition.followed_log import FollowedLog
+from storage.log.followed_log import FollowedLog
+from storage.log_dir.checkpoints import OffsetCheckpoint
+from storage.log_dir.creation import check_vacant, make_directories, write_store
+from storage.log_dir.log_dir import distinct_log_dirs, lock_all
+from storage.log_dir.meta_properties import check_agreement
+from storage.log_dir.recognition import check_stores
+from storage.log_dir.topic_names import CLUSTER_METADATA
 from storage.store.beside import Beside
-from storage.store.checkpointing import lower_checkpoints, offsets_to_write, write_checkpoints, write_log_start
-from storage.store.checkpoints import OffsetCheckpoint
-from storage.store.cluster_metadata import ClusterMetadata
-from storage.store.commits import Commits
-from storage.store.creation import check_vacant, make_directories, write_store
-from storage.store.ledger import Ledger
-from storage.store.log_dir import distinct_log_dirs, lock_all
-from storage.store.open_logs import LogRequest, OpenLogs
 from storage.store.opening import FlushThread, LogOpening, followed_log
-from storage.store.properties import check_agreement
-from storage.store.recognition import check_stores
-from storage.store.topic_names import CLUSTER_METADATA
-from storage.store.topics import Topics
+from storage.topics.checkpointing import lower_checkpoints, offsets_to_write, write_checkpoints, write_log_start
+from storage.topics.open_logs import LogRequest, OpenLogs
+from storage.topics.topics import Topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -39,10 +38,10 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.files import Files
-    from storage.partition.view import LogView
-    from storage.store.checkpoints import Partition
-    from storage.store.log_dir import LogDir
-    from storage.store.open_logs import OpenLog, PartitionLog
+    from storage.log.view import LogView
+    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.log_dir import LogDir
+    from storage.topics.open_logs import OpenLog, PartitionLog
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -82,7 +81,6 @@ class Store:
         self.files = files
         self._clock = clock
         self._logs = OpenLogs(LogOpening(in_background=FlushThread()) if open_log is None else open_log)
-        self.cluster = ClusterMetadata(self)
         self.topics = Topics(
             self.log_dirs,
             self._logs,
@@ -91,8 +89,9 @@ class Store:
             config=config,
             entropy=entropy,
             is_writable=mode is Mode.READ_WRITE,
-            cluster=self.cluster,
+            follow=self.follow_partition,
         )
+        self.cluster = self.topics.cluster
         directories = [log_dir.path for log_dir in self.log_dirs]
         self._ledger = Ledger(files, directories)
         self.commits = Commits(self._ledger, files, clock, directories, self.topics, self._opened_log)

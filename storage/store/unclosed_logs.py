@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from storage.errors import StorageError, UnknownPartitionError
-from storage.store.directory_names import DirectoryName, DirectoryState
+from storage.log_dir.directory_names import DirectoryName, DirectoryState
 from storage.store.recovering import RecoveryOptions, recover_requested_log, request_beside
 from storage.store.store import Mode
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from storage.clock import Clock
-    from storage.partition.recovery_report import RecoveryReport
-    from storage.store.log_dir import LogDir
-    from storage.store.open_logs import LogRequest
+    from storage.log.recover.report import RecoveryReport
+    from storage.log_dir.log_dir import LogDir
     from storage.store.recovering import RecoveredLog
     from storage.store.store import Store
+    from storage.topics.open_logs import LogRequest
 
 logger = logging.getLogger(__name__)
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from storage.partition.checking import PartitionExpectation, check_partition
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm
-from storage.segment.finding import Severity
 from storage.testing.logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
+from storage.verify.checking import PartitionExpectation, check_partition
+from storage.verify.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from storage.files import Files
-    from storage.segment.finding import Finding, FindingKind
+    from storage.verify.finding import Finding, FindingKind
 
 _FIRST_BATCHES = 60
 _BATCHES = 100

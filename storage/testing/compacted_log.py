@@ -12,7 +12,7 @@ from storage.testing.logs import NOW_MS, LogOnMemory
 
 if TYPE_CHECKING:
     from storage.cleanup.compaction_report import CompactionReport
-    from storage.partition.view import Isolation
+    from storage.log.view import Isolation
     from storage.testing.consuming import ConsumedRecord
 
 

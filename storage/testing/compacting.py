@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage.cleanup.compaction_report import CompactionReport
     from storage.clock import Clock
     from storage.files import Files
-    from storage.partition.log import Log
+    from storage.log.log import Log
     from storage.segment.accounting import Accounting
 
 MANY_KEYS = 10_000

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.partition.aborted_batches import is_control
-from storage.partition.view import DEFAULT_READ_BYTES
+from storage.log.aborted_batches import is_control
+from storage.log.view import DEFAULT_READ_BYTES
 from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.partition.log import Log
-    from storage.partition.view import Isolation
+    from storage.log.log import Log
+    from storage.log.view import Isolation
     from storage.record.kernel.decode import Record
     from storage.record.reading import Batch
 

@@ -8,7 +8,7 @@ from storage.segment.names import FileName, Kind, State
 from storage.testing.logs import DIRECTORY, LogOnMemory, sent
 
 if TYPE_CHECKING:
-    from storage.partition.recovery_report import RecoveryReport
+    from storage.log.recover.report import RecoveryReport
 
 RECORDS: Final = 30
 

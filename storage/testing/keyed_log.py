@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.record.batch import RecordBatch
 from storage.record.encoding import PLAIN, BatchForm, batches_of_rows
 from storage.testing.compacting import Compacting

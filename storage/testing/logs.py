@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from storage.clock import Clock
 from storage.config import TopicConfig
-from storage.partition.flushing import Durability
-from storage.partition.log import Log
-from storage.partition.opening import open_sound_log
-from storage.partition.producer_state import AppendOrigin
-from storage.partition.recovery import recover_log
+from storage.log.flushing import Durability
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
+from storage.log.producers.state import AppendOrigin
+from storage.log.recover.recovery import recover_log
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import PLAIN, BatchForm, batches_of_rows, marker_batch
 from storage.segment.accounting import per_batch
@@ -20,7 +20,7 @@ from storage.testing.memory_files import MemoryFiles
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from storage.partition.recovery_report import RecoveryReport
+    from storage.log.recover.report import RecoveryReport
     from storage.segment.accounting import Accounting
 
 DIRECTORY: Final = "/topic-0"

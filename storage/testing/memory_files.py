@@ -14,7 +14,7 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from storage.files import FileLock, Files, FileStatus, MappedRegion, ReadableFile, WritableFile
-from storage.ownership import Access, Terms, terms_of_directory, terms_of_file
+from storage.files.ownership import Access, Terms, terms_of_directory, terms_of_file
 from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_nodes import Content, Directory
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from storage.ownership import Access
+from storage.files.ownership import Access
 
 if TYPE_CHECKING:
     import random

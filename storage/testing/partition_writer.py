@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.partition.log import Log
-from storage.partition.opening import open_sound_log
-from storage.partition.producer_state import AppendOrigin
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
+from storage.log.producers.state import AppendOrigin
 from storage.record.compression import Codec
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import PLAIN, BatchForm, batches_of_rows, marker_batch
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    from storage.partition.appending import Appended
+    from storage.log.appending import Appended
     from storage.record.encoding import Headers
-    from storage.store.open_logs import LogRequest
     from storage.testing.logs import StandingClock
+    from storage.topics.open_logs import LogRequest
 
     WrittenRow: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
 

@@ -16,7 +16,7 @@ from storage.record.batch import RecordBatch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
 
 
 class PromisedBatch(NamedTuple):

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.errors import DiskFullError, StorageError
-from storage.partition.flushing import Durability
-from storage.partition.producer_state import AppendOrigin
+from storage.log.flushing import Durability
+from storage.log.producers.state import AppendOrigin
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import PLAIN, BatchForm, marker_batch
 from storage.record.reading import read_batches
@@ -17,8 +17,8 @@ from storage.testing.promises import LogPromises, PromisedBatch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from storage.partition.log import Log
-    from storage.partition.recovery_report import RecoveryReport
+    from storage.log.log import Log
+    from storage.log.recover.report import RecoveryReport
     from storage.testing.memory_files import MemoryFiles
 
 

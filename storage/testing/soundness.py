@@ -10,18 +10,18 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from storage.partition.checking import PartitionExpectation, check_partition
 from storage.record.batch import RecordBatch
-from storage.segment.finding import Severity
 from storage.testing.logs import DIRECTORY, LogOnMemory
+from storage.verify.checking import PartitionExpectation, check_partition
+from storage.verify.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.partition.log import Log
-    from storage.partition.producer_state import ProducerState
-    from storage.partition.view import LogView
-    from storage.segment.finding import Finding
+    from storage.log.log import Log
+    from storage.log.producers.state import ProducerState
+    from storage.log.view import LogView
+    from storage.verify.finding import Finding
 
 _ONE_SEGMENT = {"segment.bytes": "1000000", "segment.index.bytes": "12000"}
 

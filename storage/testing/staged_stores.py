@@ -9,10 +9,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from storage.commit.commits import discard
 from storage.errors import DiskFullError
-from storage.partition.followed_log import Withheld
+from storage.log.followed_log import Withheld
 from storage.record.batch import RecordBatch
-from storage.store.commits import discard
 from storage.store.opening import LogOpening, followed_log
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
@@ -23,8 +23,8 @@ from storage.testing.memory_files import MemoryFiles
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from storage.commit.ledger import Transaction
     from storage.record.compression import Codec
-    from storage.store.ledger import Transaction
     from storage.store.staging import Staged
 
 PATHS: Final = ("/a", "/b")

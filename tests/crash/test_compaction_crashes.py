@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.cleanup.cleaned_segments import remove_cleaned
-from storage.partition.recovery_report import Repair
-from storage.partition.view import Isolation
+from storage.log.recover.report import Repair
+from storage.log.view import Isolation
 from storage.segment.names import State
 from storage.testing.compacted_log import CompactedLog
 from storage.testing.compacting import segments_of

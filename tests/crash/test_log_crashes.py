@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.partition.flushing import Durability
+from storage.log.flushing import Durability
 from storage.testing.logs import NOW_MS
 from storage.testing.promising_log import PromisingLog
 

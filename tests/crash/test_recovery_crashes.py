@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.partition.epochs import EPOCHS_NAME
+from storage.log.epochs import EPOCHS_NAME
 from storage.record.encoding import batches_of_rows
 from storage.segment.names import FileName, Kind, State
 from storage.testing.logs import DIRECTORY, NOW_MS

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storage.commit.commits import STAGED_AGE_MS_MAX
+from storage.commit.ledger import Transaction
 from storage.errors import FramingError, StorageError
-from storage.store.commits import STAGED_AGE_MS_MAX
-from storage.store.ledger import Transaction
 from storage.store.store import Mode
 from storage.testing.faults import Cut, CutError, InterruptError
 from storage.testing.logs import sent

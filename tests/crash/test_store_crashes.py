@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.errors import StorageError
-from storage.partition.flushing import Durability
+from storage.log.flushing import Durability
 from storage.record.encoding import BatchForm
 from storage.record.reading import read_batches
 from storage.store.opening import LogOpening
@@ -23,7 +23,7 @@ from storage.testing.promises import LogPromises, PromisedBatch
 from storage.testing.soundness import check_sound
 
 if TYPE_CHECKING:
-    from storage.partition.log import Log
+    from storage.log.log import Log
 
 pytestmark = pytest.mark.crash
 

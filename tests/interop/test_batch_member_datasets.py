@@ -17,8 +17,8 @@ from kafkafs.tree.record_file import RecordFile
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.partition.followed_log import FollowedLog
-from storage.store.log_dir import LogDir
+from storage.log.followed_log import FollowedLog
+from storage.log_dir.log_dir import LogDir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.building.batch_rewriting import RewriteRules
-from storage.building.built_topics import built_topics
-from storage.building.compacted_copy import copy_compacted
-from storage.building.rewritten_copy import copy_rewritten
-from storage.building.staged_copy import copy_staged
-from storage.building.store_building import StoreBuilding
 from storage.clock import Clock
 from storage.files import Files
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
+from storage.log_dir.checkpoints import OffsetCheckpoint, write_offsets
 from storage.record.compression import Codec
-from storage.store.checkpoints import OffsetCheckpoint, write_offsets
+from storage.rewrite.batches import RewriteRules
+from storage.rewrite.compacted_copy import copy_compacted
+from storage.rewrite.rewritten_copy import copy_rewritten
+from storage.rewrite.staged_copy import copy_staged
+from storage.rewrite.store_builder import StoreBuilding
+from storage.rewrite.topics import built_topics
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
 from storage.testing.consuming import consumed
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from real_brokers import JudgedRecord, Judgement, RealKafka
 
-    from storage.store.checkpoints import Partition
-    from storage.store.open_logs import PartitionLog
+    from storage.log_dir.checkpoints import Partition
     from storage.testing.consuming import ConsumedRecord
+    from storage.topics.open_logs import PartitionLog
 
 pytestmark = pytest.mark.interop
 

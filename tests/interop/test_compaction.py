@@ -13,9 +13,9 @@ import pytest
 
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.partition.epochs import EPOCHS_NAME
-from storage.partition.log import Log
-from storage.partition.opening import open_sound_log
+from storage.log.epochs import EPOCHS_NAME
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
 from storage.segment.accounting import per_append_call
 from storage.testing.codec import decode_batches
 from storage.testing.compacting import MANY_KEYS, Compacting, segments_of

@@ -9,8 +9,8 @@ import pytest
 from storage.clock import Clock
 from storage.files import Files
 from storage.ids import format_id
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets
-from storage.store.properties import read_meta_properties
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
+from storage.log_dir.meta_properties import read_meta_properties
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.text import TextForm
 from storage.clock import Clock
 from storage.files import Files
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.errors import CorruptBatchError, FramingError
 from storage.files import Files
-from storage.partition.followed_log import FollowedLog
+from storage.log.followed_log import FollowedLog
 from storage.record import read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
 
 pytestmark = pytest.mark.interop
 

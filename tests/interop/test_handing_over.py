@@ -14,8 +14,8 @@ from aiokafka import AIOKafkaProducer
 from broker_clients import CODECS, consume, create_topic
 
 from storage.files import Files
-from storage.partition.view import Isolation
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets
+from storage.log.view import Isolation
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.store import Mode, Store
 from storage.testing.consuming import consumed
 from storage.testing.logs import StandingClock
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from real_brokers import RealKafka
 
-    from storage.partition.log import Log
+    from storage.log.log import Log
 
 pytestmark = pytest.mark.interop
 

@@ -11,9 +11,9 @@ import pytest
 from storage.config import TopicConfig
 from storage.errors import CompactionStoppedError
 from storage.files import Files
-from storage.partition.log import Log
-from storage.partition.opening import open_sound_log
-from storage.partition.view import Isolation
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
+from storage.log.view import Isolation
 from storage.testing.compacted_log import CompactedLog
 from storage.testing.compacting import Compacting
 from storage.testing.consuming import consumed

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from storage.files import Files
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.store.store import Mode, Store
 from storage.testing.consuming import consumed
 from storage.testing.logs import StandingClock
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from real_brokers import RealKafka
 
-    from storage.partition.log import Log
+    from storage.log.log import Log
     from storage.testing.consuming import ConsumedRecord
 
 pytestmark = pytest.mark.interop

@@ -15,8 +15,8 @@ import pytest
 
 from storage.errors import FramingError
 from storage.files import Files
-from storage.partition.recent_segments import RecentSegments
-from storage.partition.view import Decided, LogView, first_offset_of
+from storage.log.index_cache import RecentSegments
+from storage.log.view import Decided, LogView, first_offset_of
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:

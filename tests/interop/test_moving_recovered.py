@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from waiting import until
 
 from kafkafs.cli import main
-from storage.partition.epochs import EPOCHS_NAME
+from storage.log.epochs import EPOCHS_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path

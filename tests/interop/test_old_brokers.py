@@ -19,9 +19,9 @@ from old_brokers import API_VERSIONS, COMPACTED, CONVERTED, PLAIN, OldBroker
 
 from kafkafs.cli import main
 from storage.files import Files
-from storage.segment.finding import FindingKind, Severity
 from storage.segment.log_file import LogScan
-from storage.store.verify import Verification
+from storage.verify.finding import FindingKind, Severity
+from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from click.testing import Result
     from real_brokers import RealKafka
 
-    from storage.segment.finding import Finding
+    from storage.verify.finding import Finding
 
 pytestmark = pytest.mark.interop
 

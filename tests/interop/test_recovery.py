@@ -15,12 +15,12 @@ import pytest
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.overlay_files import OverlayFiles
-from storage.partition.epochs import EPOCHS_NAME
-from storage.partition.recovery import recover_log
-from storage.partition.recovery_report import RecoveryReport, Repair
+from storage.files.overlay import OverlayFiles
+from storage.log.epochs import EPOCHS_NAME
+from storage.log.recover.recovery import recover_log
+from storage.log.recover.report import RecoveryReport, Repair
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.segment.checked_scan import CheckedScan
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

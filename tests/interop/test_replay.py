@@ -24,10 +24,10 @@ import pytest
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.partition.log import Log
-from storage.partition.opening import open_sound_log
-from storage.partition.producer_snapshot import decode_snapshot
-from storage.partition.producer_state import AppendOrigin, ProducerState
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
+from storage.log.producers.snapshot import decode_snapshot
+from storage.log.producers.state import AppendOrigin, ProducerState
 from storage.record import Codec, LegacyBatch, RecordBatch, TimestampType, place
 from storage.segment.accounting import AppendedRun, per_append_call, per_batch
 from storage.segment.log_file import LogScan

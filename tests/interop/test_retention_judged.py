@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.files import Files
-from storage.partition.log import Log
-from storage.partition.view import Isolation
+from storage.log.log import Log
+from storage.log.view import Isolation
 from storage.record.encoding import BatchForm
 from storage.store.retentions import Retentions
 from storage.store.store import Store

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.clock import Clock
+from storage.commit.ledger import LEDGER_NAME, Transaction
 from storage.files import Files
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.record.compression import Codec
-from storage.store.ledger import LEDGER_NAME, Transaction
 from storage.store.opening import LogOpening
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store

@@ -17,15 +17,15 @@ from unclean_elections import LOG, unclean_election
 
 from kafkafs.cli import main
 from storage.files import Files
-from storage.segment.finding import FindingKind, Severity
-from storage.store.verify import Verification
+from storage.verify.finding import FindingKind, Severity
+from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
     from click.testing import Result
     from mounts import Mounted
     from real_brokers import RealKafka
 
-    from storage.segment.finding import Finding
+    from storage.verify.finding import Finding
 
 pytestmark = pytest.mark.interop
 

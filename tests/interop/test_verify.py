@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from storage.files import Files
-from storage.segment.finding import FindingKind, Severity
-from storage.store.verify import Verification
+from storage.verify.finding import FindingKind, Severity
+from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from real_brokers import RealKafka
 
-    from storage.segment.finding import Finding
+    from storage.verify.finding import Finding
 
 pytestmark = pytest.mark.interop
 

@@ -20,8 +20,8 @@ from kafkafs.sizes.saved import SavedSizes
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.stream_file import exact_size
 from storage.files import Files, ReadableFile
-from storage.partition.followed_log import FollowedLog
-from storage.partition.view import Isolation
+from storage.log.followed_log import FollowedLog
+from storage.log.view import Isolation
 from storage.record import BatchForm, Codec
 from storage.testing.logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, sent
 from storage.testing.memory_files import MemoryFiles
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafkafs.sizes.seen import Seen, SeenFile
-    from storage.partition.readable_log import ReadableLog
+    from storage.log.readable_log import ReadableLog
 
 CACHE = Path("/cache/kafkafs")
 KEY_FILE = ".sizes"
@@ -274,8 +274,8 @@ from kafkafs.sizes import SizeCache
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.partition.followed_log import FollowedLog
-from storage.partition.view import Isolation
+from storage.log.followed_log import FollowedLog
+from storage.log.view import Isolation
 
 directory, cache, counts = sys.argv[1:]
 log = FollowedLog(Files(), Clock(), directory, TopicConfig.resolve({}), producer_expiration_ms=1000)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from storage.partition.view import Isolation
+    from storage.log.view import Isolation
 
 JAVA_VERSION_MIN = 17
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from storage.files import Files
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.segment.names import Kind
-from storage.store.splits import packed
+from storage.split.splits import packed
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from spark_clusters import spark_cluster
 
 from kafkafs.cli import main
 from storage.clock import Clock
+from storage.commit.ledger import Ledger
 from storage.files import Files
-from storage.store.ledger import Ledger
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from kafkafs.spark.errors import JobError
 from storage.clock import Clock
 from storage.errors import NotAStoreError
 from storage.files import Files
-from storage.partition.view import Isolation
-from storage.store.checkpoints import OffsetCheckpoint, write_offsets
+from storage.log.view import Isolation
+from storage.log_dir.checkpoints import OffsetCheckpoint, write_offsets
 from storage.store.compactions import Compactions
 from storage.store.store import Mode, Store
-from storage.store.verify import Verification
 from storage.testing.consuming import consumed
+from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,8 +20,8 @@ from kafkafs.spark.errors import DataLossError, JobError, OptionError
 from kafkafs.spark.jobs.export_writing import ExportTask, write_files
 from storage.clock import Clock
 from storage.files import Files
-from storage.partition.view import Isolation
-from storage.store.splits import PartitionPlace, splits_of
+from storage.log.view import Isolation
+from storage.split.splits import PartitionPlace, splits_of
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from kafkafs.spark import jobs
 from kafkafs.spark.errors import JobError, OptionError
 from storage.clock import Clock
 from storage.files import Files
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from cluster_drivers import Driver, environment
 from held_processes import Rules, kill_session
 
 from storage.clock import Clock
+from storage.commit.ledger import Ledger
 from storage.files import Files
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.record.compression import Codec
-from storage.store.ledger import Ledger
 from storage.store.store import Mode, Store
 from storage.testing.consuming import consumed
 

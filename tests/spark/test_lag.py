@@ -24,7 +24,7 @@ from storage.record import batches_of_rows
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm
 from storage.segment.names import Kind
-from storage.store.splits import packed
+from storage.split.splits import packed
 from storage.store.store import Store
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from spark_rows import rows_of_lines
 
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

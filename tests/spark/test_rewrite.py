@@ -13,14 +13,14 @@ from kafkafs.spark import jobs
 from kafkafs.spark.errors import JobError
 from storage.clock import Clock
 from storage.files import Files
-from storage.partition.producer_state import AppendOrigin
-from storage.partition.view import Isolation
+from storage.log.producers.state import AppendOrigin
+from storage.log.view import Isolation
 from storage.record.compression import Codec
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
 from storage.store.store import Mode, Store
-from storage.store.verify import Verification
 from storage.testing.consuming import consumed
+from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ import pytest
 
 from storage.clock import Clock
 from storage.files import Files
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.store.store import Mode, Store
 from storage.testing.consuming import consumed
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions
 
 from kafkafs.cli import main
 from kafkafs.spark import jobs, read
-from storage.store.splits import packed
+from storage.split.splits import packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafkafs.spark.errors import DataLossError
-from storage.partition.producer_state import AppendOrigin
+from storage.log.producers.state import AppendOrigin
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
 

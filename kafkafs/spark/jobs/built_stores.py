@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kafkafs.spark.errors import JobError
 from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import results_of
-from storage.building.built_topics import built_topics
-from storage.building.store_building import StoreBuilding
 from storage.clock import Clock
 from storage.files import Files
-from storage.store.splits import packed
+from storage.rewrite.store_builder import StoreBuilding
+from storage.rewrite.topics import built_topics
+from storage.split.splits import packed
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.store.checkpoints import Partition
+    from storage.log_dir.checkpoints import Partition
 
 
 @dataclass(frozen=True, slots=True)

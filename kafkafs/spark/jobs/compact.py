@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
 from kafkafs.spark.jobs.frames import frame_of
-from storage.building.compacted_copy import copy_compacted
 from storage.clock import Clock
+from storage.rewrite.compacted_copy import copy_compacted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.building.store_building import StoreBuilding
-    from storage.store.checkpoints import Partition
+    from storage.log_dir.checkpoints import Partition
+    from storage.rewrite.store_builder import StoreBuilding
     from storage.store.store import Store
 
 SCHEMA: Final = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kafkafs.spark.errors import JobError
 from kafkafs.spark.jobs.export_watermarks import Exported
-from storage.small_file import replace_file
+from storage.files.small_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from storage.files import FileLock, Files
-    from storage.store.checkpoints import Partition
+    from storage.log_dir.checkpoints import Partition
 
 OWN_DIRECTORY: Final = "_kafkafs"
 WATERMARKS_NAME: Final = "watermarks.json"

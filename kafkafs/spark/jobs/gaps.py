@@ -32,8 +32,8 @@ from kafkafs.spark.jobs.tasks import in_tasks
 from kafkafs.spark.options import Damage
 from storage.clock import Clock
 from storage.files import Files
-from storage.store.split_batches import BatchReader
-from storage.store.splits import DEFAULT_SPLIT_BYTES, packed
+from storage.split.batches import BatchReader
+from storage.split.splits import DEFAULT_SPLIT_BYTES, packed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.gap_kinds import Gap
     from kafkafs.spark.jobs.log_dirs import StorePath
     from kafkafs.spark.jobs.log_order import StretchEnds
-    from storage.store.checkpoints import Partition
-    from storage.store.splits import Split
+    from storage.log_dir.checkpoints import Partition
+    from storage.split.splits import Split
 
 SCHEMA: Final = StructType(
     [

@@ -16,8 +16,8 @@ from storage.config import TopicConfig
 from storage.errors import StorageError
 from storage.files import Files
 from storage.internal.offsets import TOPIC
-from storage.partition.followed_log import FollowedLog
-from storage.store.splits import packed
+from storage.log.followed_log import FollowedLog
+from storage.split.splits import packed
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.log_dirs import StorePath
     from kafkafs.spark.opened_store import OpenedStore
     from storage.cluster.group_description import GroupDescription
-    from storage.store.checkpoints import Partition
-    from storage.store.splits import PartitionPlace
+    from storage.log_dir.checkpoints import Partition
+    from storage.split.splits import PartitionPlace
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.spark.jobs.frames import frame_of
 from storage.clock import Clock
 from storage.files import Files
-from storage.store.creation import are_vacant
+from storage.log_dir.creation import are_vacant
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from storage.store.checkpoints import Partition
+    from storage.log_dir.checkpoints import Partition
 
 SCHEMA: Final = "topic string, partition int, startOffset long, endOffset long, records long"
 

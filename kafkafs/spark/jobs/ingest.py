@@ -17,8 +17,8 @@ from urllib.parse import unquote
 from kafkafs.spark.jobs.growth import ends_of, growth
 from kafkafs.spark.jobs.ingest_source import IngestSource
 from kafkafs.spark.jobs.log_dirs import log_dirs
+from storage.commit.ledger import Ledger, Transaction
 from storage.files import Files, NamedFiles
-from storage.store.ledger import Ledger, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

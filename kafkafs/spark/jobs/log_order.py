@@ -26,11 +26,11 @@ from kafkafs.spark.jobs.gap_kinds import (
     hole,
     within,
 )
-from storage.partition.view import first_offset_of
+from storage.log.view import first_offset_of
 from storage.record.batch import RecordBatch
 from storage.record.compression import Codec
 from storage.record.layout import NO_PRODUCER_ID, NO_SEQUENCE, TimestampType
-from storage.store.split_batches import TIME_COLUMNS
+from storage.split.batches import TIME_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.gap_kinds import Producer
     from storage.errors import CorruptBatchError
     from storage.record.reading import Batch
-    from storage.store.split_batches import BatchRun
+    from storage.split.batches import BatchRun
 
 PRODUCERS_MAX: Final = 1_000_000
 """How many producers of a log are remembered at a time: those that have written last."""

@@ -15,9 +15,9 @@ from kafkafs.spark.jobs.selected import refuse
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.partition.followed_log import FollowedLog
-from storage.store.split_counting import RecordCounter, Stretch
-from storage.store.splits import DEFAULT_SPLIT_BYTES, packed
+from storage.log.followed_log import FollowedLog
+from storage.split.counting import RecordCounter, Stretch
+from storage.split.splits import DEFAULT_SPLIT_BYTES, packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkafs.spark.opened_store import OpenedStore
-    from storage.store.checkpoints import Partition
-    from storage.store.splits import PartitionPlace, Split
+    from storage.log_dir.checkpoints import Partition
+    from storage.split.splits import PartitionPlace, Split
 
 _SOUGHT_BYTES = 1024 * 1024  # what finding a time takes at most, as a rule: the part of a log between index entries
 

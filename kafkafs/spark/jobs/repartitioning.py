@@ -16,17 +16,17 @@ import pyarrow as pa
 
 from kafkafs.spark.jobs.results import results_of
 from kafkafs.spark.partitioner import Sticky, key_hashes
-from storage.building.staged_copy import copy_staged
-from storage.building.store_building import ATTEMPT_SUFFIX
 from storage.clock import Clock
+from storage.commit.staged_file import StagedFile
 from storage.files import Files
-from storage.partition.readable_log import ReadableLog
-from storage.partition.view import Isolation
+from storage.log.readable_log import ReadableLog
+from storage.log.view import Isolation
 from storage.record.compression import Codec, codec_of
 from storage.record.layout import MAGIC_AT
-from storage.store.split_reading import SplitReader
-from storage.store.splits import PartitionPlace, packed, splits_of
-from storage.store.staged_file import StagedFile
+from storage.rewrite.staged_copy import copy_staged
+from storage.rewrite.store_builder import ATTEMPT_SUFFIX
+from storage.split.reading import SplitReader
+from storage.split.splits import PartitionPlace, packed, splits_of
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkafs.spark.jobs.built_stores import BuiltPlace
-    from storage.building.batch_rewriting import RewriteRules
-    from storage.building.store_building import StoreBuilding
     from storage.errors import RecordsGoneError
+    from storage.log_dir.checkpoints import Partition
     from storage.record.encoding import Headers
-    from storage.store.checkpoints import Partition
-    from storage.store.splits import Split
+    from storage.rewrite.batches import RewriteRules
+    from storage.rewrite.store_builder import StoreBuilding
+    from storage.split.splits import Split
 
 _COLUMNS: Final = ("timestamp", "key", "value", "headers")
 _STAGING: Final = "staging"

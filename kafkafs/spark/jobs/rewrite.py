@@ -10,10 +10,10 @@ from kafkafs.spark.errors import JobError
 from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
 from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.repartitioning import build_repartitioned
-from storage.building.batch_rewriting import RewriteRules
-from storage.building.rewritten_copy import copy_rewritten
 from storage.config import check_topic_setting
 from storage.record.compression import Codec
+from storage.rewrite.batches import RewriteRules
+from storage.rewrite.rewritten_copy import copy_rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.building.store_building import StoreBuilding
-    from storage.store.checkpoints import Partition
+    from storage.log_dir.checkpoints import Partition
+    from storage.rewrite.store_builder import StoreBuilding
     from storage.store.store import Store
 
 SCHEMA: Final = (

@@ -10,9 +10,9 @@ from kafkafs.spark.jobs.results import results_of, task_bytes
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
-from storage.partition.statistics import LogStatistics, counted_ranges
+from storage.log.statistics import LogStatistics, counted_ranges
 from storage.segment.batch_counts import CountedRange, count_batches
-from storage.store.splits import packed
+from storage.split.splits import packed
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import cores, results_of, task_bytes
 from storage.files import Files
-from storage.partition.checking import check_partition
-from storage.partition.cut_checking import CutPartition
-from storage.store.splits import DEFAULT_SPLIT_BYTES, packed
-from storage.store.verify import Verification
+from storage.split.splits import DEFAULT_SPLIT_BYTES, packed
+from storage.verify.checking import check_partition
+from storage.verify.cut_checking import CutPartition
+from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.partition.checking import PartitionVerdict
-    from storage.partition.cut_checking import SegmentPiece
-    from storage.segment.finding import Finding
-    from storage.segment.segment_look import SegmentLook
-    from storage.store.log_dir_check import PartitionPlace
+    from storage.verify.checking import PartitionVerdict
+    from storage.verify.cut_checking import SegmentPiece
+    from storage.verify.finding import Finding
+    from storage.verify.log_dir_check import PartitionPlace
+    from storage.verify.segment_look import SegmentLook
 
 SCHEMA: Final = (
     "severity string, kind string, logDir string, topic string, partition int, path string, position long, "

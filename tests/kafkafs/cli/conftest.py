@@ -8,7 +8,7 @@ import pytest
 
 from storage.clock import Clock
 from storage.files import Files
-from storage.partition.producer_state import AppendOrigin
+from storage.log.producers.state import AppendOrigin
 from storage.record import BatchForm, Codec, EndTransactionMarker, batches_of_rows, marker_batch
 from storage.store.store import Store
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from kafkafs.cli import main
 from storage.clock import Clock
 from storage.files import Files
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.store import Mode, Store
 from storage.testing.logs import NOW_MS, sent
 

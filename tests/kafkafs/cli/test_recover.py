@@ -17,13 +17,13 @@ from kafkafs.cli import main
 from kafkafs.cli.failures import EXIT_FAILED, EXIT_USAGE
 from kafkafs.cli.recovered_commit import commit_lines, commit_object
 from storage.clock import Clock
+from storage.commit.ledger import Entries, Extent, Intent, Ledger, Transaction
+from storage.commit.withdrawal import Withdrawal
 from storage.files import Files
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets
-from storage.store.ledger import Entries, Extent, Intent, Ledger, Transaction
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.recovering_commit import RecoveredCommit
 from storage.store.staging import Staging
 from storage.store.store import Store
-from storage.store.withdrawal import Withdrawal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

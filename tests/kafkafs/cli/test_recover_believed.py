@@ -12,8 +12,8 @@ from kafkafs.cli import main
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FOUND
 from storage.clock import Clock
 from storage.files import Files
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.record import batches_of_rows
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.store import Store
 
 if TYPE_CHECKING:

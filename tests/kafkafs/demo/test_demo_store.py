@@ -13,18 +13,18 @@ from kafkafs.demo.demo_store import TOPICS, make_demo_store
 from kafkafs.demo.traffic import DAY_MS, MINUTE_MS
 from storage.errors import NotAStoreError
 from storage.files import Files
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.record import Codec
 from storage.store.store import Mode, Store
-from storage.store.verify import Verification
 from storage.testing.logs import StandingClock
+from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from storage.record import Record
-    from storage.store.open_logs import PartitionLog
+    from storage.topics.open_logs import PartitionLog
 
 NOW_MS = 1_795_000_000_000
 

@@ -72,8 +72,11 @@ ROOMS: Final = (
     "kafkafs/spark",
     "storage/cleanup",
     "storage/config",
-    "storage/partition",
+    "storage/commit",
+    "storage/log",
+    "storage/log_dir",
     "storage/store",
+    "storage/topics",
 )
 
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
-from storage.partition.producer_snapshot import encode_snapshot
-from storage.partition.producer_state import CachedBatch, ProducerState
+from storage.log.producers.snapshot import encode_snapshot
+from storage.log.producers.state import CachedBatch, ProducerState
 from storage.testing.mutations import mutate
 
 if TYPE_CHECKING:

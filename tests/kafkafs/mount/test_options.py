@@ -9,7 +9,7 @@ import pytest
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.options import _FLAGS, _VALUED, Durability, MountOptions, parse_options
 from kafkafs.tree.options import Damage
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 
 
 def test_nothing_is_the_default() -> None:

@@ -16,7 +16,7 @@ from storage.record.columns import read_columns
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.record.layout import LAST_SEQUENCE
 from storage.record.reading import read_batches
-from storage.store.split_batches import TIME_COLUMNS, BatchRun
+from storage.split.batches import TIME_COLUMNS, BatchRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,9 +13,9 @@ from kafkafs.spark.jobs.log_order import LogOrder, Stretch
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.partition.followed_log import FollowedLog
-from storage.store.split_batches import BatchReader
-from storage.store.splits import PartitionPlace, splits_of
+from storage.log.followed_log import FollowedLog
+from storage.split.batches import BatchReader
+from storage.split.splits import PartitionPlace, splits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

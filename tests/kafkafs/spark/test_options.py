@@ -16,7 +16,7 @@ from kafkafs.spark.json_forms import flat, nested, partition_offsets, partitions
 from kafkafs.spark.options import BatchOptions, StreamOptions, includes_headers, parse_paths
 from kafkafs.spark.rate_limit import limited
 from kafkafs.spark.selection import Assignment, Everything, Subscription
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 
 PATH = {"path": "/store"}
 OFFSETS = st.dictionaries(st.tuples(st.sampled_from(["a", "b", "c.d"]), st.integers(0, 3)), st.integers(0, 2**63 - 1))

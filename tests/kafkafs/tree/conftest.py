@@ -22,11 +22,11 @@ from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.errors import FramingError
 from storage.files import Files
-from storage.partition.followed_log import FollowedLog
+from storage.log.followed_log import FollowedLog
+from storage.log_dir.log_dir import LogDir
 from storage.record.batch import RecordBatch
 from storage.record.control import EndTransactionMarker, decode_control
 from storage.segment.segment import Segment
-from storage.store.log_dir import LogDir
 from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from kafkafs.sizes.held_files import HeldFiles
     from kafkafs.tree.node import Reading
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
     from storage.record.kernel.decode import Record
     from storage.record.reading import Batch
 

@@ -16,11 +16,11 @@ from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
 from storage.files import Files
-from storage.partition.log import Log
+from storage.log.log import Log
 from storage.record.batch import RecordBatch
-from storage.segment.finding import Severity
 from storage.store.store import Mode, Store
-from storage.store.verify import Verification
+from storage.verify.finding import Severity
+from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from storage.errors import (
     RecordTooLargeError,
     StorageError,
 )
-from storage.partition.flushing import Durability
+from storage.log.flushing import Durability
 from storage.testing.faults import Cut, CutError, Effect
 from storage.testing.logs import SETTINGS, LogOnMemory, sent
 

@@ -15,12 +15,12 @@ from kafkafs.cli import main
 from kafkafs.tree.cluster_rows import COLUMNS, REDACTED, ROWS, cells, voter_rows
 from kafkafs.tree.cluster_views import VIEW_NAMES, json_lines
 from storage.clock import Clock
+from storage.cluster.quorum_state import QuorumState
 from storage.files import Files
 from storage.ids import format_id
 from storage.internal.cluster_image import BROKER_RESOURCE, ClusterImage
-from storage.partition.quorum_state import QuorumState
+from storage.log_dir.topic_names import CLUSTER_METADATA
 from storage.store.store import Mode, Store
-from storage.store.topic_names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -31,7 +31,7 @@ from kafkafs.tree.log_sources import LogSources
 from kafkafs.tree.node import Directory
 from kafkafs.tree.options import Damage, TreeOptions
 from storage.files import Files
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.record.encoding import BatchForm
 from storage.store.internal_topics import InternalTopics
 from storage.store.store import Mode, Store
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from kafkafs.tree.node import File, Node
     from storage.files import ReadableFile
-    from storage.partition.log import Log
-    from storage.partition.view import LogView
+    from storage.log.log import Log
+    from storage.log.view import LogView
 
 DATASETS = ("kafka-2.2", "kafka-3.9", "kafka-3.9-killed")
 

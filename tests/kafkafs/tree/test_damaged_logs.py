@@ -20,11 +20,11 @@ from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.stream_file import StreamFile
 from storage.errors import FramingError
 from storage.record.batch import RecordBatch
-from storage.segment.finding_list import FindingList
-from storage.segment.log_check import LogCheck
+from storage.segment.index.zero_tail import is_zero
 from storage.segment.names import Kind
-from storage.segment.zero_tail import is_zero
 from storage.testing.logs import NOW_MS, LogOnMemory, sent
+from storage.verify.finding_list import FindingList
+from storage.verify.log_check import LogCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import VisibleLog
     from storage.files import Files
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
     from storage.record.kernel.decode import Record
 
 

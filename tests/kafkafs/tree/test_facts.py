@@ -13,14 +13,14 @@ from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.transactions_file import ABORTED_MAX
 from storage.errors import NulFilledCheckpointError
-from storage.partition.followed_log import FollowedLog
+from storage.log.followed_log import FollowedLog
+from storage.log_dir.checkpoints import OffsetCheckpoint
+from storage.log_dir.log_dir import LogDir
 from storage.record.encoding import BatchForm
-from storage.store.checkpoints import OffsetCheckpoint
-from storage.store.log_dir import LogDir
 from storage.testing.logs import DIRECTORY, NOW_MS, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 
 if TYPE_CHECKING:
-    from storage.partition.log import Log
+    from storage.log.log import Log
 
 FACTS = {
     PartitionFile.INFO: InfoFile,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkafs.tree.options import TreeOptions
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.testing.logs import LogOnMemory, sent
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from kafkafs.cli import main
 from storage.clock import Clock
 from storage.files import Files
 from storage.internal import consumer_protocol, metadata, offsets, shares, transactions
-from storage.partition.producer_state import AppendOrigin
+from storage.log.producers.state import AppendOrigin
 from storage.record import batches_of_rows
 from storage.store.store import Store
 

@@ -14,7 +14,7 @@ from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.offset_directory import OffsetDirectory
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.time_views import TimeDirectory
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.errors import StorageError
 from storage.files import Files
-from storage.partition.log import Log
+from storage.log.log import Log
 from storage.store.store import Mode, Store
 from storage.testing.logs import StandingClock, sent
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from storage.store.log_dir import Listing
+    from storage.log_dir.log_dir import Listing
 
 SETTINGS = {"segment.bytes": "3000", "segment.index.bytes": "1200"}
 ALL_BYTES = 10**7

@@ -26,7 +26,7 @@ from kafkafs.tree.errors import TreeError
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.internal.definitions import table
-from storage.partition.producer_state import AppendOrigin
+from storage.log.producers.state import AppendOrigin
 from storage.record import batches_of_rows
 from storage.record.kernel.message_writer import write_message
 from storage.store.store import Mode, Store

@@ -13,7 +13,7 @@ import pytest
 from kafkafs.tree.opened_logs import RETRY_S, OpenedLogs
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
-from storage.partition.followed_log import FollowedLog
+from storage.log.followed_log import FollowedLog
 from storage.store.store import Mode, Store
 from storage.testing.memory_files import MemoryFiles
 

@@ -14,7 +14,7 @@ from kafkafs.render.record_renderer import RecordRenderer
 from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.options import Damage, TreeOptions
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 

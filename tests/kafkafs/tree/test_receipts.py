@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from kafkafs.tree.receipts import Receipts
-from storage.partition.appending import Appended
+from storage.log.appending import Appended
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.options import TreeOptions
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 

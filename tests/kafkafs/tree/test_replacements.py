@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkafs.tree.replacements import Replacements
-from storage.partition.followed_log import FollowedLog
+from storage.log.followed_log import FollowedLog
 from storage.testing.logs import DIRECTORY, LogOnMemory, sent
 
 

@@ -20,9 +20,9 @@ from kafkafs.tree.tree import Tree
 from storage.clock import Clock
 from storage.errors import DiskFullError, OffsetOutOfRangeError, PoisonedLogError
 from storage.files import Files
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
+from storage.log_dir.topic_settings import SETTINGS_NAME
 from storage.store.store import Mode, Store
-from storage.store.topic_settings import SETTINGS_NAME
 from storage.testing.faults import Cut, Effect
 from storage.testing.logs import SETTINGS, LogOnMemory, StandingClock, sent
 from storage.testing.memory_files import MemoryFiles

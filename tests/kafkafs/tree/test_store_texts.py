@@ -14,7 +14,7 @@ from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.store_texts import in_a_line
 from kafkafs.tree.tree import Tree
 from storage.files import Files
-from storage.properties_text import parse_properties
+from storage.properties import parse_properties
 from storage.store.store import Store
 from storage.testing.logs import StandingClock
 

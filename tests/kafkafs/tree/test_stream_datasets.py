@@ -14,7 +14,7 @@ from kafkafs.sizes import SizeCache
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.stream_file import StreamFile
 from storage.files import Files
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.record import batches_of_rows, place
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.stream_file import StreamFile
-from storage.partition.followed_log import FollowedLog
-from storage.partition.view import Isolation
+from storage.log.followed_log import FollowedLog
+from storage.log.view import Isolation
+from storage.log_dir.log_dir import LogDir
 from storage.record import BatchForm, Codec
-from storage.store.log_dir import LogDir
 from storage.testing.logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.partition.log import Log
+    from storage.log.log import Log
 
 FORMS = (PartitionFile.VALUES, PartitionFile.RECORDS)
 CACHE = Path("/cache")

@@ -12,7 +12,7 @@ from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.stream_file import StreamFile
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.testing.logs import DIRECTORY, LogOnMemory, sent
 
 if TYPE_CHECKING:

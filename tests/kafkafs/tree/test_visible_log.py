@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafkafs.tree.options import TreeOptions
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,7 +24,7 @@ from storage.testing.keyed_log import COMPACT, KeyedLog
 from storage.testing.logs import DIRECTORY
 
 if TYPE_CHECKING:
-    from storage.partition.log import Log
+    from storage.log.log import Log
 
 
 def names(log: KeyedLog, state: State) -> list[str]:

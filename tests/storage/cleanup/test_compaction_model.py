@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from storage.partition.view import Isolation
+from storage.log.view import Isolation
 from storage.testing.codec import OracleBatch
 from storage.testing.compactable_logs import CompactableLog, compactable_logs
 from storage.testing.compacting import Compacting, segments_of
@@ -20,7 +20,7 @@ from storage.testing.soundness import damages
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.partition.log import Log
+    from storage.log.log import Log
     from storage.testing.codec import OracleEntry
     from storage.testing.consuming import ConsumedRecord
 

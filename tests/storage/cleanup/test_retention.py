@@ -13,10 +13,10 @@ from storage.cleanup.retention_plan import Rule
 from storage.config import TopicConfig
 from storage.errors import LogChangedError
 from storage.files import Files
-from storage.partition.followed_log import FollowedLog
-from storage.partition.log import Log
-from storage.partition.opening import open_sound_log
-from storage.partition.recovery import recover_log
+from storage.log.followed_log import FollowedLog
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
+from storage.log.recover.recovery import recover_log
 from storage.testing.logs import NOW_MS, LogOnMemory, StandingClock, sent
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from storage.cleanup.retention_plan import RetentionPlan
-    from storage.partition.view import LogView
+    from storage.log.view import LogView
 
 EXPIRATION_MS = 86_400_000
 OLD = (NOW_MS - 5000, NOW_MS - 5000, NOW_MS - 5000)

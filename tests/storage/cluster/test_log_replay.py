@@ -11,8 +11,8 @@ from storage.cluster.offsets_topic import OffsetsLog, OffsetsTopic
 from storage.config import TopicConfig
 from storage.errors import UnknownPartitionError
 from storage.internal import offsets
-from storage.partition.followed_log import FollowedLog
-from storage.partition.producer_state import AppendOrigin
+from storage.log.followed_log import FollowedLog
+from storage.log.producers.state import AppendOrigin
 from storage.record import BatchForm, Codec, EndTransactionMarker, batches_of_rows, marker_batch
 from storage.segment.names import Kind
 from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory

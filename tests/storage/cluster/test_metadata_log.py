@@ -13,7 +13,7 @@ from metadata_logs import BrokerDir, topic_record, topic_setting
 from storage.cluster.metadata_log import MetadataLog
 from storage.config import TopicConfig
 from storage.internal import metadata
-from storage.partition.followed_log import FollowedLog
+from storage.log.followed_log import FollowedLog
 from storage.record import BatchForm
 from storage.testing.logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 from storage.testing.memory_files import MemoryFiles

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.errors import OffsetOutOfRangeError
-from storage.partition.recovery_report import Repair
+from storage.log.recover.report import Repair
 from storage.segment.names import FileName, Kind, State, parse_name
 from storage.segment.segment import Segment
 from storage.segment.splitting import split_segment

@@ -17,7 +17,7 @@ from storage.testing.memory_files import MemoryFiles
 if TYPE_CHECKING:
     from storage.config import TopicConfig
     from storage.files import Files
-    from storage.store.open_logs import LogRequest
+    from storage.topics.open_logs import LogRequest
 
 
 class StandingClock(Clock):

@@ -8,12 +8,12 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from storage.clock import Clock
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
+from storage.log_dir.settings_file import SettingsFile
+from storage.log_dir.topic_settings import TopicSettings
 from storage.store.maintenance import Maintenance
 from storage.store.opening import LogOpening
-from storage.store.settings_file import SettingsFile
 from storage.store.store import Mode, Store
-from storage.store.topic_settings import TopicSettings
 from storage.testing.logs import NOW_MS, sent
 from storage.testing.memory_files import MemoryFiles
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from metadata_logs import BrokerDir, partition_record, topic_record
 
-from storage.segment.finding import Severity
-from storage.store.log_dir import CLEAN_MARKER_NAME
+from storage.log_dir.log_dir import CLEAN_MARKER_NAME
 from storage.store.opening import LogOpening
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.recovering import plan_recovery, recover_store
 from storage.store.store import Mode, Store
-from storage.store.verify import Verification
 from storage.testing.logs import StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
+from storage.verify.finding import Severity
+from storage.verify.verification import Verification
 
 LOGS, META = "/logs", "/meta"
 MARKER = f"{META}/{CLEAN_MARKER_NAME}"

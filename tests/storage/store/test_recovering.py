@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.errors import MetadataLossError
-from storage.partition.recovery_report import Repair
+from storage.log.recover.report import Repair
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
+from storage.log_dir.log_dir import CLEAN_MARKER_NAME
 from storage.segment.names import FileName, Kind
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
-from storage.store.log_dir import CLEAN_MARKER_NAME
 from storage.store.opening import LogOpening
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.recovering import Recovered, RecoveryOptions, plan_recovery, recover_store

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.commit.staged_file import StagedFile, find_staged
 from storage.errors import InvalidRecordError, InvalidTopicError, RecordTooLargeError, UnknownPartitionError
 from storage.record.compression import Codec
-from storage.store.staged_file import StagedFile, find_staged
 from storage.store.store import Mode
 from storage.testing.logs import NOW_MS
 from storage.testing.staged_stores import PATHS, StagedStore

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from storage.commit.ledger import Transaction
 from storage.errors import StagingError
-from storage.store.ledger import Transaction
 from storage.store.store import Mode
 from storage.testing.faults import Cut, CutError
 from storage.testing.staged_stores import StagedStore

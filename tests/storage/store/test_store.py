@@ -14,8 +14,8 @@ from storage.errors import (
     StoreLockedError,
     UnknownPartitionError,
 )
-from storage.store.log_dir import CLEAN_MARKER_NAME
-from storage.store.properties import read_meta_properties
+from storage.log_dir.log_dir import CLEAN_MARKER_NAME
+from storage.log_dir.meta_properties import read_meta_properties
 
 HEX = "0123456789abcdef0123456789abcdef"
 

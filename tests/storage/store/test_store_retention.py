@@ -10,12 +10,12 @@ import pytest
 
 from storage.cleanup.retention_plan import RetentionPlan, Rule, Scope
 from storage.errors import LogChangedError, ReadOnlyStoreError
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
+from storage.log_dir.settings_file import SettingsFile
+from storage.log_dir.topic_settings import TopicSettings
 from storage.store.opening import LogOpening
 from storage.store.retentions import Retentions
-from storage.store.settings_file import SettingsFile
 from storage.store.store import Mode, Store
-from storage.store.topic_settings import TopicSettings
 from storage.testing.logs import NOW_MS, StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
 

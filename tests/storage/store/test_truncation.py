@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.partition.log import Log
-from storage.store.checkpoints import OffsetCheckpoint, read_offsets
+from storage.log.log import Log
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.opening import LogOpening
 from storage.testing.logs import sent
 

@@ -1,0 +1,1 @@
+"""Exactly-once commits: staged records, and the ledger that decides which of them are in the store."""

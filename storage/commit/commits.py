@@ -1,0 +1,331 @@
+"""Putting what was staged into a store: all of it, once, whatever happens.
+
+A commit is decided when the ledger has its intent, and not there before. From then on whoever opens the store for
+writing brings it to its end before anybody gets at its logs, and those who only read see nothing of it until the
+ledger says that all is there. Staged files that nobody needs go when they are old.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from contextlib import ExitStack, contextmanager, suppress
+from threading import RLock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from storage.commit.ledger import Entries, Extent, Intent, Ledger
+from storage.commit.staged_file import StagedFile, find_staged, is_staged_name
+from storage.commit.withdrawal import StagedBatches, withdrawal_of
+from storage.errors import DiskFullError, StagingError, StorageError, StoreLockedError
+from storage.log.log import Log
+from storage.log_dir.log_dir import LogDir
+from storage.record.batch import RecordBatch
+from storage.record.rewriting import place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from storage.clock import Clock
+    from storage.commit.ledger import Transaction
+    from storage.commit.staged_file import StagedTopic
+    from storage.commit.withdrawal import Withdrawal
+    from storage.files import Files
+    from storage.log.view import LogView
+    from storage.log_dir.checkpoints import Partition
+    from storage.topics.open_logs import PartitionLog
+    from storage.topics.topics import Topics
+
+STAGED_AGE_MS_MAX: Final = 7 * 24 * 3600 * 1000
+"""How long after it was last written a staged file is kept for whoever may commit it."""
+
+_FIRST_EPOCH: Final = 0
+_REPEAT: Final = "repeat the job that wrote it"
+_PUT_BACK: Final = (
+    "a commit that was interrupted cannot be completed without it; put it back as it was, or have `kafkafs recover "
+    "STORE --withdraw-commit --apply` take the commit back, and repeat the job"
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Commits:
+    """The commits of a store that is open for writing. One after the other is applied; any thread may ask.
+
+    `open_log` gives a partition's log. Where that is none that takes records, nothing is brought to its end.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        files: Files,
+        clock: Clock,
+        directories: Sequence[Path],
+        topics: Topics,
+        open_log: Callable[[str, int], PartitionLog],
+    ) -> None:
+        self._ledger = ledger
+        self._files = files
+        self._clock = clock
+        self._directories = directories
+        self._topics = topics
+        self._open_log = open_log
+        self._committing = RLock()
+        self._entries = ledger.current
+
+    def commit(self, names: Sequence[str], transaction: Transaction | None = None) -> bool:
+        """Append what the staged files hold, in their order; False if the transaction is in the store already.
+
+        It is there, durably, when this returns. After a `StagingError`, `DiskFullError` or any other error that
+        precedes the intent, nothing of it is; after a later one it will be, as after a crash. Either way `discard`
+        may be called. Topics that it was staged to make are made.
+        """
+        with self._committing:
+            self.finish()
+            if self._entries.has(transaction):
+                self._remove(names)
+                return False
+            with _advising(_REPEAT):
+                staged = self._opened(names)
+            self._prepare_topics(staged)
+            self._check_space(staged)
+            with _advising(_REPEAT):
+                extents = self._extents(staged)
+            self._say(self._entries.with_pending(Intent(transaction, tuple(names), extents)))
+            self.finish()
+            self._remove_old()
+            return True
+
+    def finish(self) -> None:
+        """Bring the commit that is pending to its end, if there is one; raises what keeps it from that."""
+        with self._committing:
+            pending = self._entries.pending
+            if pending is None:
+                return
+            logs = self._logs(pending)
+            if logs is None:
+                return
+            with _advising(_PUT_BACK):
+                staged = self._opened(pending.staged) if logs else []
+                for partition, log in logs.items():
+                    self._apply(partition, log, pending.extents[partition], staged)
+            for log in logs.values():
+                log.flush()
+            self._say(self._entries.with_applied())
+            self._remove(pending.staged)
+
+    def finish_for(self, partition: Partition) -> None:
+        """Bring the commit to its end that is pending in this partition, before anybody sees half of it."""
+        pending = self._entries.pending
+        if pending is not None and partition in pending.extents:
+            self.finish()
+
+    def check_pending(self) -> None:
+        """Raise a `StagingError` if the commit that is pending cannot be completed with what is left of its files."""
+        pending = self._entries.pending
+        if pending is not None:
+            with _advising(_PUT_BACK):
+                staged = self._opened(pending.staged)
+                for partition in pending.extents:
+                    for _ in _batches(staged, partition):
+                        pass
+
+    def withdraw(self) -> list[Withdrawal]:
+        """Take back what there is of the commit that is pending, so that its job can be repeated as if it never was.
+
+        What lies among others' records stays, and is to be seen from then on. Of the rest nobody has seen anything.
+        """
+        with self._committing:
+            pending = self._entries.pending
+            logs = None if pending is None else self._logs(pending)
+            if pending is None or logs is None:
+                return []
+            found: list[Withdrawal] = []
+            for partition, log in logs.items():
+                staged = StagedBatches.read(self._files, self._directories, pending.staged, partition)
+                there = withdrawal_of(partition, pending.extents[partition], log.view, staged)
+                if there is not None and not there.is_kept:
+                    log.truncate_to(there.first_offset)
+                found += [] if there is None else [there]
+            self._say(self._entries.without_pending())
+            self._remove(pending.staged)
+            return found
+
+    def finish_interrupted(self) -> None:
+        """What whoever opens the store for writing does first; a commit that fails keeps nobody from other logs."""
+        try:
+            self.finish()
+        except (StorageError, OSError) as error:
+            logger.error("a commit that was interrupted cannot be completed yet: %s", error)  # noqa: TRY400
+        with suppress(OSError):  # what is left now goes the next time
+            self._remove_old()
+
+    # Before the intent
+
+    def _opened(self, names: Collection[str]) -> list[StagedFile]:
+        return [StagedFile(self._files, find_staged(self._files, self._directories, name)) for name in names]
+
+    def _prepare_topics(self, staged: Sequence[StagedFile]) -> None:
+        """Make the topics that are missing; raises `StagingError` where one is not what it was when it was staged."""
+        wanted: dict[str, StagedTopic] = {}
+        for each in staged:
+            for name, topic in each.topics.items():
+                self._check_topic(name, topic, each.path)
+                wanted[name] = topic
+        for name, topic in wanted.items():
+            if name not in self._topics.inventory.topics:
+                self._topics.create(name, topic.partitions)
+        for each in staged:
+            for topic_name, number in {run.partition for run in each.runs}:
+                if number not in self._topics.partitions(topic_name):
+                    raise StagingError(
+                        f"records were staged for partition {number} of {topic_name}, which has none of that number "
+                        "any more; repeat the job that staged them",
+                        path=each.path,
+                    )
+
+    def _check_topic(self, name: str, topic: StagedTopic, path: Path) -> None:
+        is_there = name in self._topics.inventory.topics
+        if not topic.is_new and (not is_there or self._topics.topic_id(name) != topic.topic_id):
+            raise StagingError(
+                f"the topic {name} was deleted after records were staged for it; repeat the job that staged them",
+                path=path,
+            )
+
+    def _check_space(self, staged: Sequence[StagedFile]) -> None:
+        """Raise `DiskFullError` where it is foreseeable; that still changes nothing."""
+        needed_bytes: defaultdict[LogDir, int] = defaultdict(int)
+        for each in staged:
+            for run in each.runs:
+                needed_bytes[self._topics.place(*run.partition)[1]] += run.size_bytes
+        for log_dir, size_bytes in needed_bytes.items():
+            if size_bytes > self._files.free_bytes(log_dir.path):
+                raise DiskFullError(f"nothing was committed: {size_bytes} bytes are needed", path=log_dir.path)
+
+    def _extents(self, staged: Sequence[StagedFile]) -> Mapping[Partition, Extent]:
+        """Where everything is going to be. What is before it is on disk, and what is staged is sound."""
+        extents = {}
+        for partition in sorted({run.partition for each in staged for run in each.runs}):
+            log = self._open_log(*partition)
+            assert isinstance(log, Log)
+            log.flush()
+            records = sum(batch.count for each in staged for batch in each.batches(partition))
+            first_offset = log.view.end_offset
+            topic_id = self._topics.topic_id(partition[0])
+            extents[partition] = Extent(topic_id, first_offset, first_offset + records)
+        return MappingProxyType(extents)
+
+    def _say(self, entries: Entries) -> None:
+        try:
+            self._ledger.replace(entries)
+        except BaseException:
+            self._entries = self._ledger.current
+            raise
+        self._entries = entries
+
+    # After it
+
+    def _logs(self, pending: Intent) -> dict[Partition, Log] | None:
+        """The logs of the partitions that are still there; None if they cannot be written."""
+        logs = {}
+        for partition, extent in pending.extents.items():
+            topic, number = partition
+            if number not in self._topics.inventory.topics.get(topic, {}):
+                logger.warning("%s-%d is gone, and with it what was to be committed to it", *partition)
+            elif self._topics.topic_id(topic) != extent.topic_id:
+                logger.warning("%s is another topic than the one that was to be committed to", topic)
+            else:
+                log = self._open_log(topic, number)
+                if not isinstance(log, Log):
+                    return None
+                logs[partition] = log
+        return logs
+
+    def _apply(self, partition: Partition, log: Log, extent: Extent, staged: Sequence[StagedFile]) -> None:
+        """Append what is not there yet of what is to be in a partition: all of it, unless a crash cut it short."""
+        view = log.view
+        present = _present(view, extent, _batches(staged, partition)) if view.end_offset > extent.first_offset else 0
+        log.append_all_as_follower(_placed(_batches(staged, partition), log, skip=present))
+
+    # Staged files
+
+    def _remove(self, names: Collection[str]) -> None:
+        """Remove staged files that are not needed any more; those that cannot be go when they are old."""
+        for name in names:
+            with suppress(OSError):
+                self._files.remove(find_staged(self._files, self._directories, name))
+
+    def _remove_old(self) -> None:
+        oldest_ms = self._clock.now_ms() - STAGED_AGE_MS_MAX
+        for directory in self._directories:
+            names = {name for name in self._files.names(directory) if is_staged_name(name)}
+            for name in sorted(names - self._ledger.names_of(names)):
+                status = self._files.status(directory / name)
+                if status is not None and status.modified_ms < oldest_ms:
+                    logger.warning("%s was staged long ago and not committed; it is removed", directory / name)
+                    self._files.remove(directory / name)
+
+
+def discard(files: Files, directories: Sequence[Path], names: Collection[str]) -> None:
+    """Remove staged files of a job that has failed, unless a commit needs them.
+
+    While somebody else has the store open for writing nothing is removed: they go when they are old. Whoever has it
+    open himself must not ask.
+    """
+    with ExitStack() as unlocking:
+        try:
+            for directory in directories:
+                log_dir = LogDir(files, directory)
+                log_dir.lock()
+                unlocking.callback(log_dir.unlock)
+        except StoreLockedError:
+            return
+        for name in set(names) - Ledger(files, directories).names_of(names):
+            with suppress(FileNotFoundError):
+                files.remove(find_staged(files, directories, name))
+
+
+@contextmanager
+def _advising(advice: str) -> Iterator[None]:
+    """Have what is said of a staged file say what to do, too."""
+    try:
+        yield
+    except StagingError as error:
+        raise StagingError(f"{error.reason}; {advice}", path=error.path, position=error.position) from None
+
+
+def _batches(staged: Sequence[StagedFile], partition: Partition) -> Iterator[RecordBatch]:
+    for each in staged:
+        yield from each.batches(partition)
+
+
+def _present(view: LogView, extent: Extent, batches: Iterator[RecordBatch]) -> int:
+    """How many of the batches, from the first one on, are in the log, or were and are deleted since."""
+    places: dict[int, tuple[int, int]] = {}
+    present, offset = 0, extent.first_offset
+    for number, batch in enumerate(batches, start=1):
+        places[offset] = (number, batch.crc)
+        offset += batch.count
+        if offset <= view.start_offset:
+            present = number
+    for stored in view.batches(min(max(extent.first_offset, view.start_offset), view.end_offset)):
+        if not isinstance(stored, RecordBatch) or stored.base_offset >= extent.end_offset:
+            break
+        number, crc = places.get(stored.base_offset, (0, 0))
+        if number and crc == stored.crc:
+            present = max(present, number)
+    return present
+
+
+def _placed(batches: Iterator[RecordBatch], log: Log, *, skip: int) -> Iterator[bytearray]:
+    """The batches as they are to be written at the log's end, but for the first ones."""
+    offset = log.view.end_offset
+    latest_epoch = log.epochs.latest_epoch
+    leader_epoch = _FIRST_EPOCH if latest_epoch is None else latest_epoch
+    for number, batch in enumerate(batches):
+        if number >= skip:
+            data = bytearray(batch.view(0, batch.size_bytes))
+            place(data, base_offset=offset, leader_epoch=leader_epoch)
+            offset += batch.count
+            yield data

@@ -1,0 +1,174 @@
+"""What a store knows of commits: which transactions are in it, and the one that is being applied.
+
+One small file at the top of a log directory, where brokers ignore it, says both, and is replaced whole. So what is
+replaced is what decides: with the intent in it a commit is going to be there, whatever happens, and with its end
+everybody sees all of it at once. Applying is left to `commits`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from storage.errors import CorruptMetadataError, InvalidIdError
+from storage.files.small_file import read_small_file, replace_file
+from storage.ids import format_id, parse_id
+from storage.log.followed_log import Withheld
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+    from typing import Any
+    from uuid import UUID
+
+    from storage.files import Files
+    from storage.log_dir.checkpoints import Partition
+
+LEDGER_NAME: Final = "kafkafs-commits.json"
+
+_VERSION: Final = 1
+
+
+class Transaction(NamedTuple):
+    """What is to be in a store once: an application's version. Of one application versions rise."""
+
+    application: str
+    version: int
+
+
+class Extent(NamedTuple):
+    """Where a commit is going to be in a partition of the topic with this id: from here up to the end, excluded."""
+
+    topic_id: UUID | None
+    first_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A commit that is going to be there: what was staged for it, in this order, and where it is put."""
+
+    transaction: Transaction | None
+    staged: tuple[str, ...]
+    extents: Mapping[Partition, Extent]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """All that the file says. `applied` is each application's last version; `sequence` rises with each replacement."""
+
+    sequence: int = 0
+    applied: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    pending: Intent | None = None
+
+    def has(self, transaction: Transaction | None) -> bool:
+        """Whether the transaction, or a later one of its application, is in the store."""
+        return transaction is not None and transaction.version <= self.applied.get(transaction.application, -1)
+
+    def with_pending(self, intent: Intent) -> Self:
+        """What is to be said before the commit is applied."""
+        return replace(self, sequence=self.sequence + 1, pending=intent)
+
+    def with_applied(self) -> Self:
+        """What is to be said when all of the commit that is pending is there."""
+        assert self.pending is not None
+        applied = dict(self.applied)
+        if self.pending.transaction is not None:
+            application, version = self.pending.transaction
+            applied[application] = version
+        return replace(self, sequence=self.sequence + 1, applied=MappingProxyType(applied), pending=None)
+
+    def without_pending(self) -> Self:
+        """What is to be said when nothing of the commit that was pending is to be there."""
+        return replace(self, sequence=self.sequence + 1, pending=None)
+
+
+class Ledger:
+    """The file of some log directories, which need not be there; any thread may ask.
+
+    It is in the first directory, but one that stands in a later one is taken as it is.
+    """
+
+    def __init__(self, files: Files, directories: Sequence[Path]) -> None:
+        self._files = files
+        self._paths = [directory / LEDGER_NAME for directory in directories]
+        self._read: tuple[bytes, Entries] = (b"", Entries())
+
+    @property
+    def current(self) -> Entries:
+        """What the file says now. Raises `CorruptMetadataError`."""
+        path, data = self._found()
+        known, entries = self._read
+        if data != known:
+            entries = _parsed(data, path) if data else Entries()
+            self._read = data, entries
+        return entries
+
+    def replace(self, entries: Entries) -> None:
+        """Have the file say this, durably; after an error it says the one or the other."""
+        replace_file(self._files, self._found()[0], _text(entries).encode())
+
+    def withheld(self, partition: Partition) -> Withheld:
+        """What readers are not shown of the partition, as long as a commit is under way."""
+        entries = self.current
+        extent = None if entries.pending is None else entries.pending.extents.get(partition)
+        if extent is None:
+            return Withheld(entries.sequence)
+        return Withheld(entries.sequence, extent.first_offset, extent.end_offset)
+
+    def names_of(self, names: Collection[str]) -> set[str]:
+        """Those of the staged files that the commit which is pending needs."""
+        pending = self.current.pending
+        return set() if pending is None else set(pending.staged).intersection(names)
+
+    def _found(self) -> tuple[Path, bytes]:
+        for path in self._paths:
+            try:
+                return path, read_small_file(self._files, path, CorruptMetadataError)
+            except FileNotFoundError:
+                continue
+        return self._paths[0], b""
+
+
+def _text(entries: Entries) -> str:
+    pending = entries.pending
+    said: dict[str, object] = {"version": _VERSION, "sequence": entries.sequence, "applied": dict(entries.applied)}
+    if pending is not None:
+        said["pending"] = {
+            "transaction": pending.transaction,
+            "staged": pending.staged,
+            "extents": [
+                [topic, number, "" if extent.topic_id is None else format_id(extent.topic_id), *extent[1:]]
+                for (topic, number), extent in pending.extents.items()
+            ],
+        }
+    return json.dumps(said, separators=(",", ":")) + "\n"
+
+
+def _parsed(data: bytes, path: Path) -> Entries:
+    try:
+        said = json.loads(data)
+        if said["version"] != _VERSION:
+            raise CorruptMetadataError(
+                f"the file's version is {said['version']}, known is {_VERSION}: a newer kafkafs wrote it", path=path
+            )
+        applied = {str(application): int(version) for application, version in said["applied"].items()}
+        pending = said.get("pending")
+        return Entries(int(said["sequence"]), MappingProxyType(applied), None if pending is None else _intent(pending))
+    except (ValueError, TypeError, LookupError, AttributeError, InvalidIdError) as error:
+        raise CorruptMetadataError(f"the file of commits is not what kafkafs writes: {error}", path=path) from None
+
+
+def _intent(said: Mapping[str, Any]) -> Intent:
+    transaction = said["transaction"]
+    extents = {
+        (str(topic), int(number)): Extent(parse_id(topic_id) if topic_id else None, int(first), int(end))
+        for topic, number, topic_id, first, end in said["extents"]
+    }
+    return Intent(
+        None if transaction is None else Transaction(str(transaction[0]), int(transaction[1])),
+        tuple(map(str, said["staged"])),
+        MappingProxyType(extents),
+    )

@@ -1,0 +1,174 @@
+"""A file of finished batches that wait to be committed: batches of many partitions, and what is where at its end.
+
+A staged file is a plain file at the top of a log directory, where brokers ignore it. It is whole if it ends with its
+index, and the index with its length and checksum. That it is durable, when it may go, and what can be done without it
+is for others to say.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.errors import StagingError
+from storage.ids import format_id, parse_id
+from storage.record.batch import RecordBatch
+from storage.record.kernel.crc32c import crc32c
+from storage.segment.log_file import LogScan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+    from uuid import UUID
+
+    from typing_extensions import Buffer
+
+    from storage.files import Files, ReadableFile, WritableFile
+    from storage.log_dir.checkpoints import Partition
+
+STAGED_PREFIX: Final = "kafkafs-staged-"
+
+_END: Final = Struct(">II8s")  # the index's length and CRC-32C, and what says that this is the end
+_MAGIC: Final = b"kafkafs1"
+
+
+class StagedTopic(NamedTuple):
+    """A topic as it was when records were staged for it; `topic_id` says whether it is still the same.
+
+    One that `is_new` was not there, and is to be made with so many partitions.
+    """
+
+    partitions: int
+    topic_id: UUID | None
+    is_new: bool
+
+
+class Run(NamedTuple):
+    """Batches of one partition that lie one behind the other."""
+
+    partition: Partition
+    position: int
+    size_bytes: int
+    records: int
+
+
+class StagedWriting:
+    """A staged file that is being written."""
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self.path = path
+        self._files = files
+        files.add_root(path.parent)
+        self._file: WritableFile = files.open_writing(path, create=True, exclusive=True)
+        self._position = 0
+        self._runs: list[Run] = []
+        self._topics: dict[str, StagedTopic] = {}
+
+    def add(self, partition: Partition, topic: StagedTopic, buffers: Sequence[Buffer], records: int) -> None:
+        """Write one batch, which begins at offset 0, of so many records."""
+        size_bytes = sum(memoryview(buffer).nbytes for buffer in buffers)
+        self._file.write_at(self._position, buffers)
+        self._topics.setdefault(partition[0], topic)
+        if self._runs and self._runs[-1].partition == partition:
+            last = self._runs.pop()
+            run = last._replace(size_bytes=last.size_bytes + size_bytes, records=last.records + records)
+        else:
+            run = Run(partition, self._position, size_bytes, records)
+        self._runs.append(run)
+        self._position += size_bytes
+
+    def finish(self) -> int:
+        """Have all of it on disk, under its name; gives its size."""
+        index = json.dumps(
+            {
+                "topics": [
+                    [
+                        name,
+                        topic.partitions,
+                        None if topic.topic_id is None else format_id(topic.topic_id),
+                        topic.is_new,
+                    ]
+                    for name, topic in self._topics.items()
+                ],
+                "runs": [[*run.partition, *run[1:]] for run in self._runs],
+            },
+            separators=(",", ":"),
+        ).encode()
+        self._file.write_at(self._position, [index, _END.pack(len(index), crc32c(index), _MAGIC)])
+        self._file.sync()
+        self._file.close()
+        self._files.sync_directory(self.path.parent)
+        return self._position + len(index) + _END.size
+
+    def discard(self) -> None:
+        """Take the file away."""
+        self._file.close()
+        self._files.remove(self.path)
+
+
+class StagedFile:
+    """A staged file that is whole; raises `StagingError` if it is not."""
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self.path = path
+        self._files = files
+        with self._opened() as file:
+            index = self._index(file)
+        self.topics = {
+            name: StagedTopic(partitions, None if topic_id is None else parse_id(topic_id), is_new)
+            for name, partitions, topic_id, is_new in index["topics"]
+        }
+        self.runs = [Run((topic, number), *rest) for topic, number, *rest in index["runs"]]
+
+    def batches(self, partition: Partition) -> Iterator[RecordBatch]:
+        """The batches of a partition in their order; raises `StagingError` where they are damaged."""
+        with self._opened() as file:
+            for run in self.runs:
+                if run.partition == partition:
+                    yield from self._run(file, run)
+
+    def _run(self, file: ReadableFile, run: Run) -> Iterator[RecordBatch]:
+        end = run.position + run.size_bytes
+        records = 0
+        scan = LogScan(file, start=run.position, end=end)
+        for batch in scan:
+            if not isinstance(batch, RecordBatch) or not batch.crc_matches:
+                break
+            records += batch.count
+            yield batch
+        if (scan.position, records) != (end, run.records):
+            raise StagingError("a staged file is damaged", path=self.path, position=scan.position)
+
+    @contextmanager
+    def _opened(self) -> Iterator[ReadableFile]:
+        try:
+            file = self._files.open_reading(self.path)
+        except FileNotFoundError:
+            raise StagingError("a staged file is gone", path=self.path) from None
+        with file:
+            yield file
+
+    def _index(self, file: ReadableFile) -> dict[str, Any]:
+        size_bytes = file.size_bytes()
+        end = file.read_at(max(size_bytes - _END.size, 0), _END.size)
+        if len(end) == _END.size:
+            length, checksum, magic = _END.unpack(end)
+            index = file.read_at(max(size_bytes - _END.size - length, 0), length)
+            if magic == _MAGIC and crc32c(index) == checksum:
+                found: dict[str, Any] = json.loads(index)
+                return found
+        raise StagingError("a staged file is not whole", path=self.path)
+
+
+def is_staged_name(name: str) -> bool:
+    """Whether a file of this name in a log directory is a staged one."""
+    return name.startswith(STAGED_PREFIX)
+
+
+def find_staged(files: Files, directories: Sequence[Path], name: str) -> Path:
+    """Where the staged file of this name is; the first directory's path if it is nowhere."""
+    paths = [directory / Path(name).name for directory in directories]
+    return next((path for path in paths if files.status(path) is not None), paths[0])

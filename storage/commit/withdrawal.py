@@ -1,0 +1,74 @@
+"""What there is of a commit that cannot be completed, and whether it can be taken back without others' records.
+
+Nobody who reads through kafkafs has seen any of it. Only a broker that was started in between may have shown it to its
+consumers and gone on behind it; then it stays where it is. Cutting logs back is left to `commits`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.commit.staged_file import StagedFile, find_staged
+from storage.errors import StagingError
+from storage.record.batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from storage.commit.ledger import Extent
+    from storage.files import Files
+    from storage.log.view import LogView
+    from storage.log_dir.checkpoints import Partition
+
+
+class Withdrawal(NamedTuple):
+    """The offsets, the end excluded, that a commit has in a partition; if it `is_kept`, others have records there."""
+
+    partition: Partition
+    first_offset: int
+    end_offset: int
+    is_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBatches:
+    """What staged files have for a partition, as far as they can be read, and whether that is everything."""
+
+    checksums: frozenset[int]
+    are_complete: bool
+
+    @classmethod
+    def read(
+        cls, files: Files, directories: Sequence[Path], names: Collection[str], partition: Partition
+    ) -> StagedBatches:
+        """Those of the staged files with these names."""
+        checksums: set[int] = set()
+        are_complete = True
+        for name in names:
+            try:
+                staged = StagedFile(files, find_staged(files, directories, name))
+                checksums.update(batch.crc for batch in staged.batches(partition))
+            except StagingError:
+                are_complete = False
+        return cls(frozenset(checksums), are_complete)
+
+    def may_have(self, batch: object) -> bool:
+        """Whether a batch in the log is one of them: what cannot be read any more had no producer's id either."""
+        if not isinstance(batch, RecordBatch):
+            return False
+        return batch.crc in self.checksums or (not self.are_complete and batch.producer_id < 0)
+
+
+def withdrawal_of(partition: Partition, extent: Extent, view: LogView, staged: StagedBatches) -> Withdrawal | None:
+    """What there is of a commit in the whole of a partition's log; None if that is nothing."""
+    first_offset = max(extent.first_offset, view.start_offset)
+    if view.end_offset <= first_offset:
+        return None
+    is_kept = (
+        first_offset > extent.first_offset
+        or view.end_offset > extent.end_offset
+        or not all(staged.may_have(batch) for batch in view.batches(first_offset))
+    )
+    return Withdrawal(partition, first_offset, min(view.end_offset, extent.end_offset), is_kept)

@@ -1,0 +1,237 @@
+"""Files as they would be: changes are kept in memory, over files of which not one byte changes.
+
+So whoever repairs files can be asked what he would do. It takes memory for what is written, and none for what is cut,
+renamed or removed. Directories are neither made nor removed, and files neither allocated nor mapped: that is for those
+who go on writing, and raises `UnsupportedOperation`.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from storage.errors import SymbolicLinkError
+from storage.files import Files, FileStatus, ReadableFile, WritableFile
+from storage.files.ownership import Access, access_of, terms_of_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
+    from storage.files import FileLock, MappedRegion
+
+_PAGE_BYTES: Final = 64 * 1024
+
+
+class OverlayFiles(Files):
+    """The files of another `Files`, as changed by whoever holds this."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._contents: dict[str, _Content | None] = {}  # by path, None for what was removed
+
+    def add_root(self, directory: str | os.PathLike[str]) -> None:
+        """Say that a user named this directory."""
+        super().add_root(directory)
+        self._files.add_root(directory)
+
+    def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
+        """Open an existing file for reading."""
+        name = os.fspath(path)
+        if name not in self._contents:
+            return self._files.open_reading(path)
+        return _OverlayFile(name, self._present(name))
+
+    def open_writing(
+        self, path: str | os.PathLike[str], *, create: bool = False, exclusive: bool = False
+    ) -> WritableFile:
+        """Open a file for writing where it stands, or make an empty one; `exclusive` refuses one that exists."""
+        name = os.fspath(path)
+        exists = self.status(name) is not None
+        if exists and exclusive:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        if not exists and create:
+            terms = terms_of_file(self, name, os.geteuid(), self._roots)
+            made = Access(os.geteuid(), os.getegid(), terms.making_mode)
+            self._contents[name] = _Content(self._files, None, 0, terms.settled(made))
+        return _OverlayFile(name, self._present(name))
+
+    def _present(self, name: str) -> _Content:
+        """The contents of a file that exists, to be changed."""
+        if name not in self._contents:
+            status = self._files.status(name)
+            if status is not None and status.is_link:
+                raise SymbolicLinkError(name)
+            if status is not None:
+                self._contents[name] = _Content(self._files, name, status.size_bytes, access_of(status))
+        content = self._contents.get(name)
+        if content is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return content
+
+    def status(self, path: str | os.PathLike[str]) -> FileStatus | None:
+        """What is known of the path; a file that was made or changed has no time."""
+        name = os.fspath(path)
+        if name not in self._contents:
+            return self._files.status(path)
+        content = self._contents[name]
+        if content is None:
+            return None
+        access = content.access
+        return FileStatus(
+            content.size_bytes, 0, False, (0, id(content)), uid=access.uid, gid=access.gid, mode=access.mode
+        )
+
+    def names(self, directory: str | os.PathLike[str]) -> list[str]:
+        """The names in a directory, in no order."""
+        names = set(self._files.names(directory))
+        for path, content in self._contents.items():
+            parent, leaf = os.path.split(path)
+            if parent == os.fspath(directory):
+                names.discard(leaf)
+                if content is not None:
+                    names.add(leaf)
+        return list(names)
+
+    def links(self, directory: str | os.PathLike[str]) -> list[str]:
+        """The names of the symbolic links in a directory, in no order."""
+        parent = os.fspath(directory)
+        return [name for name in self._files.links(directory) if f"{parent}/{name}" not in self._contents]
+
+    def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
+        """Give a file another name, in place of what has that name."""
+        content = self._present(os.fspath(old))
+        self._contents[os.fspath(old)] = None
+        self._contents[os.fspath(new)] = content
+
+    def remove(self, path: str | os.PathLike[str]) -> None:
+        """Take a file's name away."""
+        self._present(os.fspath(path))
+        self._contents[os.fspath(path)] = None
+
+    def sync_directory(self, path: str | os.PathLike[str]) -> None:
+        """Nothing: no disk would have to be waited for."""
+
+    def make_directory(self, path: str | os.PathLike[str], *, like: str | os.PathLike[str] | None = None) -> None:  # noqa: ARG002 -- as in Files
+        """Refuse."""
+        _refuse(path)
+
+    def remove_directory(self, path: str | os.PathLike[str]) -> None:
+        """Refuse."""
+        _refuse(path)
+
+    def lock(self, path: str | os.PathLike[str]) -> FileLock:
+        """Refuse: nobody is kept out of files that are only looked at."""
+        _refuse(path)
+
+    def check_can_give(self, directory: str | os.PathLike[str]) -> None:
+        """Nothing: what is only planned needs no owner."""
+
+    def is_locked(self, path: str | os.PathLike[str]) -> bool:
+        """Whether another process has that lock."""
+        return self._files.is_locked(path)
+
+    def free_bytes(self, path: str | os.PathLike[str]) -> int:
+        """How much the file system of the path has left."""
+        return self._files.free_bytes(path)
+
+
+class _Content:
+    """The bytes of a file: pages that were written, over the beginning of a file that stays as it is."""
+
+    def __init__(self, files: Files, base: str | None, size_bytes: int, access: Access) -> None:
+        self.size_bytes = size_bytes
+        self.access = access
+        self._files = files
+        self._base = base
+        self._base_bytes = size_bytes  # of the file below, as many as are still to be seen
+        self._pages: dict[int, bytearray] = {}
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        end = min(position + size_bytes, self.size_bytes)
+        parts = []
+        while position < end:
+            number, start = divmod(position, _PAGE_BYTES)
+            part = self._page(number)[start : start + end - position]
+            parts.append(part)
+            position += len(part)
+        return b"".join(parts)
+
+    def _page(self, number: int) -> bytes | bytearray:
+        page = self._pages.get(number)
+        if page is not None:
+            return page
+        start = number * _PAGE_BYTES
+        below = b""
+        if self._base is not None and start < self._base_bytes:
+            with self._files.open_reading(self._base) as file:
+                below = file.read_at(start, min(_PAGE_BYTES, self._base_bytes - start))
+        return below.ljust(_PAGE_BYTES, b"\0")
+
+    def write(self, position: int, data: memoryview) -> None:
+        while data:
+            number, start = divmod(position, _PAGE_BYTES)
+            page = self._pages.setdefault(number, bytearray(self._page(number)))
+            part = data[: _PAGE_BYTES - start]
+            page[start : start + len(part)] = part
+            position += len(part)
+            data = data[len(part) :]
+        self.size_bytes = max(self.size_bytes, position)
+
+    def resize(self, size_bytes: int) -> None:
+        if size_bytes < self.size_bytes:
+            self._base_bytes = min(self._base_bytes, size_bytes)
+            last, within = divmod(size_bytes, _PAGE_BYTES)
+            self._pages = {number: page for number, page in self._pages.items() if number * _PAGE_BYTES < size_bytes}
+            if last in self._pages:
+                self._pages[last][within:] = bytes(_PAGE_BYTES - within)
+        self.size_bytes = size_bytes
+
+
+class _OverlayFile(WritableFile):
+    """A file of an overlay."""
+
+    def __init__(self, path: str, content: _Content) -> None:
+        super().__init__(path, -1)
+        self._content = content
+
+    def size_bytes(self) -> int:
+        """How long the file is now."""
+        return self._content.size_bytes
+
+    def read_at(self, position: int, size_bytes: int) -> bytes:
+        """The bytes from the position."""
+        return self._content.read(position, size_bytes)
+
+    def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
+        """Write the buffers one behind the other."""
+        for buffer in buffers:
+            data = memoryview(buffer).cast("B")
+            if data:
+                self._content.write(position, data)
+            position += data.nbytes
+
+    def truncate(self, size_bytes: int) -> None:
+        """Make the file so long."""
+        self._content.resize(size_bytes)
+
+    def allocate(self, size_bytes: int, *, begin: int = 0) -> None:  # noqa: ARG002 -- as in WritableFile
+        """Refuse."""
+        _refuse(self.path)
+
+    def set_modified(self, modified_ms: int) -> None:
+        """Nothing: what was changed has no time."""
+
+    def sync(self) -> None:
+        """Nothing: no disk would have to be waited for."""
+
+    def map(self, size_bytes: int) -> MappedRegion:  # noqa: ARG002 -- as in WritableFile
+        """Refuse."""
+        _refuse(self.path)
+
+
+def _refuse(path: str | os.PathLike[str]) -> NoReturn:
+    raise io.UnsupportedOperation(f"{os.fspath(path)}: who plans does not go on writing")

@@ -1,0 +1,43 @@
+"""What consumers never see of a log: control records, and with `Isolation.COMMITTED` what was aborted.
+
+A log tells which transactions came to nothing; which batches belong to them is said here, for each batch by itself and
+in any order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from storage.record.batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from storage.record.reading import Batch
+    from storage.segment.index.txn import AbortedTransaction
+
+
+class AbortedBatches:
+    """The batches of aborted transactions, as far as those are given."""
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._ranges: dict[int, list[tuple[int, int]]] = {}  # by producer, ascending; one's transactions never overlap
+        for transaction in sorted(aborted, key=lambda each: each.first_offset):
+            self._ranges.setdefault(transaction.producer_id, []).append(
+                (transaction.first_offset, transaction.last_offset)
+            )
+
+    def has(self, batch: Batch) -> bool:
+        """Whether the batch belongs to one of the transactions."""
+        if not isinstance(batch, RecordBatch) or not batch.is_transactional:
+            return False
+        # A cleaner may have taken a transaction's first records away, but never moves one.
+        ranges = self._ranges.get(batch.producer_id, [])
+        last_begun = bisect_right(ranges, batch.last_offset, key=lambda each: each[0]) - 1
+        return last_begun >= 0 and ranges[last_begun][1] >= batch.base_offset
+
+
+def is_control(batch: Batch) -> bool:
+    """Whether the batch holds control records, which are for consumers themselves and not for their users."""
+    return isinstance(batch, RecordBatch) and batch.is_control

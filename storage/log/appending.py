@@ -1,0 +1,267 @@
+"""What may be appended to a log, and the form in which it is stored: offsets, times, codecs.
+
+A leader's batch is checked whole and gets its place; a follower's batches have theirs and are only seen to fit. Nothing
+is written here, and what a producer may write next is left to `producers`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.errors import (
+    BatchTooLargeError,
+    InvalidRecordError,
+    StorageError,
+    UnexpectedOffsetError,
+)
+from storage.log.producers.state import AppendOrigin
+from storage.record.batch import RecordBatch
+from storage.record.compression import Codec, compress
+from storage.record.kernel.encode import encode_rows
+from storage.record.kernel.section import seal
+from storage.record.kernel.survey import Survey, survey
+from storage.record.layout import (
+    BATCH_HEADER_BYTES,
+    CODEC_MASK,
+    LARGEST_OFFSET_DELTA,
+    LOG_APPEND_TIME_BIT,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TimestampType,
+)
+from storage.record.reading import read_batches
+from storage.record.rewriting import place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
+    from storage.config import TopicConfig
+    from storage.log.producers.state import CachedBatch
+    from storage.record.reading import Batch
+
+
+class StoredBatches(NamedTuple):
+    """Batches as they are to be written, one behind the other in the buffers.
+
+    Where the first is of an old version its first offset is not known without decompressing it, and `first_offset` is
+    its last one.
+    """
+
+    buffers: Sequence[Buffer]
+    batches: Sequence[Batch]
+    first_offset: int
+    last_offset: int
+    size_bytes: int
+    largest_timestamp: int
+
+    def segment_base(self, end_offset: int) -> int:
+        """Where a segment begins that is made for them, in a log that ends there."""
+        is_known = isinstance(self.batches[0], RecordBatch)
+        return max(end_offset, self.first_offset if is_known else self.last_offset - LARGEST_OFFSET_DELTA)
+
+
+class Appended(NamedTuple):
+    """Where batches are in the log; `is_duplicate` says that they were there before."""
+
+    first_offset: int
+    last_offset: int
+    is_duplicate: bool = False
+
+
+def read_sent_batch(data: Buffer, config: TopicConfig, origin: AppendOrigin) -> RecordBatch:
+    """The one batch that a producer or a coordinator sends; raises a `StorageError` that says why it is none."""
+    walk = read_batches(data)
+    batch = next(walk, None)
+    if not isinstance(batch, RecordBatch):
+        raise InvalidRecordError("what is appended does not begin with a whole batch of version 2")
+    if walk.position != memoryview(data).nbytes:
+        raise InvalidRecordError("what is appended is more than one batch")
+    _check_size(batch.size_bytes, config)
+    batch.check_crc()
+    if origin is AppendOrigin.CLIENT:
+        _check_header(batch)
+    return batch
+
+
+def stored_by_leader(
+    batch: RecordBatch, config: TopicConfig, *, next_offset: int, leader_epoch: int, now_ms: int
+) -> StoredBatches:
+    """The batch in its place and in the form that the topic's settings ask for."""
+    section = None if batch.codec is Codec.NONE else batch.section()
+    try:
+        found = survey(batch, section)
+        _check_records(found, config, now_ms)
+        changed = _changed(batch, section, found, config, next_offset, leader_epoch, now_ms)
+    except StorageError as error:
+        raise error.located(offset=next_offset) from None
+    stored: Batch
+    buffers: tuple[Buffer, ...]
+    if changed is None:
+        # Only the header is copied: the records behind it may be a megabyte, and are written from where they lie.
+        header = bytearray(batch.view(0, BATCH_HEADER_BYTES))
+        place(header, base_offset=next_offset, leader_epoch=leader_epoch)
+        buffers = header, batch.view(BATCH_HEADER_BYTES, batch.size_bytes)
+        stored = batch.placed(base_offset=next_offset, leader_epoch=leader_epoch)
+    else:
+        _check_size(len(changed), config)
+        buffers = (changed,)
+        stored = next(read_batches(changed))
+    return StoredBatches(buffers, (stored,), next_offset, stored.last_offset, stored.size_bytes, stored.max_timestamp)
+
+
+def stored_together(
+    batches: Sequence[RecordBatch],
+    known: Sequence[CachedBatch | None],
+    config: TopicConfig,
+    *,
+    next_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+) -> tuple[list[Appended], list[StoredBatches]]:
+    """The answers to batches that were sent together, and what is to be written of them: all but those known already.
+
+    Raises as `stored_by_leader` and `check_fits` do if one of them cannot be stored.
+    """
+    answers: list[Appended] = []
+    fresh: list[StoredBatches] = []
+    for batch, before in zip(batches, known, strict=True):
+        if before is not None:
+            answers.append(Appended(before.first_offset, before.last_offset, is_duplicate=True))
+            continue
+        stored = stored_by_leader(batch, config, next_offset=next_offset, leader_epoch=leader_epoch, now_ms=now_ms)
+        check_fits(stored, config)
+        fresh.append(stored)
+        answers.append(Appended(stored.first_offset, stored.last_offset))
+        next_offset = stored.last_offset + 1
+    return answers, fresh
+
+
+def check_fits(stored: StoredBatches, config: TopicConfig) -> None:
+    """Raise `BatchTooLargeError` for what no segment may hold."""
+    if stored.size_bytes > config.segment_bytes:
+        raise BatchTooLargeError(
+            f"{stored.size_bytes} bytes do not fit into a segment, as segment.bytes is {config.segment_bytes}"
+        )
+
+
+def stored_by_follower(data: Buffer, *, next_offset: int) -> StoredBatches | None:
+    """The whole batches that another leader has placed; what is left of one behind them is passed over.
+
+    None if there is none. Raises `UnexpectedOffsetError` if their offsets do not rise or the log has them already.
+    """
+    walk = read_batches(data)
+    batches: list[Batch] = []
+    last_offset = next_offset - 1
+    largest = NO_TIMESTAMP
+    for batch in walk:
+        batch.check_crc()
+        first_offset = batch.base_offset if isinstance(batch, RecordBatch) else batch.last_offset
+        if not last_offset < first_offset <= batch.last_offset:
+            raise UnexpectedOffsetError(
+                f"a batch has the offsets {first_offset} to {batch.last_offset} where {last_offset + 1} is next",
+                offset=first_offset,
+            )
+        last_offset = batch.last_offset
+        largest = max(largest, batch.max_timestamp)
+        batches.append(batch)
+    if not batches:
+        return None
+    first = batches[0]
+    first_offset = first.base_offset if isinstance(first, RecordBatch) else first.last_offset
+    whole = memoryview(data).cast("B")[: walk.position]
+    return StoredBatches((whole,), batches, first_offset, last_offset, walk.position, largest)
+
+
+def _check_size(size_bytes: int, config: TopicConfig) -> None:
+    if size_bytes > config.max_message_bytes:
+        raise BatchTooLargeError(
+            f"the batch has {size_bytes} bytes, and max.message.bytes is {config.max_message_bytes}"
+        )
+
+
+def _check_header(batch: RecordBatch) -> None:
+    """Raise `InvalidRecordError` for what no producer may say."""
+    if batch.base_offset != 0:
+        raise InvalidRecordError(f"a producer's batch begins at offset 0, this one at {batch.base_offset}")
+    if batch.count < 1 or batch.last_offset_delta + 1 != batch.count:
+        raise InvalidRecordError(
+            f"a producer's batch has as many records as offsets and at least one; this one has {batch.count} records "
+            f"and {batch.last_offset_delta + 1} offsets"
+        )
+    if batch.is_control:
+        raise InvalidRecordError("a producer may not write control records")
+    if batch.producer_id > NO_PRODUCER_ID and batch.base_sequence <= NO_SEQUENCE:
+        raise InvalidRecordError(f"the batch of producer {batch.producer_id} has no sequence")
+    if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        raise InvalidRecordError("a producer may not say that its timestamps are the append time")
+
+
+def _check_records(found: Survey, config: TopicConfig, now_ms: int) -> None:
+    if config.compact and found.keyless:
+        raise InvalidRecordError(f"{found.keyless} records have no key, which a compacted topic needs")
+    if found.min_timestamp < NO_TIMESTAMP:
+        raise InvalidRecordError(f"the timestamp {found.min_timestamp} is below -1, which stands for none")
+    if config.message_timestamp_type is TimestampType.CREATE_TIME and found.max_timestamp > NO_TIMESTAMP:
+        _check_times(found, config, now_ms)
+
+
+def _check_times(found: Survey, config: TopicConfig, now_ms: int) -> None:
+    if now_ms - found.min_timestamp > config.timestamp_age_max_ms:
+        raise InvalidRecordError(
+            f"the timestamp {found.min_timestamp} is more than {config.timestamp_age_max_ms} ms before {now_ms}"
+        )
+    if found.max_timestamp - now_ms > config.timestamp_lead_max_ms:
+        raise InvalidRecordError(
+            f"the timestamp {found.max_timestamp} is more than {config.timestamp_lead_max_ms} ms after {now_ms}"
+        )
+
+
+def _changed(
+    batch: RecordBatch,
+    section: Buffer | None,
+    found: Survey,
+    config: TopicConfig,
+    next_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+) -> bytes | None:
+    """The batch in its place if it is stored otherwise than it was sent; None if it is not."""
+    codec = batch.codec if config.compression is None or batch.is_control else config.compression
+    attributes = batch.attributes & ~CODEC_MASK & ~LOG_APPEND_TIME_BIT | codec
+    max_timestamp, base_timestamp = found.max_timestamp, batch.base_timestamp
+    if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
+        attributes |= LOG_APPEND_TIME_BIT
+        max_timestamp = now_ms
+    is_recompressed = codec is not batch.codec or not found.is_consecutive
+    if not is_recompressed and (attributes, max_timestamp) == (batch.attributes, batch.max_timestamp):
+        return None
+    records: Buffer = batch.view(BATCH_HEADER_BYTES, batch.size_bytes)
+    if is_recompressed:
+        if not found.is_consecutive:
+            rows = [(record.timestamp, record.key, record.value, record.headers) for record in batch.records()]
+            section = encoded = encode_rows(rows, max_bytes=config.max_message_bytes)
+            if encoded.count != batch.count:
+                raise BatchTooLargeError(
+                    f"with offsets of their own its records do not fit max.message.bytes, {config.max_message_bytes}"
+                )
+            base_timestamp = encoded.base_timestamp
+        elif section is None:
+            section = records
+        assert section is not None
+        records = section if codec is Codec.NONE else compress(codec, section, level=config.compression_level(codec))
+    return seal(
+        records,
+        base_offset=next_offset,
+        leader_epoch=leader_epoch,
+        attributes=attributes,
+        last_offset_delta=batch.last_offset_delta,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        count=batch.count,
+    )

@@ -1,0 +1,103 @@
+"""Where another's log was truncated, told from what was known of it and what it holds now.
+
+Brokers do not say when they truncate. A batch that is known and still in its place shows that all before it is as it
+was. Further back the leader epochs tell: no two leaders write in one epoch, so two logs are the same up to the first
+offset that has another epoch in one than in the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.errors import CorruptCheckpointError
+from storage.log.epochs import LeaderEpochs
+from storage.record.layout import BATCH_HEADER_BYTES
+from storage.segment.followed_segment import FollowedSegment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from storage.files import Files
+    from storage.log.epochs import EpochStart
+    from storage.segment.followed_segment import SegmentEnd
+    from storage.segment.segment import Segment
+
+_MAGIC_AT = 16
+_EPOCH_AT = 12
+
+
+class KnownEpochs:
+    """The leader epochs of a log as of a moment that is never before the end that was looked at."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._entries: tuple[EpochStart, ...] = ()
+        self._end_position = -1
+
+    def look(self, directory: Path, end: SegmentEnd, *, is_changed: bool) -> None:
+        """Take in the epochs if the directory changed, or if the log's last batch is of one that is not known."""
+        is_new = end.position != self._end_position and _epoch_of(end) > self._latest()
+        self._end_position = end.position
+        if is_changed or is_new:
+            self._entries = self._load(directory)
+
+    def first_difference(self, directory: Path, end_offset: int) -> int | None:
+        """The first offset below the end that is of another epoch now; None if there is none, or it is not known."""
+        before, now = self._entries, self._load(directory)
+        if not before or not now:
+            return None
+        start = max(before[0].offset, now[0].offset)
+        offsets = {start, *(entry.offset for entry in (*before, *now) if entry.offset > start)}
+        different = (offset for offset in sorted(offsets) if _epoch_at(before, offset) != _epoch_at(now, offset))
+        return next((offset for offset in different if offset < end_offset), None)
+
+    def _latest(self) -> int:
+        return self._entries[-1].epoch if self._entries else -1
+
+    def _load(self, directory: Path) -> tuple[EpochStart, ...]:
+        try:
+            return LeaderEpochs.load(self._files, directory).entries
+        except (CorruptCheckpointError, OSError):
+            return ()
+
+
+def find_cut(
+    epochs: KnownEpochs,
+    directory: Path,
+    before: Sequence[Segment],
+    now: Sequence[Segment],
+    changed: Sequence[FollowedSegment],
+) -> int | None:
+    """The offset at which the log was truncated between two looks at its segments; None if it was not.
+
+    `changed` are those, as they were, whose files are the same and do not hold the same any more.
+    """
+    last, newest = before[-1] if before else None, now[-1] if now else None
+    if not isinstance(last, FollowedSegment) or not isinstance(newest, FollowedSegment):
+        return None
+    if last in now or last.known_end is None:
+        return None
+    for segment in changed:
+        found = segment.common_offset()
+        if found is not None:
+            return found
+    known_end, end_offset = last.known_end.next_offset, newest.end.next_offset
+    found = epochs.first_difference(directory, known_end)
+    if found is not None:
+        return min(found, end_offset)
+    if end_offset < known_end and (changed or not newest.size_bytes):
+        return end_offset  # where only the last segments are missing the files are being removed
+    return changed[0].base_offset if changed else None
+
+
+def _epoch_at(entries: Sequence[EpochStart], offset: int) -> int:
+    return next((entry.epoch for entry in reversed(entries) if entry.offset <= offset), -1)
+
+
+def _epoch_of(end: SegmentEnd) -> int:
+    """The epoch of the last batch before an end; -1 if it has none."""
+    header = end.header
+    if len(header) < BATCH_HEADER_BYTES or header[_MAGIC_AT] < 2:
+        return -1
+    return int.from_bytes(header[_EPOCH_AT:_MAGIC_AT], "big", signed=True)

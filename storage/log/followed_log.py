@@ -1,0 +1,354 @@
+"""A log that somebody else writes, or left as it is: read, and never changed by one byte.
+
+Its end is the end of the last whole batch, whether or not a broker's followers have that: what is shown may still be
+truncated. Nothing is looked at before it is asked for. Recovering what a crash left is left to those who may write.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from errno import ENOENT
+from functools import cache
+from itertools import zip_longest
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakSet
+
+from storage.errors import CorruptMetadataError, UnknownPartitionError
+from storage.log.cuts import KnownEpochs, find_cut
+from storage.log.epochs import LeaderEpochs
+from storage.log.index_cache import RecentSegments
+from storage.log.partition_metadata import read_topic_id
+from storage.log.producers.followed import FollowedProducers
+from storage.log.readable_log import ReadableLog
+from storage.log.view import LogView
+from storage.segment.followed_segment import Change, FollowedSegment
+from storage.segment.names import Kind
+from storage.segment.segment import Segment
+from storage.segment.segment_names import SegmentNames, segments_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from uuid import UUID
+
+    from storage.clock import Clock
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.log.producers.producers import ProducerStates
+    from storage.segment.segment_files import SegmentFiles
+
+    Listing = tuple[int, list[str]]
+
+
+class Withheld(NamedTuple):
+    """What is not shown of a log, because more is to come that belongs to it: from `offset` up to `end_offset`.
+
+    Where the log ends behind that, somebody went on who knows nothing of it, and all is shown. `sequence` is another
+    whenever anything else was withheld in between.
+    """
+
+    sequence: int = 0
+    offset: int | None = None
+    end_offset: int = 0
+
+
+class _Found(NamedTuple):
+    """A segment as it was found: its names, the log's file, and the segment that follows on it."""
+
+    names: SegmentNames
+    identity: tuple[int, int]
+    following: tuple[SegmentNames, tuple[int, int]] | None
+
+
+class FollowedLog(ReadableLog):
+    """The log in a directory of which others do what they like; it may be a stray one, or about to be deleted.
+
+    Every `view` is as new as the moment when it was asked for: appended batches, rolls, deleted and replaced segments
+    show in the next one, and a truncation does even if the log has grown beyond it since. A view that somebody keeps
+    shows what it did before, as far as that is still there. If the directory is gone there is no newer view, which is
+    an `UnknownPartitionError`.
+
+    A partition that was moved to another log directory is gone on with by `move`. Before a view is said not to be
+    there, `look_again` is called once, which may do that. A log that `is_parted` shows nothing until it is moved, as
+    another partition of the same name may be in its directory. `topic_id` is the partition's, as far as it is known.
+
+    `config` and `checkpointed_start`, before which the log does not begin, may be replaced at any time. Segments below
+    the recovery point are believed to be closed properly. What `withheld` says is in no view.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        directory: str | os.PathLike[str],
+        config: TopicConfig,
+        *,
+        start_offset: int = 0,
+        recovery_point: int = 0,
+        producer_expiration_ms: int,
+        withheld: Callable[[], Withheld] = Withheld,
+        look_again: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.directory = Path(directory)
+        self.topic_id: UUID | None = None
+        self.is_parted = False
+        self.config = config
+        self.checkpointed_start = start_offset
+        self.recovery_point = recovery_point
+        self._files = files
+        self._clock = clock
+        self._expiration_ms = producer_expiration_ms
+        self._ask_withheld = withheld
+        self._look_again = look_again
+        self._withheld: Withheld | None = None  # when that was last asked for
+        self._recent = RecentSegments()
+        self._looking = Lock()  # held while the directory is looked at
+        self._listing: Listing | None = None
+        self._found: dict[Segment, _Found] = {}  # in the order of their offsets
+        self._left: WeakSet[SegmentFiles] = WeakSet()  # those of earlier segments, which views may still have
+        self._view: LogView | None = None
+        self._is_closed = False
+        self._is_moved = False  # since the directory was last looked at
+        self._epochs = KnownEpochs(files)
+        self._cuts: tuple[int, ...] = ()
+        self._producers = self._unknown_producers()
+
+    @property
+    def is_poisoned(self) -> bool:
+        """Never: nothing is written."""
+        return False
+
+    @property
+    def view(self) -> LogView:
+        """The log as it is now; after `close` as it last was."""
+        try:
+            return self._look()
+        except UnknownPartitionError:
+            self._look_again()  # without the lock, as the log may be moved or closed by that
+            return self._look()
+
+    def _look(self) -> LogView:
+        with self._looking:
+            if self._view is None or not self._is_closed:
+                self._view = self._newest()
+            return self._view
+
+    @property
+    def producers(self) -> ProducerStates:
+        """The producers of the log as it is now, for looking at only. The log behind the newest snapshot is read."""
+        return self.on_view(self.producers_of)
+
+    def producers_of(self, view: LogView) -> ProducerStates:
+        """The producers of the log as its newest view shows it, for looking at only; until there is a newer one."""
+        return self._producers.states(view.segments, view.end_offset)
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """The leader epochs that are written down now, for looking at only; raises `CorruptCheckpointError`."""
+        return LeaderEpochs.load(self._files, self.directory)
+
+    @property
+    def unread_bytes(self) -> int:
+        """How much of the log is to be read before its producers, and how far it is stable, are known."""
+        return self.on_view(self._unread_bytes)
+
+    def _unread_bytes(self, view: LogView) -> int:
+        known_to = self._producers.known_to(view.end_offset)
+        unread_bytes = 0
+        for segment in reversed(view.segments):
+            if segment.base_offset < known_to:
+                start = segment.locate(known_to)
+                return unread_bytes + (0 if start is None else segment.size_bytes - start)
+            unread_bytes += segment.size_bytes
+        return unread_bytes
+
+    def move(self, directory: Path) -> None:
+        """Go on in another directory, to which the partition was moved, with what is found there."""
+        with self._looking:
+            self.directory = directory
+            self.is_parted = False
+            self._listing = None
+            self._is_moved = True
+            self._producers = self._unknown_producers()
+            self._left.update(segment.own_files for segment in self._found)
+            for files in self._left:  # for those who have a view
+                files.move(directory)
+
+    def part(self) -> None:
+        """The partition is gone: there is no view until it is moved to where it is back."""
+        with self._looking:
+            self.is_parted = True
+            for segment in self._found:
+                segment.release()
+
+    def is_whole_with(self, sizes: Mapping[str, int]) -> bool:
+        """Whether files of these sizes have all that was known of the last segment: a copy may still be on its way."""
+        with self._looking:
+            last = next(reversed(self._found.items()), None)
+            if last is None:
+                return True
+            end = last[0].known_end if isinstance(last[0], FollowedSegment) else None
+            return sizes.get(last[1].names.name(Kind.LOG), -1) >= (0 if end is None else end.position)
+
+    def close(self) -> None:
+        """Stop looking, and give memory back; views that somebody has stay good. Closing twice is harmless."""
+        with self._looking:
+            self._is_closed = True
+            for segment in self._found:
+                segment.release()
+
+    # Looking
+
+    def _newest(self) -> LogView:
+        if self._withheld is None:
+            self._withheld = self._ask_withheld()
+        while True:
+            listing = self._list()
+            try:
+                is_changed = listing != self._listing or self._is_last_another()
+                if is_changed:
+                    self._take_in(listing[1])
+                    self._listing = listing
+                self._know_epochs(is_changed=is_changed)
+                # What is not withheld any more is all there, but perhaps was not yet when it was looked at.
+                before, self._withheld = self._withheld, self._ask_withheld()
+                if before.sequence != self._withheld.sequence:
+                    continue
+                return self._shown(self._withheld)
+            except FileNotFoundError:
+                self._listing = None
+                if self._list() == listing:
+                    raise  # what is listed cannot be opened
+
+    def _list(self) -> Listing:
+        status = None if self.is_parted else self._files.status(self.directory)
+        try:
+            if status is not None:
+                return status.modified_ms, self._files.names(self.directory)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        raise UnknownPartitionError("the directory of the partition is gone", path=self.directory)
+
+    def _take_in(self, names: Sequence[str]) -> None:
+        """Find out which segments there are, and keep those that are as they were."""
+        if self.topic_id is None:
+            with suppress(CorruptMetadataError, OSError):
+                self.topic_id = read_topic_id(self._files, self.directory)
+        listed = [(each, self._identity(each)) for each in segments_named(names)]
+        known = {(found.names, found.identity): (segment, found) for segment, found in self._found.items()}
+        if self._is_moved:
+            known.clear()  # the segments know their files by the directory that they were in
+        segments: dict[Segment, _Found] = {}
+        changed: list[FollowedSegment] = []
+        for (each, identity), following in zip_longest(listed, listed[1:]):
+            found = _Found(each, identity, following)
+            segment, before = known.get((each, identity), (None, found))
+            is_closed = following is not None and before == found
+            if segment is None or not self._is_still(segment, is_closed=is_closed):
+                if isinstance(segment, FollowedSegment):
+                    changed.append(segment)
+                segment = self._new(found)
+            segments[segment] = found
+        segments = _without_hidden(segments)
+        if not _continues(self._found, segments):
+            self._producers = self._unknown_producers()
+        files = {each.base_offset: identity for each, identity in listed}
+        self._left.update(  # but for those of which others have the names now
+            segment.own_files
+            for segment, found in self._found.items()
+            if segment not in segments and files.get(segment.base_offset, found.identity) == found.identity
+        )
+        cut = find_cut(self._epochs, self.directory, tuple(self._found), tuple(segments), changed)
+        if cut is not None:
+            self._cuts = (*self._cuts, cut)
+        self._found, self._is_moved = segments, False
+
+    def _know_epochs(self, *, is_changed: bool) -> None:
+        """Know the leader epochs of all that a view shows, for when the log is truncated."""
+        last = next(reversed(self._found), None)
+        if isinstance(last, FollowedSegment):
+            self._epochs.look(self.directory, last.end, is_changed=is_changed)
+
+    def _is_still(self, segment: Segment, *, is_closed: bool) -> bool:
+        """Whether a segment is what it was, though it may have grown unless the same one follows on it as before."""
+        if not isinstance(segment, FollowedSegment):
+            return is_closed
+        if not is_closed and segment.look() is Change.REPLACED:
+            return False
+        segment.refresh_indexes()  # what changed in the directory may be theirs
+        return True
+
+    def _new(self, found: _Found) -> Segment:
+        is_sound = found.following is not None and found.following[0].base_offset <= self.recovery_point
+        if is_sound and not found.names.swapped:
+            return Segment(self._files, self.directory, found.names.base_offset)
+        return FollowedSegment(self._files, self.directory, found.names)
+
+    def _identity(self, names: SegmentNames) -> tuple[int, int]:
+        path = self.directory / names.name(Kind.LOG)
+        status = self._files.status(path)
+        if status is None:
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path))
+        return status.identity
+
+    def _is_last_another(self) -> bool:
+        """Whether the last segment is no longer what it was; what it has grown by is known then."""
+        if not self._found:
+            return False
+        segment, found = next(reversed(self._found.items()))
+        assert isinstance(segment, FollowedSegment)
+        return self._identity(found.names) != found.identity or segment.look() is Change.REPLACED
+
+    def _shown(self, withheld: Withheld) -> LogView:
+        """The view of the segments that were found, as far as they are to be seen."""
+        if not self._found:
+            return self._view_of((), self.checkpointed_start, 0)
+        last = next(reversed(self._found))
+        assert isinstance(last, FollowedSegment)
+        end = last.end
+        segments = tuple(self._found)
+        if withheld.offset is not None and withheld.offset < end.next_offset <= withheld.end_offset:
+            segments = tuple(segment for segment in segments if segment.base_offset <= withheld.offset) or segments[:1]
+            position = segments[-1].locate(withheld.offset)
+            return self._view_of(segments, withheld.offset, segments[-1].size_bytes if position is None else position)
+        return self._view_of(segments, end.next_offset, end.position)
+
+    def _view_of(self, segments: tuple[Segment, ...], next_offset: int, end_position: int) -> LogView:
+        start_offset = max(self.checkpointed_start, segments[0].base_offset if segments else 0)
+        end_offset = max(next_offset, start_offset)
+        view, producers = self._view, self._producers
+        if (
+            view is not None
+            and view.segments == segments
+            and (view.start_offset, view.end_offset, view.end_position) == (start_offset, end_offset, end_position)
+            and view.cuts == self._cuts
+        ):
+            return view
+        decided = cache(lambda: producers.decided(segments, start_offset, end_offset))
+        return LogView(segments, start_offset, end_offset, end_position, decided, self._recent, cuts=self._cuts)
+
+    def _unknown_producers(self) -> FollowedProducers:
+        return FollowedProducers(self._files, self._clock, self.directory, expiration_ms=self._expiration_ms)
+
+
+def _continues(before: dict[Segment, _Found], after: dict[Segment, _Found]) -> bool:
+    """Whether segments were only deleted in front and added behind, so that what was known of batches still holds."""
+    kept = [segment for segment in before if segment in after]
+    at_end = list(before)[len(before) - len(kept) :]
+    return kept == at_end == list(after)[: len(kept)] and (not before or bool(kept))
+
+
+def _without_hidden(segments: dict[Segment, _Found]) -> dict[Segment, _Found]:
+    """Leave out the segments that new ones, which are about to get their names, stand in for."""
+    swaps = [segment for segment, found in segments.items() if found.names.is_swap]
+    if not swaps:
+        return segments
+    ends = (segment.end.next_offset for segment in swaps if isinstance(segment, FollowedSegment))
+    start, end = swaps[0].base_offset, max(ends)
+    return {
+        segment: found
+        for segment, found in segments.items()
+        if found.names.is_swap or not start <= segment.base_offset < end
+    }

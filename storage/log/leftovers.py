@@ -1,0 +1,44 @@
+"""What a crash, or a broker that was stopped in time, leaves in a partition's directory, and no log needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.files.small_file import TEMPORARY_SUFFIX
+from storage.log.epochs import EPOCHS_NAME
+from storage.log.partition_metadata import PARTITION_METADATA_NAME
+from storage.log.recover.report import Repair, Step
+from storage.segment.names import SEGMENT_KINDS, Kind, State, parse_name
+from storage.segment.replacement import finish_replacements
+
+if TYPE_CHECKING:
+    import os
+
+    from storage.files import Files
+
+_REPLACED_NAMES: Final = frozenset({EPOCHS_NAME, PARTITION_METADATA_NAME})
+
+
+def tidy(files: Files, directory: str | os.PathLike[str]) -> list[Step]:
+    """End what was under way, and remove what belongs to nothing; gives what was done."""
+    steps = [
+        Step(Repair.REMOVED if tidied.became is None else Repair.RENAMED, tidied.name, tidied.reason)
+        for tidied in finish_replacements(files, directory)
+    ]
+    texts = sorted(files.names(directory))
+    names = [name for text in texts if (name := parse_name(text)) is not None and name.state is State.LIVE]
+    bases = {name.offset for name in names if name.kind is Kind.LOG}
+    orphans = [str(name) for name in names if name.kind in SEGMENT_KINDS and name.offset not in bases]
+    doomed = dict.fromkeys(orphans, "there is no log to it")
+    doomed |= dict.fromkeys(filter(_is_temporary, texts), "it was never completed")
+    for text, reason in doomed.items():
+        files.remove(Path(directory) / text)
+        steps.append(Step(Repair.REMOVED, text, reason))
+    return steps
+
+
+def _is_temporary(text: str) -> bool:
+    """Whether it is the file by way of which one of ours is replaced."""
+    meant = text.removesuffix(TEMPORARY_SUFFIX)
+    return meant != text and (meant in _REPLACED_NAMES or parse_name(meant) is not None)

@@ -1,0 +1,174 @@
+"""The segments of a log as its writer changes them: rolled, cut, deleted, replaced.
+
+Everything here happens in an order that a crash may interrupt anywhere: what is left is a log with the old segments, or
+with the new ones, or with a part of what was being removed still there. Nothing is undone after an error but what says
+so; the log decides whether it can go on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from storage.errors import LogChangedError
+from storage.log.flushing import Flushing
+from storage.segment.replacement import replace_segments
+from storage.segment.rolling import draw_jitter_ms
+from storage.segment.segment import Segment
+from storage.segment.writable_segment import WritableSegment, remove_segment_files
+
+if TYPE_CHECKING:
+    import os
+    import random
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.segment.segment_files import SegmentFiles
+
+
+class LogSegments:
+    """All segments of a log, ascending; the last is the active one.
+
+    `all` is never changed in place, so that others may keep it. `flushing` knows which are on disk.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str | os.PathLike[str],
+        closed: Sequence[Segment],
+        active: WritableSegment,
+        *,
+        recovery_point: int,
+        draw: random.Random,
+        now_ms: int,
+    ) -> None:
+        self.flushing = Flushing(active, recovery_point, now_ms)
+        self._files = files
+        self._directory = directory
+        self._draw = draw
+        self.all: tuple[Segment, ...] = (*closed, active)
+        # What was deleted last at each base, as long as somebody may read it.
+        self._deleted: WeakValueDictionary[int, SegmentFiles] = WeakValueDictionary()
+
+    @property
+    def active(self) -> WritableSegment:
+        """The segment that is appended to."""
+        return self.flushing.active
+
+    def create(self, base_offset: int, config: TopicConfig, now_ms: int) -> WritableSegment:
+        """Make the files of a new segment, which is not among the others yet. If it fails, there are none."""
+        return WritableSegment.create(
+            self._files,
+            self._directory,
+            base_offset,
+            config,
+            now_ms=now_ms,
+            jitter_ms=draw_jitter_ms(config, self._draw),
+        )
+
+    def roll(self, following: WritableSegment) -> None:
+        """Finish the active segment and go on with this one."""
+        rolled = self.active
+        rolled.finalise()
+        self.flushing.roll(following)
+        self.all = (*self.all[:-1], rolled.closed(), following)
+
+    def count_before(self, base_offset: int) -> int:
+        """How many segments there are before the one that begins at the offset; `LogChangedError` if none does."""
+        for index, segment in enumerate(self.all):
+            if segment.base_offset == base_offset:
+                return index
+        raise LogChangedError("no segment of the log begins there", path=self._directory, offset=base_offset)
+
+    def leave(self, count: int) -> tuple[Segment, ...]:
+        """Let go of the first segments, and give them; their files stay."""
+        left, self.all = self.all[:count], self.all[count:]
+        return left
+
+    def delete(self, segments: Iterable[Segment]) -> list[Path]:
+        """Rename the files of segments that are no longer the log's, and give their paths, to be removed later.
+
+        Readers go on with them. One after the other is renamed, as given.
+        """
+        return [path for segment in self._doomed(segments) for path in segment.own_files.delete()]
+
+    def check_closed(self, old: Sequence[Segment]) -> None:
+        """Raise `LogChangedError` unless these are closed segments of the log that follow each other."""
+        bases = [segment.base_offset for segment in self.all]
+        begin = bases.index(old[0].base_offset) if old[0].base_offset in bases else len(bases)
+        end = begin + len(old)
+        if end >= len(bases) or any(mine is not each for mine, each in zip(self.all[begin:end], old, strict=True)):
+            raise LogChangedError(
+                "the segments to be replaced are no longer closed ones of the log", path=self._directory
+            )
+
+    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[Path]:
+        """Put the segments that stand as `.cleaned`, and are on disk, in the place of some that are closed.
+
+        That is durable when this returns. It gives the old ones' files, renamed, to be removed later; readers go on
+        with them. `check_closed` has found nothing wrong with the old ones.
+        """
+        begin = self.all.index(old[0])
+        end = begin + len(old)
+        assert all(old[0].base_offset <= base_offset < self.all[end].base_offset for base_offset in new_bases)
+        deleted = replace_segments(self._files, self._directory, new_bases, self._doomed(old))
+        new = [Segment(self._files, self._directory, base_offset) for base_offset in sorted(new_bases)]
+        self.all = (*self.all[:begin], *new, *self.all[end:])
+        return deleted
+
+    def _doomed(self, segments: Iterable[Segment]) -> list[Segment]:
+        """Segments that are about to be deleted; those deleted before them at the same bases lose their files by it."""
+        doomed = list(segments)
+        for segment in doomed:
+            earlier = self._deleted.get(segment.base_offset)
+            if earlier is not None:
+                earlier.lose()
+            self._deleted[segment.base_offset] = segment.own_files
+        return doomed
+
+    def before(self, offset: int) -> tuple[tuple[Segment, ...], int]:
+        """What a truncation to the offset will leave: these segments, the last of them up to this position."""
+        kept = tuple(segment for segment in self.all if segment.base_offset <= offset)
+        position = kept[-1].locate(offset) if kept else 0
+        return kept, kept[-1].size_bytes if position is None else position
+
+    def truncate_to(self, offset: int, config: TopicConfig, now_ms: int) -> None:
+        """Drop the batch that has the offset, and all behind it; that is durable when this returns.
+
+        The offset is not below the first segment's base, and nothing rolled is left to flush.
+        """
+        kept = [segment for segment in self.all if segment.base_offset <= offset]
+        active = self.active
+        if kept[-1] is not active:
+            active.close()
+            self._remove(self.all[len(kept) :])
+            active = WritableSegment.open_writing(
+                self._files,
+                self._directory,
+                kept[-1].base_offset,
+                config,
+                now_ms=now_ms,
+                jitter_ms=draw_jitter_ms(config, self._draw),
+                same_as=kept[-1],
+            )
+        active.truncate_to(offset, now_ms)
+        self._files.sync_directory(self._directory)
+        self.flushing.replace(active)
+        self.all = (*kept[:-1], active)
+
+    def restart(self, offset: int, config: TopicConfig, now_ms: int) -> None:
+        """Drop everything and begin anew at an offset; that is durable when this returns."""
+        self.active.close()
+        self._remove(self.all)
+        active = self.create(offset, config, now_ms)
+        active.flush()
+        self.flushing.replace(active)
+        self.all = (active,)
+
+    def _remove(self, segments: Sequence[Segment]) -> None:
+        """Remove the segments' files, the last segment first, so that a crash leaves no gap between others."""
+        for segment in reversed(segments):
+            remove_segment_files(self._files, self._directory, segment.base_offset)

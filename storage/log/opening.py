@@ -1,0 +1,66 @@
+"""Opening a log whose directory is known to be sound: a new one, or one that was closed properly.
+
+What a crash leaves behind is recovery's business; it ends with the same `LogParts`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.log.epochs import LeaderEpochs
+from storage.log.log_parts import LogParts
+from storage.log.producers.producers import ProducerStates
+from storage.log.producers.replay import replay
+from storage.segment.names import Kind, State, parse_name
+from storage.segment.rolling import draw_jitter_ms
+from storage.segment.segment import Segment
+from storage.segment.writable_segment import WritableSegment
+
+if TYPE_CHECKING:
+    import os
+    import random
+
+    from storage.clock import Clock
+    from storage.config import TopicConfig
+    from storage.files import Files
+
+
+def open_sound_log(
+    files: Files,
+    clock: Clock,
+    directory: str | os.PathLike[str],
+    config: TopicConfig,
+    *,
+    draw: random.Random,
+    start_offset: int = 0,
+    producer_expiration_ms: int,
+) -> LogParts:
+    """The parts of the log in a directory, which may be empty; it begins at `start_offset` or later.
+
+    Everything that is there is believed to be on disk. Only the last segment is opened.
+    """
+    now_ms, jitter_ms = clock.now_ms(), draw_jitter_ms(config, draw)
+    names = [name for text in files.names(directory) if (name := parse_name(text))]
+    bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.state is State.LIVE)
+    closed = [Segment(files, directory, base_offset) for base_offset in bases[:-1]]
+    make = WritableSegment.open_writing if bases else WritableSegment.create
+    base_offset = bases[-1] if bases else start_offset
+    active = make(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
+    try:
+        checkpointed_start = start_offset
+        start_offset = max(start_offset, bases[0] if bases else start_offset)
+        end_offset = max(active.read_next_offset(), start_offset)
+        producers = ProducerStates(files, directory, expiration_ms=producer_expiration_ms)
+        producers.snapshots.remove_strays([*bases, base_offset])
+        producers.truncate_and_reload(checkpointed_start, end_offset, now_ms)
+        replay(producers, [*closed, active], end_offset)
+        producers.acknowledge(end_offset)
+        epochs = LeaderEpochs.load(files, directory)
+        epochs.truncate_from_start(start_offset)
+        epochs.truncate_from_end(end_offset)
+        if not bases:
+            active.flush()
+    except BaseException:
+        active.close()
+        raise
+    return LogParts(closed, active, start_offset, end_offset, end_offset, producers, epochs)

@@ -1,0 +1,88 @@
+"""The producers of a log that somebody else writes: learnt from snapshots and batches, when somebody asks for them."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import CorruptBatchError
+from storage.log.producers.producers import ProducerStates
+from storage.log.producers.replay import replay
+from storage.log.producers.snapshot import SnapshotFiles
+from storage.log.view import Decided
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from storage.clock import Clock
+    from storage.files import Files
+    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.segment import Segment
+
+_ABORTED_MAX: Final = 1000
+
+logger = logging.getLogger(__name__)
+
+
+class FollowedProducers:
+    """What producers did in one log, as long as that is only appended to; any thread may ask.
+
+    The newest snapshot that is whole is read, and the log behind it; whoever asks again later only has what was
+    appended since to read. Not one file is changed.
+    """
+
+    def __init__(self, files: Files, clock: Clock, directory: str | os.PathLike[str], *, expiration_ms: int) -> None:
+        self._files = files
+        self._clock = clock
+        self._directory = directory
+        self._expiration_ms = expiration_ms
+        self._lock = Lock()  # held while the log is read
+        self._states: ProducerStates | None = None
+        self._aborted: deque[AbortedTransaction] = deque(maxlen=_ABORTED_MAX)
+
+    def decided(self, segments: Sequence[Segment], start_offset: int, end_offset: int) -> Decided:
+        """How far the transactions of the log with these bounds are decided.
+
+        The last aborted ones are given, as their segment's index may have been looked at before they were in it. Behind
+        damage nothing is decided.
+        """
+        with self._lock:
+            states = self._known(segments, end_offset)
+            aborted = tuple(self._aborted)
+        stable_offset = states.last_stable_offset(start_offset, min(end_offset, states.end_offset))
+        return Decided(max(stable_offset, start_offset), aborted)
+
+    def states(self, segments: Sequence[Segment], end_offset: int) -> ProducerStates:
+        """The producers of the log up to its end, or to damage that it has; for looking at only."""
+        with self._lock:
+            return self._known(segments, end_offset)
+
+    def known_to(self, end_offset: int) -> int:
+        """The offset up to which nothing is left to be read for those who ask; waits for nobody who reads."""
+        states = self._states
+        if states is not None and states.end_offset <= end_offset:
+            return states.end_offset
+        snapshots = SnapshotFiles(self._files, self._directory, read_only=True)
+        return max((offset for offset in snapshots.offsets if offset <= end_offset), default=0)
+
+    def _known(self, segments: Sequence[Segment], end_offset: int) -> ProducerStates:
+        states = self._states
+        if states is None or states.end_offset > end_offset:
+            states = ProducerStates(self._files, self._directory, expiration_ms=self._expiration_ms, read_only=True)
+            # A snapshot from before the log's start still says which transactions were open there.
+            before_offset = segments[0].base_offset - 1 if segments else end_offset
+            states.truncate_and_reload(before_offset, end_offset, self._clock.now_ms())
+            self._aborted.clear()
+        self._states = None  # unless all goes well: half of the log would be replayed twice
+        try:
+            ended = replay(states, segments, end_offset)
+        except CorruptBatchError as error:
+            logger.warning("nothing is known of transactions behind this: %s", error)
+            return states
+        states.acknowledge(end_offset)
+        self._aborted += filter(None, (each.index_entry() for each in ended))
+        self._states = states
+        return states

@@ -1,0 +1,39 @@
+"""What producers did in the part of a log that no snapshot covers, found by reading it."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from storage.record.batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.log.producers.producers import ProducerStates
+    from storage.log.producers.transactions import CompletedTransaction
+    from storage.segment.segment import Segment
+
+
+def replay(producers: ProducerStates, segments: Sequence[Segment], end_offset: int) -> list[CompletedTransaction]:
+    """Bring the producers from where they are known to the log's end; the segments are all of the log's, in order.
+
+    Batches of old versions say nothing of producers. Nothing is written, transaction indexes included; the transactions
+    that end are given. After an error the producers are known up to the batch before it.
+    """
+    ended = []
+    for segment, following in zip_longest(segments, segments[1:]):
+        if following is not None and following.base_offset <= producers.end_offset:
+            continue
+        start = segment.locate(producers.end_offset)
+        for batch in () if start is None else segment.batches(start):
+            if batch.last_offset >= end_offset:
+                break
+            if isinstance(batch, RecordBatch) and batch.base_offset >= producers.end_offset:
+                transaction = producers.apply(batch)
+                if transaction is not None:
+                    ended.append(transaction)
+        else:
+            segment.check_end()
+    producers.advance(end_offset)
+    return ended

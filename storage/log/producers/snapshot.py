@@ -1,0 +1,209 @@
+"""Producer snapshots: `.snapshot` files with the states of all producers before the offset in their name.
+
+A snapshot keeps only the last batch of a producer. Its entries are written in ascending order of producer ids, where
+brokers have their hash table's order, which no reader heeds. When to write one is left to `producers`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import CorruptSnapshotError
+from storage.files.small_file import replace_file
+from storage.log.producers.state import CachedBatch, ProducerState
+from storage.record.kernel.crc32c import crc32c
+from storage.record.layout import NO_SEQUENCE
+from storage.segment.names import FileName, Kind, State, parse_name
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Collection, Iterable
+
+    from storage.files import Files
+
+SNAPSHOT_BYTES_MAX: Final = 512 * 1024 * 1024
+"""The size up to which a snapshot is read: that of eleven million producers."""
+
+_VERSION: Final = 1
+_NONE: Final = -1
+_HEADER: Final = Struct(">hI")  # version, CRC-32C of everything behind these
+_COUNT: Final = Struct(">i")
+_ENTRY: Final = Struct(
+    ">"
+    "q"  # producer id
+    "h"  # producer epoch
+    "i"  # last sequence, -1 for none
+    "q"  # last offset, -1 for none
+    "i"  # offset delta: how far before the last offset the last batch begins
+    "q"  # timestamp of the last batch or marker
+    "i"  # coordinator epoch of the last marker, -1 for none
+    "q"  # first offset of the open transaction, -1 for none
+)
+
+
+def encode_snapshot(states: Iterable[ProducerState]) -> bytes:
+    """The bytes of a snapshot."""
+    entries = [_encode(state) for state in sorted(states, key=lambda state: state.producer_id)]
+    covered = b"".join((_COUNT.pack(len(entries)), *entries))
+    return _HEADER.pack(_VERSION, crc32c(covered)) + covered
+
+
+def decode_snapshot(data: bytes) -> list[ProducerState]:
+    """The states in a snapshot, in its order; raises `CorruptSnapshotError`."""
+    entries_at = _HEADER.size + _COUNT.size
+    if len(data) < entries_at:
+        raise CorruptSnapshotError(f"the snapshot ends after {len(data)} bytes")
+    version, crc = _HEADER.unpack_from(data)
+    if version != _VERSION:
+        raise CorruptSnapshotError(f"the snapshot's version is {version}, known is {_VERSION}")
+    actual = crc32c(memoryview(data)[_HEADER.size :])
+    if actual != crc:
+        raise CorruptSnapshotError(f"the snapshot's bytes have CRC {actual:08x}, its header says {crc:08x}")
+    (count,) = _COUNT.unpack_from(data, _HEADER.size)
+    if len(data) != entries_at + count * _ENTRY.size:
+        raise CorruptSnapshotError(f"the snapshot declares {count} producers and has {len(data)} bytes")
+    return [_decode(fields) for fields in _ENTRY.iter_unpack(memoryview(data)[entries_at:])]
+
+
+def read_snapshot(files: Files, path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a snapshot's file, for `decode_snapshot`; of another version's no more than the header.
+
+    Raises `CorruptSnapshotError`, having read no more than that, if the file has not the size that its header says, or
+    more than `SNAPSHOT_BYTES_MAX`.
+    """
+    entries_at = _HEADER.size + _COUNT.size
+    with files.open_reading(path) as file:
+        size_bytes = file.size_bytes()
+        header = file.read_at(0, entries_at)
+        if len(header) == entries_at:
+            if _HEADER.unpack_from(header)[0] != _VERSION:
+                return header
+            (count,) = _COUNT.unpack_from(header, _HEADER.size)
+            if size_bytes != entries_at + count * _ENTRY.size:
+                raise CorruptSnapshotError(f"the snapshot declares {count} producers and has {size_bytes} bytes")
+            if size_bytes > SNAPSHOT_BYTES_MAX:
+                raise CorruptSnapshotError(
+                    f"the snapshot has {size_bytes} bytes, and one is read up to {SNAPSHOT_BYTES_MAX}"
+                )
+        return file.read_at(0, size_bytes)
+
+
+class SnapshotFiles:
+    """The snapshots in a partition's directory; `offsets` are those in their names, ascending.
+
+    With `read_only` no file is ever changed: snapshots that would be removed are only passed over.
+    """
+
+    def __init__(self, files: Files, directory: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self._files = files
+        self._directory = Path(directory)
+        self._read_only = read_only
+        names = [name for text in files.names(directory) if (name := parse_name(text))]
+        self.offsets = sorted(name.offset for name in names if name.kind is Kind.SNAPSHOT and name.state is State.LIVE)
+        self._unsynced: set[int] = set()
+        self._syncing = Lock()  # held until what was unsynced is on disk, so that nobody believes it sooner
+
+    @property
+    def latest(self) -> int | None:
+        """The offset of the newest snapshot."""
+        return self.offsets[-1] if self.offsets else None
+
+    def read(self, offset: int) -> list[ProducerState]:
+        """The states before an offset; raises `CorruptSnapshotError`."""
+        path = self._path(offset)
+        try:
+            return decode_snapshot(read_snapshot(self._files, path))
+        except CorruptSnapshotError as error:
+            raise error.located(path=path) from None
+
+    def write(self, offset: int, states: Iterable[ProducerState], *, sync: bool) -> None:
+        """Write the states before an offset. Without `sync` they may be lost with the power until `sync` is called."""
+        assert not self._read_only
+        replace_file(self._files, self._path(offset), encode_snapshot(states), sync=sync)
+        if not sync:
+            self._unsynced.add(offset)
+        self.offsets = sorted({*self.offsets, offset})
+
+    def sync(self) -> None:
+        """Return when every snapshot is on disk, but those that are gone. Any thread may call this."""
+        with self._syncing:
+            is_changed = bool(self._unsynced)
+            while self._unsynced:
+                path = self._path(self._unsynced.pop())
+                with suppress(FileNotFoundError), self._files.open_writing(path) as file:
+                    file.sync()
+            if is_changed:
+                self._files.sync_directory(self._directory)
+
+    def remove(self, offset: int) -> None:
+        """Remove a snapshot."""
+        self.offsets = [other for other in self.offsets if other != offset]
+        if not self._read_only:
+            with suppress(FileNotFoundError):
+                self._files.remove(self._path(offset))
+
+    def mark_deleted(self, offset: int) -> Path | None:
+        """Rename the snapshot that a deleted segment leaves behind, for removal together with that segment's files."""
+        assert not self._read_only
+        if offset not in self.offsets:
+            return None
+        self.offsets = [other for other in self.offsets if other != offset]
+        deleted = self._path(offset, State.DELETED)
+        self._files.rename(self._path(offset), deleted)
+        return deleted
+
+    def remove_strays(self, base_offsets: Collection[int]) -> None:
+        """Remove the snapshots that belong to no segment, except the newest if it lies beyond the last segment's base.
+
+        That one is what a clean shutdown wrote.
+        """
+        for offset in self.strays(base_offsets):
+            self.remove(offset)
+
+    def strays(self, base_offsets: Collection[int]) -> list[int]:
+        """The snapshots that `remove_strays` would remove."""
+        strays = [offset for offset in self.offsets if offset not in base_offsets]
+        if strays and strays[-1] >= max(base_offsets, default=0):
+            strays.pop()
+        return strays
+
+    def is_readable(self, offset: int) -> bool:
+        """Whether the states before an offset can be read."""
+        try:
+            self.read(offset)
+        except (CorruptSnapshotError, FileNotFoundError):
+            return False
+        return True
+
+    def _path(self, offset: int, state: State = State.LIVE) -> Path:
+        return self._directory / str(FileName(offset, Kind.SNAPSHOT, state))
+
+
+def _encode(state: ProducerState) -> bytes:
+    last = state.batches[-1] if state.batches else CachedBatch(NO_SEQUENCE, _NONE, 0, state.last_timestamp)
+    return _ENTRY.pack(
+        state.producer_id,
+        state.epoch,
+        last.last_sequence,
+        last.last_offset,
+        last.offset_delta,
+        state.last_timestamp,
+        state.coordinator_epoch,
+        _NONE if state.transaction_offset is None else state.transaction_offset,
+    )
+
+
+def _decode(fields: tuple[int, ...]) -> ProducerState:
+    producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, transaction = fields
+    return ProducerState(
+        producer_id,
+        epoch,
+        coordinator_epoch,
+        timestamp,
+        transaction if transaction >= 0 else None,
+        (CachedBatch(last_sequence, last_offset, offset_delta, timestamp),) if last_offset >= 0 else (),
+    )

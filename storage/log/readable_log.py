@@ -1,0 +1,46 @@
+"""Reading a log by its newest view, whoever writes it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, TypeVar
+
+from storage.log.view import DEFAULT_READ_BYTES, Fetched, Isolation, LogView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from storage.segment.segment import TimedOffset
+
+T = TypeVar("T")
+
+
+class ReadableLog(ABC):
+    """A log that is asked by any number of threads; what goes away while it is read is sought in a newer view."""
+
+    @property
+    @abstractmethod
+    def view(self) -> LogView:
+        """The log as it is now."""
+
+    def read(
+        self, offset: int, *, max_bytes: int = DEFAULT_READ_BYTES, isolation: Isolation = Isolation.UNCOMMITTED
+    ) -> Fetched:
+        """As `LogView.read`, on the newest view."""
+        return self.on_view(lambda view: view.read(offset, max_bytes=max_bytes, isolation=isolation))
+
+    def find_timestamp(self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED) -> TimedOffset | None:
+        """As `LogView.find_timestamp`, on the newest view."""
+        return self.on_view(lambda view: view.find_timestamp(timestamp, isolation=isolation))
+
+    def on_view(self, ask: Callable[[LogView], T]) -> T:
+        """What asking the newest view gives, or a newer one if what that shows goes away meanwhile."""
+        view = self.view
+        while True:
+            try:
+                return ask(view)
+            except FileNotFoundError:
+                newer = self.view
+                if newer is view:
+                    raise
+                view = newer

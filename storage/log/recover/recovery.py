@@ -1,0 +1,395 @@
+"""Recovering a log: from what a crash left in its directory to what a closed log has there.
+
+The rules are a broker's, and so is the outcome, but for this: what is damaged costs no more than what lies behind it
+in the log (`docs/recovery.md`). Recovery may itself be interrupted anywhere, and begun anew.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import CorruptBatchError, CorruptCheckpointError, CorruptIndexError, SymbolicLinkError
+from storage.files.small_file import read_small_file
+from storage.log.epochs import EPOCHS_NAME, EpochStart, LeaderEpochs
+from storage.log.leftovers import tidy
+from storage.log.producers.producers import ProducerStates
+from storage.log.producers.replay import replay
+from storage.log.recover.report import RecoveryReport, Repair, Step
+from storage.log.recover.snapshots import RecoveredSnapshots
+from storage.record.batch import RecordBatch
+from storage.record.layout import LARGEST_OFFSET_DELTA
+from storage.segment.checked_scan import CheckedScan, lacks_offsets
+from storage.segment.finishing_check import ends_whole, is_finished
+from storage.segment.index.builder import IndexBuilding, IndexChange
+from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State, parse_name
+from storage.segment.segment import Segment
+from storage.segment.splitting import split_segment
+from storage.segment.writable_segment import remove_segment_files
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Collection, Iterator
+
+    from storage.clock import Clock
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.record.reading import Batch
+
+_INDEXES: Final = SEGMENT_KINDS[1:]
+_CHANGES: Final = {
+    IndexChange.MADE: (Repair.REBUILT, "it was missing"),
+    IndexChange.TRIMMED: (Repair.TRIMMED, "its end was not used yet"),
+    IndexChange.REPLACED: (Repair.REBUILT, "its entries are not those of the log"),
+}
+
+
+def recover_log(
+    files: Files,
+    clock: Clock,
+    directory: str | os.PathLike[str],
+    config: TopicConfig,
+    *,
+    is_clean: bool,
+    recovery_point: int = 0,
+    start_offset: int = 0,
+    may_lack_offsets: bool = False,
+    producer_expiration_ms: int,
+) -> RecoveryReport:
+    """Make the directory that of a closed log, all of it on disk.
+
+    What lies below the recovery point, or all of the log if it was closed (`is_clean`), is believed to be on disk: of
+    that, only what is missing or left over is repaired, at the cost of a look at the directory and the log's end. Of
+    the rest every batch is read. The log begins at `start_offset`, which a checkpoint says, or later; one that ends
+    before it is emptied.
+
+    A log that was only ever appended to has no offset missing: behind a hole between its segments nothing follows, and
+    what is there is dropped. Where the log `may_lack_offsets`, because it was compacted or nobody knows, it is kept.
+
+    Raises `SymbolicLinkError` before anything is changed if there is a link in the directory.
+    """
+    refuse_links(files, directory)
+    recovery = _Recovery(
+        files, clock, directory, config, start_offset, producer_expiration_ms, may_lack_offsets=may_lack_offsets
+    )
+    recovery.report.steps += tidy(files, directory)
+    while not recovery.repair(None if is_clean else recovery_point):
+        pass  # a segment was split, which makes others of it
+    recovery.fit(is_clean=is_clean)
+    return recovery.report
+
+
+def refuse_links(files: Files, directory: str | os.PathLike[str]) -> None:
+    """Raise `SymbolicLinkError` if there is a link in the directory: the log would reach out of the store."""
+    linked = min(files.links(directory), default=None)
+    if linked is not None:
+        raise SymbolicLinkError(Path(directory, linked))
+
+
+class _Recovery:
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        directory: str | os.PathLike[str],
+        config: TopicConfig,
+        start_offset: int,
+        producer_expiration_ms: int,
+        *,
+        may_lack_offsets: bool,
+    ) -> None:
+        self._may_lack = may_lack_offsets
+        self.report = RecoveryReport()
+        self._files = files
+        self._clock = clock
+        self._directory = Path(directory)
+        self._config = config
+        self._start_offset = start_offset
+        self._expiration_ms = producer_expiration_ms
+        self._names: set[FileName] = set()
+        self._segments: list[Segment] = []
+        self._epochs = LeaderEpochs(files, directory)
+        self._epochs_before = self._read_epochs()
+        self._snapshots: RecoveredSnapshots | None = None
+
+    def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int) -> None:
+        self.report.steps.append(Step(repair, str(name), reason, lost_bytes, **place))
+
+    def repair(self, recovery_point: int | None) -> bool:
+        """Repair every segment; False if that has to begin anew. Without a recovery point, all are believed whole."""
+        self._look()
+        self._load_epochs()
+        segments = self._segments
+        believed = len(segments) if recovery_point is None else self._believed(recovery_point)
+        for segment in segments[:believed]:
+            faulty = self._faulty_indexes(segment)
+            if faulty and not self._rebuild_indexes(segment, faulty):
+                return False
+        if believed == len(segments) and segments and not ends_whole(self._files, segments[-1]):
+            believed -= 1
+        if recovery_point is not None:
+            self.report.believed_segments = believed
+        return self._recover(believed)
+
+    def _believed(self, recovery_point: int) -> int:
+        """How many segments are believed: as a broker, those before the one that has the recovery point.
+
+        One that ends exactly there may have been flushed before it was finished, and is read then. If it looks
+        finished, that may not be on disk yet, and is brought there.
+        """
+        segments = self._segments
+        believed = max(sum(segment.base_offset <= recovery_point for segment in segments) - 1, 0)
+        if believed and segments[believed].base_offset == recovery_point:
+            before = segments[believed - 1]
+            if not self._faulty_indexes(before):
+                if not is_finished(self._files, before):
+                    return believed - 1
+                self._sync(before, *_INDEXES)
+        return believed
+
+    def _look(self) -> None:
+        """Take in which files there are."""
+        names = map(parse_name, self._files.names(self._directory))
+        self._names = {name for name in names if name is not None and name.state is State.LIVE}
+        bases = sorted(name.offset for name in self._names if name.kind is Kind.LOG)
+        self._segments = [Segment(self._files, self._directory, base_offset) for base_offset in bases]
+        if self._snapshots is None:
+            self._snapshots = RecoveredSnapshots(self._files, self._directory)
+
+    def _load_epochs(self) -> None:
+        try:
+            self._epochs = LeaderEpochs.load(self._files, self._directory)
+            if not self._are_epochs_wiped():
+                return
+            reason = "it is empty, and the log has epochs"
+        except CorruptCheckpointError as error:
+            reason = error.reason
+        starts = (
+            EpochStart(batch.leader_epoch, batch.base_offset)
+            for segment in self._segments
+            for batch in _framed(segment)
+            if isinstance(batch, RecordBatch) and batch.leader_epoch >= 0
+        )
+        self._epochs = LeaderEpochs.make(self._files, self._directory, starts)
+        self._add(Repair.REBUILT, EPOCHS_NAME, reason)
+
+    def _are_epochs_wiped(self) -> bool:
+        """Whether a loss of power has emptied the file: it is made empty, and filled before the first batch."""
+        status = self._files.status(self._directory / EPOCHS_NAME)
+        if status is None or status.size_bytes:
+            return False
+        first = next((batch for segment in reversed(self._segments) for batch in _framed(segment)), None)
+        return isinstance(first, RecordBatch) and first.leader_epoch >= 0
+
+    def _faulty_indexes(self, segment: Segment) -> Collection[Kind]:
+        """Which indexes of the segment are of no use, as far as can be seen without the log.
+
+        Where the offset index or the transaction index is, a broker builds all of them again.
+        """
+        if FileName(segment.base_offset, Kind.OFFSET_INDEX) not in self._names:
+            return _INDEXES
+        if FileName(segment.base_offset, Kind.TRANSACTION_INDEX) in self._names:
+            try:
+                segment.transaction_index.check()
+            except CorruptIndexError:
+                return _INDEXES
+            finally:
+                segment.release()
+        return () if FileName(segment.base_offset, Kind.TIME_INDEX) in self._names else (Kind.TIME_INDEX,)
+
+    def _rebuild_indexes(self, segment: Segment, faulty: Collection[Kind]) -> bool:
+        """Build indexes of a segment whose log is believed; False if it was split."""
+        producers = self._producers_before(segment, read_only=True)
+        building = IndexBuilding(segment.base_offset, self._config)
+        scan = self._scan(segment, building, producers)
+        if scan.overflows:
+            return self._split(segment)
+        self._write_indexes(segment, building, faulty)
+        return True
+
+    def _write_indexes(self, segment: Segment, building: IndexBuilding, kinds: Collection[Kind] = _INDEXES) -> None:
+        for kind, change in building.write(self._files, segment, kinds).items():
+            repair, reason = _CHANGES[change]
+            self._add(repair, FileName(segment.base_offset, kind), reason)
+
+    def _recover(self, believed: int) -> bool:
+        """Read the segments behind those that are believed, and keep what is sound; False if one was split."""
+        unsure = self._segments[believed:]
+        if not unsure:
+            return True
+        producers = self._producers_before(unsure[0], read_only=False)
+        assert self._snapshots is not None
+        if unsure[0].base_offset in self._snapshots.offsets:
+            self._snapshots.sync_found(unsure[0].base_offset)
+        for index, segment in enumerate(unsure):
+            producers.advance(segment.base_offset)
+            producers.take_snapshot()
+            building = IndexBuilding(segment.base_offset, self._config)
+            scan = self._scan(segment, building, producers)
+            if scan.overflows:
+                return self._split(segment)
+            producers.advance(scan.next_offset)
+            later = unsure[index + 1 :]
+            goes_on = not later or later[0].base_offset == scan.next_offset
+            # Where the next segment goes on nothing is missing, and bytes that are cut never were the log's.
+            is_end = not goes_on and (scan.trailing_bytes > 0 or not self._may_lack_offsets(segment, later[0]))
+            if is_end:
+                self._drop(later, f"the log ends before it, at offset {scan.next_offset}")
+            if scan.trailing_bytes:
+                self._cut(segment, scan)
+            else:
+                self._sync(segment)
+            self._write_indexes(segment, building)
+            if is_end:
+                break
+        producers.take_snapshot()
+        return True
+
+    def _scan(self, segment: Segment, building: IndexBuilding, producers: ProducerStates) -> CheckedScan:
+        """Learn from every batch that is kept."""
+        with self._files.open_reading(segment.path(Kind.LOG)) as file:
+            scan = CheckedScan(file, segment.base_offset)
+            latest_epoch = self._epochs.latest_epoch
+            for batch in scan:
+                building.add(batch)
+                if not isinstance(batch, RecordBatch):
+                    continue
+                if batch.leader_epoch >= 0 and (latest_epoch is None or batch.leader_epoch > latest_epoch):
+                    self._epochs.assign(batch.leader_epoch, batch.base_offset)
+                    latest_epoch = batch.leader_epoch
+                if batch.producer_id >= 0:
+                    with suppress(CorruptBatchError):  # a marker that says nothing ends nothing
+                        ended = producers.apply(batch)
+                        if ended is not None and (aborted := ended.index_entry()) is not None:
+                            building.add_aborted(aborted)
+        self.report.scanned_segments += 1
+        self.report.scanned_bytes += scan.position
+        return scan
+
+    def _producers_before(self, segment: Segment, *, read_only: bool) -> ProducerStates:
+        """What is known of producers where the segment begins; snapshots from there on are gone unless read only."""
+        producers = ProducerStates(
+            self._files,
+            self._directory,
+            expiration_ms=self._expiration_ms,
+            read_only=read_only,
+            snapshots=None if read_only else self._snapshots,
+        )
+        # One from before the first segment lacks what retention has deleted since: its sequences are out of date.
+        before_offset = max(self._start_offset, self._segments[0].base_offset - 1)
+        producers.truncate_and_reload(before_offset, segment.base_offset, self._clock.now_ms())
+        earlier = [each for each in self._segments if each.base_offset < segment.base_offset]
+        if earlier:
+            replay(producers, earlier, segment.base_offset)
+        for each in earlier:
+            each.release()
+        return producers
+
+    def _may_lack_offsets(self, before: Segment, after: Segment) -> bool:
+        """Whether offsets may be missing between two segments that are whole.
+
+        They may where the one cannot have what the other begins with. Elsewhere they are missing within some as well.
+        """
+        first = next(_framed(after), None)
+        if first is not None and first.last_offset - before.base_offset > LARGEST_OFFSET_DELTA:
+            return True
+        return (
+            self._may_lack
+            or self._config.compact
+            or any(lacks_offsets(segment.base_offset, _framed(segment)) for segment in self._segments)
+        )
+
+    def _drop(self, segments: list[Segment], reason: str) -> None:
+        """Drop the log's last segments, the last of all first, so that a crash leaves none that seems to follow."""
+        for segment in reversed(segments):
+            size_bytes = segment.size_bytes
+            remove_segment_files(self._files, self._directory, segment.base_offset)
+            name = FileName(segment.base_offset, Kind.LOG)
+            self._add(Repair.DROPPED, name, reason, size_bytes, position=0, offset=segment.base_offset)
+        self._files.sync_directory(self._directory)
+
+    def _cut(self, segment: Segment, scan: CheckedScan) -> None:
+        """Cut the log behind the last batch that is kept."""
+        with self._files.open_writing(segment.path(Kind.LOG)) as log:
+            log.truncate(scan.position)
+            log.sync()
+        name = FileName(segment.base_offset, Kind.LOG)
+        reason = "the last batch is not complete" if scan.error is None else scan.error.reason
+        self._add(Repair.CUT, name, reason, scan.trailing_bytes, position=scan.position, offset=scan.next_offset)
+
+    def _sync(self, segment: Segment, *kinds: Kind) -> None:
+        """Bring the log to disk, and those indexes that there are of these kinds."""
+        for kind in (Kind.LOG, *kinds):
+            if FileName(segment.base_offset, kind) in self._names:
+                with self._files.open_writing(segment.path(kind)) as file:
+                    file.sync()
+
+    def _split(self, segment: Segment) -> bool:
+        bases = split_segment(self._files, self._directory, segment.base_offset)
+        reason = f"its offsets are too many for an index; it is now {len(bases)} segments"
+        self._add(Repair.SPLIT, FileName(segment.base_offset, Kind.LOG), reason)
+        return False
+
+    # Bounds
+
+    def fit(self, *, is_clean: bool) -> None:
+        """Fit the log to where it is to begin, and producers and epochs to the log."""
+        self._look()
+        segments, snapshots = self._segments, self._snapshots
+        assert snapshots is not None
+        end_offset = segments[-1].read_next_offset() if segments else self._start_offset
+        if end_offset < self._start_offset:
+            self._drop(segments, f"the log ends at {end_offset}, and is to begin at {self._start_offset}")
+            for offset in snapshots.offsets:
+                snapshots.remove(offset)
+            self._epochs.clear()
+            end_offset = self._start_offset
+        else:
+            checkpointed_start = self._start_offset
+            if segments:
+                self._start_offset = max(self._start_offset, segments[0].base_offset)
+            bases = [each.base_offset for each in segments]
+            if is_clean:  # what is whole and of no use any more goes when the log is opened, as a broker opens it
+                for offset in snapshots.strays(bases):
+                    if not snapshots.is_readable(offset):
+                        snapshots.remove(offset)
+            else:
+                snapshots.remove_strays(bases)
+                self._leave_snapshots_before_start(checkpointed_start, end_offset)
+                self._epochs.truncate_from_start(self._start_offset)
+            if not is_clean or self.report.lost_bytes:  # a leader that has written nothing yet has an epoch at the end
+                self._epochs.truncate_from_end(end_offset)
+        self.report.steps += snapshots.settle("no segment of the log goes on from it")
+        self._note_epochs()
+        self.report.start_offset, self.report.end_offset = self._start_offset, end_offset
+
+    def _leave_snapshots_before_start(self, checkpointed_start: int, end_offset: int) -> None:
+        """Have those not count from which recovery would not go on; the one at the log's end is always the newest.
+
+        A broker removes the one at the base of the first segment too, and then forgets its producers if it has to
+        recover that segment again. It stays if it has any.
+        """
+        assert self._snapshots is not None
+        for offset in self._snapshots.offsets:
+            is_kept = checkpointed_start < offset == self._start_offset and self._snapshots.has_producers(offset)
+            if offset <= self._start_offset and offset != end_offset and not is_kept:
+                self._snapshots.remove(offset)
+
+    def _read_epochs(self) -> bytes | None:
+        path = self._directory / EPOCHS_NAME
+        try:
+            return read_small_file(self._files, path, CorruptCheckpointError)
+        except (CorruptCheckpointError, FileNotFoundError):
+            return None  # one that is too large is made again, which is told then
+
+    def _note_epochs(self) -> None:
+        is_told = any(step.name == EPOCHS_NAME for step in self.report.steps)
+        if not is_told and self._read_epochs() != self._epochs_before:
+            self._add(Repair.REBUILT, EPOCHS_NAME, "its epochs are not those of the log from its start to its end")
+
+
+def _framed(segment: Segment) -> Iterator[Batch]:
+    """The segment's batches, as far as they can be told apart."""
+    with suppress(CorruptBatchError):
+        yield from segment.batches()

@@ -1,0 +1,279 @@
+"""A log as it was at one moment, for reading.
+
+A `LogView` never changes, so whoever has one reads without locks and without holding anybody up. What is appended
+later it does not show. Segments that are deleted or replaced later it still has, until their files are removed: opening
+one is then a `FileNotFoundError`, which `ReadableLog` answers by reading from a newer view.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from enum import Enum, IntEnum
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.errors import ChecksumError, CorruptBatchError, OffsetOutOfRangeError
+from storage.log.aborted_batches import AbortedBatches, is_control
+from storage.record.batch import RecordBatch
+from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
+from storage.segment.log_file import WINDOW_BYTES
+from storage.segment.names import Kind
+from storage.segment.segment import LOOKUP_WINDOW_BYTES, TimedOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from storage.log.index_cache import RecentSegments
+    from storage.record.reading import Batch
+    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.segment import Segment
+
+DEFAULT_READ_BYTES: Final = 1024 * 1024
+
+
+class Isolation(Enum):
+    """What a reader sees of transactions."""
+
+    UNCOMMITTED = "read_uncommitted"  # everything
+    COMMITTED = "read_committed"  # nothing that was aborted, and nothing from the first open transaction on
+
+
+class SpecialTimestamp(IntEnum):
+    """The numbers that ask for an offset in place of a timestamp."""
+
+    LATEST = -1  # the end, or how far the reader's isolation lets it read
+    EARLIEST = -2
+    LARGEST = -3  # the record with the largest timestamp
+    EARLIEST_LOCAL = -4  # the earliest on this disk
+    LATEST_TIERED = -5  # the latest that is kept elsewhere; nothing is
+
+
+class Fetched(NamedTuple):
+    """Whole batches with right checksums, in the order of their offsets, and the transactions that are left out.
+
+    The first batch may begin below the offset that was asked for. Control batches are among them. `next_offset` is
+    where to go on, even if all that was read was left out.
+    """
+
+    batches: list[Batch]
+    next_offset: int
+    aborted: list[AbortedTransaction]
+
+
+class Decided(NamedTuple):
+    """How far the transactions of a view are decided, and those of the aborted that indexes may not have yet."""
+
+    last_stable_offset: int
+    aborted: Sequence[AbortedTransaction] = ()
+
+
+class Reach(NamedTuple):
+    """A segment, and how far it is part of a view: to its own end, or to a position; and below which offset."""
+
+    segment: Segment
+    end: int | None
+    end_offset: int
+
+
+class LogView:
+    """The offsets from `start_offset` up to `end_offset`, which is excluded, and the segments that hold them.
+
+    `end_position` is where the last segment's batches end. Offsets may be missing anywhere, after a compaction.
+    `decided` is asked only where transactions matter. `cuts` are the offsets at which the log was truncated since it
+    was opened, in their order: what a segment holds at an offset is the same in views with equally many.
+    """
+
+    __slots__ = ("_decided", "_recent", "cuts", "end_offset", "end_position", "segments", "start_offset")
+
+    def __init__(
+        self,
+        segments: tuple[Segment, ...],
+        start_offset: int,
+        end_offset: int,
+        end_position: int,
+        decided: Callable[[], Decided],
+        recent: RecentSegments,
+        *,
+        cuts: tuple[int, ...] = (),
+    ) -> None:
+        self.segments = segments
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.end_position = end_position
+        self._decided = decided
+        self._recent = recent
+        self.cuts = cuts
+
+    @property
+    def truncations(self) -> int:
+        """How often the log was truncated since it was opened."""
+        return len(self.cuts)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset up to which every transaction is decided."""
+        return self._decided().last_stable_offset
+
+    @property
+    def bases(self) -> tuple[int, ...]:
+        """Where the segments begin."""
+        return tuple(segment.base_offset for segment in self.segments)
+
+    def rolled(self, closed: Segment, active: Segment) -> LogView:
+        """The same as after a roll: the last segment is this closed one, and behind it is one that is empty."""
+        return LogView(
+            (*self.segments[:-1], closed, active),
+            self.start_offset,
+            self.end_offset,
+            0,
+            self._decided,
+            self._recent,
+            cuts=self.cuts,
+        )
+
+    def bound(self, isolation: Isolation) -> int:
+        """The offset up to which a reader may read."""
+        return self.end_offset if isolation is Isolation.UNCOMMITTED else self.last_stable_offset
+
+    def read(
+        self, offset: int, *, max_bytes: int = DEFAULT_READ_BYTES, isolation: Isolation = Isolation.UNCOMMITTED
+    ) -> Fetched:
+        """The batches from the one that holds the offset on: at least one if there is one, then up to `max_bytes`.
+
+        Their checksums are right, and at `COMMITTED` none belongs to an aborted transaction: those count as read, and
+        are left out. Raises `OffsetOutOfRangeError` below the log's start and above its end. Damage, a wrong checksum
+        too, ends what is read, and is an error where nothing lies before it. Memory stays within the larger of
+        `max_bytes` and a batch, and a window.
+        """
+        self._check_offset(offset)
+        bound = self.bound(isolation)
+        batches: list[Batch] = []
+        left_bytes = max_bytes
+        try:
+            for batch in self._batches(offset, min(max(max_bytes, LOOKUP_WINDOW_BYTES), WINDOW_BYTES)):
+                left_bytes -= batch.size_bytes
+                if first_offset_of(batch) >= bound or (batches and left_bytes < 0):
+                    break
+                self._check(batch)
+                batches.append(batch)
+                if left_bytes <= 0:
+                    break
+        except CorruptBatchError:
+            if not batches:
+                raise
+        next_offset = batches[-1].last_offset + 1 if batches else max(offset, bound)
+        aborted: list[AbortedTransaction] = []
+        if batches and isolation is Isolation.COMMITTED:
+            aborted = self.aborted(offset, next_offset)
+            left_out = AbortedBatches(aborted)
+            batches = [batch for batch in batches if is_control(batch) or not left_out.has(batch)]
+        return Fetched(batches, next_offset, aborted)
+
+    def batches(self, offset: int) -> Iterator[Batch]:
+        """All batches from the one that holds the offset on, in bounded memory; their checksums are not looked at.
+
+        Those who decode them check them, many at a time.
+        """
+        self._check_offset(offset)
+        return self._batches(offset, WINDOW_BYTES)
+
+    def find(self, offset: int) -> Batch | None:
+        """The first batch whose last offset is not below the offset; its checksum is not looked at."""
+        for segment, end, _ in self.reaches(offset):
+            found = segment.find(offset, end)
+            if found is not None:
+                return found
+            segment.check_end(end)
+        return None
+
+    def aborted(self, offset: int, upper_bound_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that overlap the offsets from `offset` up to the bound, which is excluded."""
+        found = {
+            transaction.last_offset: transaction
+            for transaction in self._decided().aborted
+            if transaction.last_offset >= offset and transaction.first_offset < upper_bound_offset
+        }
+        for segment in self.segments[self._index_of(offset) :]:
+            some, are_all = self._recent.use(segment).transaction_index.aborted(offset, upper_bound_offset)
+            found.update((transaction.last_offset, transaction) for transaction in some)
+            if are_all:
+                break
+        # What was aborted after this view was made it shows as not yet decided, behind its last stable offset.
+        return [found[last_offset] for last_offset in sorted(found) if last_offset < self.end_offset]
+
+    def find_timestamp(self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED) -> TimedOffset | None:
+        """The first record whose timestamp is not below this one, found as Kafka finds it; None if there is none.
+
+        That is a record of the first segment that has such a timestamp anywhere, from the log's start on. Negative
+        numbers are `SpecialTimestamp`s.
+        """
+        match timestamp:
+            case SpecialTimestamp.LATEST:
+                return TimedOffset(self.bound(isolation), NO_TIMESTAMP, NO_LEADER_EPOCH)
+            case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
+                return TimedOffset(self.start_offset, NO_TIMESTAMP, NO_LEADER_EPOCH)
+            case SpecialTimestamp.LATEST_TIERED:
+                return TimedOffset(-1, NO_TIMESTAMP, NO_LEADER_EPOCH)
+            case SpecialTimestamp.LARGEST:
+                segment = max(self.segments, key=lambda segment: segment.largest_timestamp[0], default=None)
+                if segment is None:
+                    return None
+                return self._recent.use(segment).find_largest_timestamp(self._end_of(segment))
+        for segment in self.segments:
+            if segment.age_timestamp >= timestamp:
+                self._recent.use(segment)
+                return segment.find_timestamp(timestamp, self.start_offset, self._end_of(segment))
+        return None
+
+    def segment_of(self, offset: int) -> Segment | None:
+        """The segment that the offset is in, or would be; None if there are no segments."""
+        return self.segments[self._index_of(offset)] if self.segments else None
+
+    def reaches(self, offset: int) -> Iterator[Reach]:
+        """The segments from the one on that the offset is in, or would be."""
+        following = self._index_of(offset)
+        for segment in self.segments[following:]:
+            following += 1
+            is_last = following == len(self.segments)
+            yield Reach(
+                self._recent.use(segment),
+                self.end_position if is_last else None,
+                self.end_offset if is_last else self.segments[following].base_offset,
+            )
+
+    def _batches(self, offset: int, window_bytes: int) -> Iterator[Batch]:
+        for segment, end, _ in self.reaches(offset):
+            first = segment.find(offset, end)
+            if first is not None:
+                yield first
+                yield from segment.batches(first.position + first.size_bytes, end, window_bytes=window_bytes)
+            segment.check_end(end)
+
+    def _check(self, batch: Batch) -> None:
+        """Raise `ChecksumError`, which says where, for a batch that is not as it was written."""
+        try:
+            batch.check_crc()
+        except ChecksumError as error:
+            segment = self.segment_of(batch.last_offset)
+            raise error.located(path=None if segment is None else segment.path(Kind.LOG)) from None
+
+    def _index_of(self, offset: int) -> int:
+        """Which segment the offset is in, or would be."""
+        return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
+
+    def _end_of(self, segment: Segment) -> int | None:
+        return self.end_position if segment is self.segments[-1] else None
+
+    def _check_offset(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRangeError(
+                f"the log has the offsets from {self.start_offset} up to {self.end_offset}", offset=offset
+            )
+
+
+_base_offset = attrgetter("base_offset")
+
+
+def first_offset_of(batch: Batch) -> int:
+    """The batch's first offset; of an old version's the last, short of decompressing it."""
+    return batch.base_offset if isinstance(batch, RecordBatch) else batch.last_offset

@@ -1,0 +1,1 @@
+"""One log directory: which broker it belongs to, how it was closed, and what stands in it."""

@@ -1,0 +1,124 @@
+"""What a store has: each partition and the log directory that it is in, at one moment.
+
+An `Inventory` never changes, so whoever holds one may go through it while the store gets another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from storage.errors import DuplicatePartitionError
+from storage.log_dir.directory_names import DirectoryName, DirectoryState
+from storage.log_dir.topic_names import CLUSTER_METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.log_dir import Listing, LogDir
+
+
+class Place(NamedTuple):
+    """A directory in a log directory."""
+
+    log_dir: LogDir
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """The path of the directory."""
+        return self.log_dir.path / self.name
+
+
+class Inventory:
+    """Topics and their partitions, ascending, and what else there is.
+
+    `unattached` are the directories of partitions that are deleted, stray or being copied; `foreign` are those that no
+    broker puts up with. `links` stand where a partition, a copy or a stray would.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, Mapping[int, LogDir]],
+        unattached: tuple[tuple[LogDir, DirectoryName], ...] = (),
+        foreign: tuple[Place, ...] = (),
+        links: tuple[tuple[LogDir, DirectoryName], ...] = (),
+    ) -> None:
+        self.topics = topics
+        self.unattached = unattached
+        self.foreign = foreign
+        self.links = links
+
+    @classmethod
+    def of(
+        cls, listings: Mapping[LogDir, Listing], hidden: Collection[Partition], earlier: Inventory | None = None
+    ) -> Self:
+        """What the listings show, less what is hidden.
+
+        Raises `DuplicatePartitionError` for a partition in two places, unless `earlier` knows it in one of them: that
+        is how it looks for a moment when a broker moves it.
+        """
+        found: dict[str, dict[int, LogDir]] = {}
+        for log_dir, listing in listings.items():
+            for name in listing.partitions:
+                if (name.topic, name.partition) in hidden:
+                    continue
+                place = found.setdefault(name.topic, {}).setdefault(name.partition, log_dir)
+                if place is not log_dir:
+                    settled = None if earlier is None else earlier.log_dir(name.topic, name.partition)
+                    if settled is None:
+                        raise DuplicatePartitionError(
+                            f"{place.path / str(name)} is the same partition; move one of the two out of the store",
+                            path=log_dir.path / str(name),
+                        )
+                    found[name.topic][name.partition] = settled
+        return cls(
+            MappingProxyType({topic: MappingProxyType(dict(sorted(found[topic].items()))) for topic in sorted(found)}),
+            tuple((log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.unattached)),
+            tuple(Place(log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.foreign)),
+            tuple((log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.links)),
+        )
+
+    @property
+    def recovered_beside(self) -> tuple[tuple[LogDir, DirectoryName], ...]:
+        """The directories that a broker recovers although they are no topic's partition now: copies and strays.
+
+        The name says the topic and the partition, of which a stray with a long name has lost the end.
+        """
+        return tuple((log_dir, name) for log_dir, name in self.unattached if name.state.is_recovered)
+
+    def without(self, topic: str) -> Inventory:
+        """The same without one topic."""
+        topics = {name: partitions for name, partitions in self.topics.items() if name != topic}
+        return Inventory(MappingProxyType(topics), self.unattached, self.foreign, self.links)
+
+    def log_dir(self, topic: str, partition: int) -> LogDir | None:
+        """Where a partition is; None if there is none."""
+        return self.topics.get(topic, {}).get(partition)
+
+    def directory(self, topic: str, partition: int) -> Path | None:
+        """The partition's directory; None if there is none."""
+        log_dir = self.log_dir(topic, partition)
+        return None if log_dir is None else log_dir.path / str(DirectoryName(topic, partition))
+
+    def partitions(self) -> set[Partition]:
+        """All of them."""
+        return {(topic, partition) for topic, partitions in self.topics.items() for partition in partitions}
+
+    def has_only_metadata(self, log_dir: LogDir) -> bool:
+        """Whether the cluster's metadata log is all that a log directory has, as `metadata.log.dir` has.
+
+        A broker writes no clean-shutdown marker there, and neither believes nor removes one.
+        """
+        there = {name.topic for at, name in self.unattached if at is log_dir}
+        there.update(topic for topic, partitions in self.topics.items() if log_dir in partitions.values())
+        return there == {CLUSTER_METADATA}
+
+    def load(self, log_dirs: Collection[LogDir]) -> dict[LogDir, int]:
+        """How many partitions each log directory holds, those that are being copied there included."""
+        counts = Counter(log_dir for partitions in self.topics.values() for log_dir in partitions.values())
+        counts.update(log_dir for log_dir, name in self.unattached if name.state is DirectoryState.FUTURE)
+        return {log_dir: counts[log_dir] for log_dir in log_dirs}

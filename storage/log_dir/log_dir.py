@@ -1,0 +1,268 @@
+"""One log directory: which broker it belongs to, who has it open, how it was closed, and what stands in it.
+
+Looking changes nothing. Locking, and what is written, is for those who have it for writing; in which order it is done
+is left to the store, and what is inside of a partition's directory to the log that opens it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from storage.errors import (
+    CorruptCheckpointError,
+    CorruptMetadataError,
+    NotAStoreError,
+    StoreLockedError,
+    SymbolicLinkError,
+)
+from storage.files.small_file import read_small_file, replace_file
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
+from storage.log_dir.directory_names import DirectoryName, DirectoryState, parse_directory_name
+from storage.log_dir.meta_properties import read_meta_properties
+from storage.log_dir.recognition import LOCK_NAME
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import ExitStack
+
+    from storage.files import FileLock, Files, FileStatus
+    from storage.log_dir.checkpoints import Partition
+
+CLEAN_MARKER_NAME: Final = ".kafka_cleanshutdown"
+
+_CLEAN_MARKER_VERSION: Final = 0
+_NO_BROKER_EPOCH: Final = -1  # what a broker takes as closed properly, but not by one that the controller knows
+_INDEX_CACHE_NAME: Final = "remote-log-index-cache"  # the only other directory that a broker puts up with
+
+logger = logging.getLogger(__name__)
+
+
+class Listing(NamedTuple):
+    """The directories in a log directory, each kind in no order.
+
+    A broker does not start while there are `foreign` ones. `links` are called like directories of partitions that a
+    broker recovers, and are symbolic links: what they lead to is not a part of the store.
+    """
+
+    partitions: tuple[DirectoryName, ...]
+    unattached: tuple[DirectoryName, ...]
+    foreign: tuple[str, ...]
+    links: tuple[DirectoryName, ...] = ()
+
+    @classmethod
+    def of(cls, directories: Mapping[str, DirectoryName | None], links: Iterable[str] = ()) -> Self:
+        """Directories by their names, and what those say; and the names of links."""
+        linked = (name for text in links if (name := parse_directory_name(text)) is not None)
+        names = [name for name in directories.values() if name is not None]
+        return cls(
+            partitions=tuple(name for name in names if name.state is DirectoryState.CURRENT),
+            unattached=tuple(name for name in names if name.state is not DirectoryState.CURRENT),
+            foreign=tuple(text for text, name in directories.items() if name is None and text != _INDEX_CACHE_NAME),
+            links=tuple(name for name in linked if name.state.is_recovered),
+        )
+
+
+class LogDir:
+    """A log directory that exists. `properties` is what it says of itself, None if it says nothing.
+
+    Whoever changes its checkpoints holds `checkpointing` from when it is known what they are to say.
+
+    Raises `NotAStoreError` if it is no directory, and `CorruptMetadataError` if what it says cannot be read.
+    """
+
+    def __init__(self, files: Files, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        files.add_root(self.path)
+        status = files.status(self.path)
+        if status is None:
+            raise NotAStoreError("there is no such directory", path=path)
+        if not status.is_directory:
+            raise NotAStoreError("a store is a directory, and this is a file", path=path)
+        self.identity = status.identity
+        self.properties = read_meta_properties(files, path)
+        self._files = files
+        self._lock: FileLock | None = None
+        self._known: dict[str, DirectoryName | None] = {}
+        self._scanned: FileStatus | None = None
+        self._marker: bytes | None = None  # what it said before it was removed
+        self._is_settled = False  # the last two scans found the directory unchanged in between
+        self.checkpointing = Lock()
+        self._checkpoints: dict[OffsetCheckpoint, Mapping[Partition, int]] = {}
+        self._flaws: dict[OffsetCheckpoint, str] = {}
+        self._unsure: set[OffsetCheckpoint] = set()  # those that are damaged, or could not be replaced the last time
+
+    # What stands in it
+
+    def scan(self) -> Listing:
+        """The directories that are there now. Costs one listing, and a look at each name that was not there before."""
+        status = self._files.status(self.path)
+        known: dict[str, DirectoryName | None] = {}
+        links = []
+        for name in self._files.names(self.path):
+            if name in self._known:
+                known[name] = self._known[name]
+                continue
+            found = self._files.status(self.path / name)
+            if found is not None and found.is_directory:
+                known[name] = parse_directory_name(name)
+            elif found is not None and found.is_link:
+                links.append(name)
+        self._known = known
+        # Times are coarse: what was changed a moment ago may be changed once more without another time.
+        self._is_settled, self._scanned = status == self._scanned, status
+        return Listing.of(known, links)
+
+    def may_have_changed(self) -> bool:
+        """Whether a scan may find something else than the last one did. Costs one look."""
+        return not self._is_settled or self._status() != self._scanned
+
+    def is_there(self) -> bool:
+        """Whether its path leads to the directory that was opened, and to no other that has come in its place."""
+        status = self._status()
+        return status is not None and status.identity == self.identity
+
+    def _status(self) -> FileStatus | None:
+        with suppress(OSError):
+            return self._files.status(self.path)
+        return None
+
+    # Who has it
+
+    def lock(self) -> None:
+        """Keep brokers and others of us from writing; raises `StoreLockedError` if one of them does.
+
+        Raises `OwnerError`, before anything is written, where the broker's user could not open what would be.
+        """
+        path = self.path / LOCK_NAME
+        if self._lock is None:
+            self._files.check_can_give(self.path)
+        while self._lock is None:
+            try:
+                lock = self._files.lock(path)
+            except BlockingIOError:
+                raise StoreLockedError(
+                    "a broker or another kafkafs has the store open for writing; stop that, or open it read-only",
+                    path=path,
+                ) from None
+            # A broker that stops takes the file away: then this is a lock that the next one does not see.
+            if self._files.status(path) is None:
+                lock.release()
+            else:
+                self._lock = lock
+
+    def is_locked(self) -> bool:
+        """Whether another process has the store open for writing. Not to be asked by a process that has it itself."""
+        return self._files.is_locked(self.path / LOCK_NAME)
+
+    def unlock(self) -> None:
+        """Let others have it; harmless if it is not locked. The lock's file stays, so that nobody locks a lost one."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    # How it was closed
+
+    def is_clean(self) -> bool:
+        """Whether whoever wrote last closed everything properly; what the marker says does not matter."""
+        status = self._files.status(self.path / CLEAN_MARKER_NAME)
+        return status is not None and not status.is_link
+
+    def remove_clean_marker(self) -> None:
+        """Have it off the disk, before anything is written that a crash may leave unfinished."""
+        with suppress(FileNotFoundError):
+            self._marker = self.read_clean_marker()
+            self._files.remove(self.path / CLEAN_MARKER_NAME)
+        # Even if there is none: whoever removed it may have died before that was on disk.
+        self._files.sync_directory(self.path)
+
+    def write_clean_marker(self, *, is_unchanged: bool = False) -> None:
+        """Say that everything in the directory was closed properly.
+
+        Of a directory that `is_unchanged` since its marker was removed, the marker is as it was: a broker finds the
+        epoch in it with which it stopped.
+        """
+        kept = self._marker if is_unchanged else None
+        replace_file(self._files, self.path / CLEAN_MARKER_NAME, clean_marker() if kept is None else kept)
+
+    def read_clean_marker(self) -> bytes | None:
+        """What the marker says; None if there is none, or a link in its place."""
+        try:
+            return read_small_file(self._files, self.path / CLEAN_MARKER_NAME, CorruptMetadataError)
+        except (FileNotFoundError, SymbolicLinkError):
+            return None
+
+    # Its checkpoints
+
+    def offsets(self, checkpoint: OffsetCheckpoint) -> Mapping[Partition, int]:
+        """What the checkpoint said when it was first asked for, or last written.
+
+        One that is damaged, or a link, says nothing: all that follows is that more of the logs is looked at. It is
+        replaced the next time that anything is written to it, even if it is to say nothing.
+        """
+        if checkpoint not in self._checkpoints:
+            self._flaws.pop(checkpoint, None)
+            try:
+                self._checkpoints[checkpoint] = read_offsets(self._files, self.path, checkpoint)
+            except (CorruptCheckpointError, SymbolicLinkError) as error:
+                self._flaws[checkpoint] = _flaw_of(error)
+                logger.warning("%s (%s); it is taken for empty", _flaw_of(error), self.path / checkpoint.value)
+                self._checkpoints[checkpoint] = {}
+                self._unsure.add(checkpoint)
+        return self._checkpoints[checkpoint]
+
+    def flaw(self, checkpoint: OffsetCheckpoint) -> str | None:
+        """What was wrong with the checkpoint when it was read, which is when it is first asked for; None if nothing."""
+        self.offsets(checkpoint)
+        return self._flaws.get(checkpoint)
+
+    def flaws(self) -> dict[OffsetCheckpoint, str]:
+        """What was wrong with those checkpoints that could not be read when they were first asked for."""
+        return {each: flaw for each in OffsetCheckpoint if (flaw := self.flaw(each)) is not None}
+
+    def write_offsets(self, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, int]) -> None:
+        """Replace the checkpoint, unless it says the same already.
+
+        After an error the file says the one or the other, and the next call replaces it in any case.
+        """
+        if offsets != self.offsets(checkpoint) or checkpoint in self._unsure:
+            self._unsure.add(checkpoint)
+            write_offsets(self._files, self.path, checkpoint, offsets)
+            self._checkpoints[checkpoint] = dict(offsets)
+            self._unsure.discard(checkpoint)
+
+    def forget_offsets(self) -> None:
+        """Read checkpoints anew when they are asked for again, as somebody else may write them."""
+        self._checkpoints.clear()
+
+
+def _flaw_of(error: CorruptCheckpointError | SymbolicLinkError) -> str:
+    return f"it {error.strerror}" if isinstance(error, SymbolicLinkError) else error.reason
+
+
+def clean_marker() -> bytes:
+    """What the marker says that kafkafs writes."""
+    marker = {"version": _CLEAN_MARKER_VERSION, "brokerEpoch": _NO_BROKER_EPOCH}
+    return json.dumps(marker, separators=(",", ":")).encode()
+
+
+def distinct_log_dirs(files: Files, paths: Sequence[str | os.PathLike[str]]) -> list[LogDir]:
+    """The log directories at the paths; raises `NotAStoreError` if one is given twice."""
+    log_dirs: dict[tuple[int, int], LogDir] = {}
+    for path in paths:
+        log_dir = LogDir(files, path)
+        if log_dirs.setdefault(log_dir.identity, log_dir) is not log_dir:
+            raise NotAStoreError("the directory is given twice", path=path)
+    return list(log_dirs.values())
+
+
+def lock_all(log_dirs: Sequence[LogDir], unlocking: ExitStack) -> None:
+    """Lock each log directory; `unlocking` lets others have those again that were locked."""
+    for log_dir in log_dirs:
+        log_dir.lock()
+        unlocking.callback(log_dir.unlock)

@@ -1,0 +1,99 @@
+"""What a store is: the one rule by which every command takes a directory for a log directory, or refuses it.
+
+A log directory has `meta.properties`, an offset checkpoint or our settings file at its top, or a partition directory
+with a segment in it. A directory that is called like a partition proves nothing: `polkit-1` is one in many systems.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import NotAStoreError
+from storage.log_dir.checkpoints import OffsetCheckpoint
+from storage.log_dir.directory_names import parse_directory_name
+from storage.log_dir.meta_properties import META_PROPERTIES_NAME
+from storage.log_dir.topic_settings import SETTINGS_NAME
+from storage.segment.names import Kind, parse_name
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    from storage.files import Files
+
+LOCK_NAME: Final = ".lock"
+LOST_AND_FOUND: Final = "lost+found"
+
+_OWN_NAMES: Final = (META_PROPERTIES_NAME, SETTINGS_NAME, *OffsetCheckpoint)
+_EMPTY_NAMES: Final = frozenset({LOCK_NAME, LOST_AND_FOUND})
+_LOOKED_AT_MAX: Final = 1000  # of the directories below one that is no store
+
+
+def check_stores(files: Files, paths: Sequence[str | os.PathLike[str]]) -> None:
+    """Raise `NotAStoreError` unless the directories are log directories.
+
+    Of several, some may be empty but for `lost+found`, as a disk is that was added to a broker.
+    """
+    empty = []
+    for path in map(Path, paths):
+        files.add_root(path)
+        names = _names(files, path)
+        if is_log_dir(files, path, names):
+            continue
+        if not _EMPTY_NAMES.issuperset(names):
+            raise NotAStoreError(_reason(files, path, names), path=path)
+        empty.append(path)
+    if len(empty) == len(paths):
+        raise NotAStoreError(
+            "there is neither a meta.properties nor a partition in it: the directory is empty",
+            path=empty[0],
+        )
+
+
+def is_log_dir(files: Files, path: Path, names: Iterable[str]) -> bool:
+    """Whether the directory, which has these names in it, is a store's. Costs a listing of a few partitions at most."""
+    here = set(names)
+    if any(_is_file(files, path / name) for name in _OWN_NAMES if name in here):
+        return True
+    return any(parse_directory_name(name) is not None and has_segment(files, path / name) for name in sorted(here))
+
+
+def has_segment(files: Files, directory: Path) -> bool:
+    """Whether the directory has a segment in it, be it one that is deleted or about to be put in place."""
+    try:
+        names = map(parse_name, files.names(directory))
+        return any(name is not None and name.kind is Kind.LOG for name in names)
+    except OSError:
+        return False
+
+
+def _names(files: Files, path: Path) -> list[str]:
+    status = files.status(path)
+    if status is None:
+        raise NotAStoreError("there is no such directory", path=path)
+    if not status.is_directory:
+        raise NotAStoreError("a store is a directory, and this is a file", path=path)
+    return files.names(path)
+
+
+def _reason(files: Files, path: Path, names: Sequence[str]) -> str:
+    """Why the directory is no store, and which one may have been meant."""
+    if has_segment(files, path):
+        return f"this is a partition directory, and no store; its store is its parent, {path.absolute().parent}"
+    below = next((name for name in sorted(names)[:_LOOKED_AT_MAX] if _is_kept(files, path / name)), None)
+    meant = "" if below is None else f"; {path / below} is one"
+    return f"this is no store: there is neither a meta.properties nor a partition with a segment in it{meant}"
+
+
+def _is_kept(files: Files, path: Path) -> bool:
+    """Whether the directory says itself that it is a store's."""
+    return any(_is_file(files, path / name) for name in _OWN_NAMES[:2])
+
+
+def _is_file(files: Files, path: Path) -> bool:
+    try:
+        status = files.status(path)
+    except OSError:
+        return False
+    return status is not None and not status.is_directory

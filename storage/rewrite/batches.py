@@ -1,0 +1,217 @@
+"""Batches rewritten: recompressed, put together with their neighbours, or without what certain keys have.
+
+Offsets, timestamps, headers, producers, transactions and leader epochs stay as they are. Batches of the old versions
+keep their version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.record.batch import RecordBatch
+from storage.record.compression import Codec
+from storage.record.layout import CODEC_MASK, DELETE_HORIZON_BIT, LARGEST_OFFSET_DELTA, LAST_SEQUENCE
+from storage.record.legacy_encoding import encode_entries, encode_wrapper
+from storage.record.reading import read_batches
+from storage.record.rewriting import merged, recompressed, retaining
+from storage.rewrite.log_copying import CopiedBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from storage.config import TopicConfig
+    from storage.record.kernel.decode import Record
+    from storage.record.layout import TimestampType
+    from storage.record.legacy import LegacyBatch
+
+_WRAPPED: Final = frozenset({Codec.GZIP, Codec.SNAPPY, Codec.LZ4})  # what a wrapper of an old version may be
+_ENTRY_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteRules:
+    """What is to become of batches; without anything said they stay as they are.
+
+    Of records with a key that is redacted the key stays, without a value and headers; or nothing does, if they are
+    dropped. Neighbours are put together as long as they have no more than `batch_bytes`, as they are stored.
+    """
+
+    codec: Codec | None = None
+    level: int | None = None
+    redacted_keys: frozenset[bytes] = frozenset()
+    drops_redacted: bool = False
+    batch_bytes: int = 0
+
+
+@dataclass(slots=True)
+class RewriteTally:
+    """What was read, and what became of it."""
+
+    records_before: int = 0
+    batches_before: int = 0
+    batches_after: int = 0
+    redacted: int = 0
+    dropped: int = 0
+
+
+class _Bare(NamedTuple):
+    """What is left of a record that is redacted."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: None = None
+
+
+@dataclass(slots=True)
+class BatchRewriting:
+    """The rewriting of the batches of one log, shown from its beginning.
+
+    `last_of_producers` are the last offsets of those batches by which producers are known, which stay what they are.
+    """
+
+    rules: RewriteRules
+    config: TopicConfig
+    last_of_producers: Collection[int]
+    tally: RewriteTally = field(default_factory=RewriteTally)
+    _pending: list[RecordBatch] = field(default_factory=list)
+    _pending_bytes: int = 0
+    _modified_ms: int = 0
+
+    def add(self, copied: CopiedBatch) -> Iterator[CopiedBatch]:
+        """What is to be written before anything else comes, in its order."""
+        batch = copied.batch
+        self.tally.batches_before += 1
+        if not isinstance(batch, RecordBatch):
+            yield from self.rest()
+            rewritten = self._entries(batch)
+            if rewritten is not None:
+                yield self._counted(copied._replace(batch=rewritten))
+            return
+        if batch.is_control:
+            yield from self.rest()
+            yield self._counted(copied)
+            return
+        batch = self._redacted(batch)
+        if self._pending and not self._joins(batch):
+            yield from self.rest()
+        self._pending.append(batch)
+        self._pending_bytes += batch.size_bytes
+        self._modified_ms = copied.modified_ms
+
+    def rest(self) -> Iterator[CopiedBatch]:
+        """What is still to be written."""
+        if self._pending:
+            pending, self._pending, self._pending_bytes = self._pending, [], 0
+            yield self._counted(CopiedBatch(self._written(pending), None, self._modified_ms))
+
+    def _counted(self, copied: CopiedBatch) -> CopiedBatch:
+        self.tally.batches_after += 1
+        return copied
+
+    # Batches of version 2
+
+    def _redacted(self, batch: RecordBatch) -> RecordBatch:
+        self.tally.records_before += batch.count
+        keys = self.rules.redacted_keys
+        if not keys or not batch.count:
+            return batch
+        records = list(batch.records())
+        if not any(record.key in keys for record in records):
+            return batch
+        return _batch(retaining(batch, self._left(records), level=self._level(batch.codec)))
+
+    def _left(self, records: Sequence[Record]) -> list[Record]:
+        """What is left of records, some of which are redacted."""
+        keys, left = self.rules.redacted_keys, []
+        for record in records:
+            if record.key not in keys:
+                left.append(record)
+            elif self.rules.drops_redacted:
+                self.tally.dropped += 1
+            else:
+                self.tally.redacted += 1
+                left.append(_tombstone(record))
+        return left
+
+    def _joins(self, batch: RecordBatch) -> bool:
+        """Whether the batch may be put together with those that are pending."""
+        first, last = self._pending[0], self._pending[-1]
+        differing = CODEC_MASK if self.rules.codec is not None else 0
+        return (
+            self._pending_bytes + batch.size_bytes <= self.rules.batch_bytes
+            and bool(first.count and batch.count)
+            and not (first.attributes ^ batch.attributes) & ~differing
+            and not first.attributes & DELETE_HORIZON_BIT
+            and (first.producer_id, first.producer_epoch) == (batch.producer_id, batch.producer_epoch)
+            and first.leader_epoch == batch.leader_epoch
+            and (first.timestamp_type == 0 or first.max_timestamp == batch.max_timestamp)
+            and batch.last_offset - first.base_offset <= LARGEST_OFFSET_DELTA
+            and (batch.producer_id < 0 or self._continues(last, batch))
+        )
+
+    def _continues(self, last: RecordBatch, batch: RecordBatch) -> bool:
+        """Whether a producer's batch follows on its last one so that they may have been one, and neither is needed."""
+        follows = batch.base_offset == last.last_offset + 1
+        sequence = (last.base_sequence + last.last_offset_delta + 1) % (LAST_SEQUENCE + 1)
+        needed = {last.last_offset, batch.last_offset}.intersection(self.last_of_producers)
+        return follows and batch.base_sequence == sequence and not needed
+
+    def _written(self, batches: Sequence[RecordBatch]) -> RecordBatch:
+        """Batches as they are to be written: one, whatever they were."""
+        codec = self.rules.codec
+        (batch, *others) = batches
+        if others:
+            codec = batch.codec if codec is None else codec
+            return _batch(merged(batches, codec, level=self._level(codec)))
+        if not batch.count or codec is None or (codec is batch.codec and self.rules.level is None):
+            return batch
+        return _batch(recompressed(batch, codec, level=self._level(codec)))
+
+    def _level(self, codec: Codec) -> int | None:
+        if codec is self.rules.codec and self.rules.level is not None:
+            return self.rules.level
+        return self.config.compression_level(codec)
+
+    # Entries and wrappers of old versions
+
+    def _entries(self, batch: LegacyBatch) -> LegacyBatch | None:
+        """What is left of an entry or a wrapper; None if nothing is."""
+        keys, rules = self.rules.redacted_keys, self.rules
+        is_wrapper = batch.codec is not Codec.NONE
+        if not is_wrapper and not keys:
+            self.tally.records_before += 1
+            return batch
+        records = list(batch.records())
+        self.tally.records_before += len(records)
+        is_hit = any(record.key in keys for record in records)
+        codec = rules.codec if is_wrapper and rules.codec in _WRAPPED else batch.codec
+        if not is_hit and (codec is batch.codec and (rules.level is None or codec is not rules.codec)):
+            return batch
+        left = self._left(records) if is_hit else records
+        if not left:
+            return None
+        kind: TimestampType = batch.timestamp_type
+        if not is_wrapper:
+            return _entry(encode_entries(left, batch.magic, timestamp_type=kind))
+        level = self._level(codec)
+        return _entry(encode_wrapper(left, batch.magic, codec, level=level, timestamp_type=kind))
+
+
+def _batch(data: bytes) -> RecordBatch:
+    (batch,) = read_batches(data)
+    assert isinstance(batch, RecordBatch)
+    return batch
+
+
+def _entry(data: bytes) -> LegacyBatch:
+    (entry,) = read_batches(data)
+    assert not isinstance(entry, RecordBatch)
+    return entry
+
+
+def _tombstone(record: Record) -> Record:
+    """The record with its place, its time and its key alone."""
+    bare = _Bare(record.offset, record.timestamp, record.key)
+    return next(iter(_entry(encode_entries([bare], _ENTRY_VERSION)).records()))

@@ -1,0 +1,198 @@
+"""A partition's log compacted into a store that is built: the cleaner reads the one and writes the other.
+
+What is left is what the cleaner would leave of the log itself, in records, offsets and transactions. What it does not
+touch is copied: the active segment, what is too young, and what lies behind an open transaction or the high watermark.
+Where the map of keys has no room for all of the log, the copy is cleaned on, run after run, until it is clean.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from storage.cleanup.cleaner import Cleaner
+from storage.cleanup.compaction_planning import plan_compaction
+from storage.cleanup.compaction_report import Tally
+from storage.cleanup.compaction_run import CompactionRun
+from storage.cleanup.kept_batch import KeptBatch
+from storage.cleanup.limits import CleanerLimits
+from storage.cleanup.pace import Pace, Throttle
+from storage.clock import Clock
+from storage.errors import CompactionError
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
+from storage.log_dir.checkpoints import OffsetCheckpoint
+from storage.log_dir.directory_names import DirectoryName
+from storage.rewrite.log_copying import LogCopying
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from storage.cleanup.compaction_plan import CompactionPlan
+    from storage.cleanup.compaction_report import CompactionReport
+    from storage.config import TopicConfig
+    from storage.log.view import LogView
+    from storage.log_dir.checkpoints import Partition
+    from storage.rewrite.store_builder import StoreBuilding
+    from storage.store.store import Store
+
+
+def copy_compacted(
+    store: Store,
+    build: StoreBuilding,
+    partition: Partition,
+    clock: Clock,
+    *,
+    rolls: bool,
+    wait: Callable[[float], object],
+) -> None:
+    """Compact a partition of a store, which is open for reading only, into one that is built.
+
+    With `rolls` the active segment is taken in as well, as if the log had been rolled before. `wait` returns after so
+    many seconds, or before. Raises a `StorageError` if the log cannot be compacted, or read.
+    """
+    with build.attempt(partition) as directory:
+        copying = LogCopying(store, build, partition, directory, rolls=rolls)
+        try:
+            _CompactedCopy(store, copying, build, clock, wait).make()
+        finally:
+            copying.building.close()
+
+
+class _CompactedCopy:
+    def __init__(
+        self, store: Store, copying: LogCopying, build: StoreBuilding, clock: Clock, wait: Callable[[float], object]
+    ) -> None:
+        self._store = store
+        self._copying = copying
+        self._clock = _StandingClock(clock, build.begun_ms)
+        self._limits = CleanerLimits.of(store.config)
+        self._throttle = Throttle(clock, store.config.log_cleaner_io_bytes_per_second_max, wait)
+        self._is_known = build.topics[copying.partition[0]].known.is_complete
+        self._checkpoint = self._known_checkpoint()
+        self._reports: list[CompactionReport] = []
+
+    def make(self) -> None:
+        copying = self._copying
+        plan = self._plan(copying.view)
+        cleaned = 0
+        if plan.is_applicable:
+            report = self._run(plan)
+            self._took(report)
+            cleaned = report.segments_before
+        self._copy_rest(cleaned)
+        copying.finish()
+        if self._reports and self._reports[-1].is_map_full:
+            self._clean_on()
+        copying.put(self._checkpoint, self._told(plan))
+
+    def _known_checkpoint(self) -> int | None:
+        _, log_dir = self._store.topics.place(*self._copying.partition)
+        return log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).get(self._copying.partition)
+
+    def _plan(self, view: LogView) -> CompactionPlan:
+        config: TopicConfig | None = self._copying.config if self._is_known else None
+        return plan_compaction(
+            str(DirectoryName(*self._copying.partition)),
+            view,
+            config,
+            checkpoint=self._checkpoint,
+            high_watermark=self._store.high_watermark(*self._copying.partition, view),
+            now_ms=self._clock.now_ms(),
+        )
+
+    def _run(self, plan: CompactionPlan) -> CompactionReport:
+        """One run over the log, whose segments stay as they are."""
+        copying = self._copying
+        pace = Pace(self._clock, self._throttle, lambda: False, self._limits.buffer_bytes)
+        run = CompactionRun(
+            plan, copying.view, copying.config, copying.producers, self._limits, pace, now_ms=self._clock.now_ms()
+        )
+        return run.over_groups(copying.building)
+
+    def _copy_rest(self, cleaned: int) -> None:
+        """Copy the segments behind those that were cleaned, each as it is."""
+        copying, building = self._copying, self._copying.building
+        for reach in list(copying.reaches())[cleaned:]:
+            building.cut(reach.segment.base_offset, limit_bytes=max(reach.segment.size_bytes, 1))
+            for batch, aborted, modified_ms in copying.batches(reach):
+                kept = KeptBatch(batch.view(0, batch.size_bytes), is_unchanged=True, aborted=aborted)
+                building.add(batch, kept, modified_ms)
+
+    def _clean_on(self) -> None:
+        """Clean the copy where it is, until nothing of it is dirty that can be cleaned."""
+        copying = self._copying
+        draw = random.Random(0)  # noqa: S311 -- nothing is rolled for its age
+        parts = open_sound_log(
+            self._store.files,
+            self._clock,
+            copying.directory,
+            copying.config,
+            draw=draw,
+            start_offset=copying.view.start_offset,
+            producer_expiration_ms=self._store.config.producer_id_expiration_ms,
+        )
+        log = Log(self._store.files, self._clock, copying.directory, copying.config, parts, draw=draw)
+        cleaner = Cleaner(self._store.files, self._clock, self._limits, self._throttle)
+        try:
+            while (plan := self._plan(log.view)).is_applicable:
+                before = plan.first_dirty_offset
+                report = cleaner.compact(log, plan, self._remove)
+                if report.first_dirty_offset <= before:
+                    raise CompactionError(f"a map of {self._limits.map_bytes} bytes has no room for one batch's keys")
+                self._took(report)
+        finally:
+            log.close()
+        copying.building.size_bytes = sum(segment.size_bytes for segment in log.view.segments)
+
+    def _took(self, report: CompactionReport) -> None:
+        self._reports.append(report)
+        self._checkpoint = report.first_dirty_offset
+
+    def _remove(self, paths: list[Path]) -> None:
+        for path in paths:
+            self._store.files.remove(path)
+
+    def _told(self, plan: CompactionPlan) -> dict[str, Any]:
+        """What came of it. A record that several runs have read counts once."""
+        records, kept = Tally(), 0
+        for report in self._reports:
+            tally = report.records
+            fresh = {name: value + getattr(records, name) for name, value in asdict(tally).items()}
+            records = replace(Tally(**fresh), read=records.read + tally.read - kept, kept=tally.kept)
+            kept = tally.kept
+        is_applied = bool(self._reports)
+        return {
+            "verdict": plan.verdict.value,
+            "reason": plan.reason,
+            "isApplied": is_applied,
+            "beforeBytes": self._copying.size_bytes,
+            "afterBytes": self._copying.building.size_bytes,
+            "recordsRead": records.read,
+            "recordsKept": records.kept,
+            "superseded": records.superseded,
+            "keyless": records.keyless,
+            "expired": records.expired,
+            "aborted": records.aborted,
+            "markers": records.markers,
+            "firstDirtyOffset": self._checkpoint,
+            "runs": len(self._reports),
+        }
+
+
+class _StandingClock(Clock):
+    """The time at which a run began, for all attempts of it, so that each of them leaves the same."""
+
+    def __init__(self, clock: Clock, begun_ms: int) -> None:
+        self._clock = clock
+        self._begun_ms = begun_ms
+
+    def now_ms(self) -> int:
+        """When the run began."""
+        return self._begun_ms
+
+    def elapsed_s(self) -> float:
+        """Seconds as they pass."""
+        return self._clock.elapsed_s()

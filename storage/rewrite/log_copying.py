@@ -1,0 +1,130 @@
+"""Writing the log of a partition anew into a store that is built: what all that do it have in common.
+
+The log that is copied is somebody else's, and not one byte of it changes; what is copied is the log as one view shows
+it, whatever happens to it meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from storage.cleanup.sound_batches import sound_batches
+from storage.errors import CorruptBatchError
+from storage.log.followed_log import FollowedLog
+from storage.rewrite.partition_builder import PartitionBuilding
+from storage.rewrite.store_builder import BuiltPartition
+from storage.segment.names import Kind
+from storage.segment.segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.log.view import LogView, Reach
+    from storage.log_dir.checkpoints import Partition
+    from storage.record.reading import Batch
+    from storage.rewrite.store_builder import StoreBuilding
+    from storage.segment.index.txn import AbortedTransaction
+    from storage.store.store import Store
+
+
+class CopiedBatch(NamedTuple):
+    """A batch, which is sound, and the transaction that it aborts, if that is what it does."""
+
+    batch: Batch
+    aborted: AbortedTransaction | None
+    modified_ms: int
+
+
+class LogCopying:
+    """One attempt to write a log anew, in the directory of an attempt.
+
+    `config` is what holds for the topic in the new store. `building` takes what is written. With `rolls` the log is
+    taken as if it had been rolled.
+    """
+
+    def __init__(
+        self, store: Store, build: StoreBuilding, partition: Partition, directory: Path, *, rolls: bool = False
+    ) -> None:
+        topic, number = partition
+        self.partition = partition
+        self.directory = directory
+        self.config: TopicConfig = store.config.topic(build.topics[topic].known.settings)
+        log = store.log(topic, number)
+        assert isinstance(log, FollowedLog)
+        self.log = log
+        self.view: LogView = log.view
+        self.producers = log.producers_of(self.view).states()
+        if rolls and self.view.end_position:
+            self.view = self._rolled(store.files)
+        self.building = PartitionBuilding(store.files, directory, self.config)
+        self._build = build
+        self._aborted = {
+            transaction.last_offset: transaction
+            for transaction in self.view.aborted(self.base_offset, self.view.end_offset)
+        }
+
+    def _rolled(self, files: Files) -> LogView:
+        view = self.view
+        last = view.segments[-1]
+        closed = Segment(files, self.log.directory, last.base_offset, size_bytes=view.end_position, same_as=last)
+        return view.rolled(closed, Segment(files, self.directory, view.end_offset, size_bytes=0))
+
+    @property
+    def base_offset(self) -> int:
+        """Where the log's first segment begins; its end if it has none."""
+        return self.view.segments[0].base_offset if self.view.segments else self.view.end_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the segments are, up to the end of their last batch."""
+        return sum(map(_size_bytes, self.reaches()))
+
+    def reaches(self) -> Iterable[Reach]:
+        """All segments of the log."""
+        return self.view.reaches(self.base_offset) if self.view.segments else ()
+
+    def batches(self, reach: Reach) -> Iterator[CopiedBatch]:
+        """The batches of a segment; raises a `CorruptBatchError` where they are damaged."""
+        segment = reach.segment
+        if not _size_bytes(reach):
+            return
+        status = segment.log_status()
+        modified_ms = 0 if status is None else status.modified_ms
+        try:
+            for batch in sound_batches(segment.batches(0, reach.end), segment.base_offset, reach.end_offset):
+                yield CopiedBatch(batch, self._aborted.get(batch.last_offset), modified_ms)
+            segment.check_end(reach.end)
+        except CorruptBatchError as error:
+            raise error.located(path=segment.path(Kind.LOG)) from None
+
+    def finish(self) -> None:
+        """Have the copy on disk."""
+        topic_id = self._build.topics[self.partition[0]].known.topic_id
+        assert topic_id is not None
+        last = self.view.segments[-1].log_status() if self.view.segments else None
+        self.building.finish(
+            self.view.start_offset,
+            self.view.end_offset,
+            modified_ms=self._build.begun_ms if last is None else last.modified_ms,
+            epochs=self.log.epochs.entries,
+            producers=self.producers,
+            topic_id=topic_id,
+        )
+
+    def put(self, first_dirty_offset: int | None, told: dict[str, Any]) -> None:
+        """Have what was written count, and this told of it."""
+        built = BuiltPartition(
+            base_offset=self.base_offset,
+            start_offset=self.view.start_offset,
+            end_offset=self.view.end_offset,
+            first_dirty_offset=first_dirty_offset,
+            told=told,
+        )
+        self._build.put(self.directory, self.partition, built)
+
+
+def _size_bytes(reach: Reach) -> int:
+    return reach.segment.size_bytes if reach.end is None else reach.end

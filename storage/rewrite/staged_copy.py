@@ -1,0 +1,64 @@
+"""A partition's log written into a store that is built, from what was staged for it: new records, from offset 0 on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from storage.cleanup.kept_batch import KeptBatch
+from storage.commit.staged_file import StagedFile
+from storage.config import StoreConfig
+from storage.log.epochs import EpochStart
+from storage.record.reading import read_batches
+from storage.record.rewriting import place
+from storage.rewrite.partition_builder import PartitionBuilding
+from storage.rewrite.store_builder import BuiltPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from storage.files import Files
+    from storage.log_dir.checkpoints import Partition
+    from storage.rewrite.store_builder import StoreBuilding
+
+_FIRST_EPOCH = 0
+
+
+def copy_staged(files: Files, build: StoreBuilding, partition: Partition, staged: Sequence[Path]) -> None:
+    """Append what these staged files hold for the partition, file after file; raises a `StorageError` at damage."""
+    known = build.topics[partition[0]].known
+    assert known.topic_id is not None
+    with build.attempt(partition) as directory:
+        building = PartitionBuilding(files, directory, StoreConfig.resolve({}).topic(known.settings))
+        try:
+            told = _append(files, building, partition, staged, build.begun_ms)
+            end_offset = told["recordsAfter"]
+            building.finish(
+                0,
+                end_offset,
+                modified_ms=build.begun_ms,
+                epochs=[EpochStart(_FIRST_EPOCH, 0)] if end_offset else (),
+                producers=(),
+                topic_id=known.topic_id,
+            )
+        finally:
+            building.close()
+        told |= {"afterBytes": building.size_bytes, "segments": building.segments}
+        built = BuiltPartition(base_offset=0, start_offset=0, end_offset=end_offset, first_dirty_offset=None, told=told)
+        build.put(directory, partition, built)
+
+
+def _append(
+    files: Files, building: PartitionBuilding, partition: Partition, staged: Sequence[Path], now_ms: int
+) -> dict[str, Any]:
+    offset = batches = 0
+    building.cut(offset)
+    for path in staged:
+        for sent in StagedFile(files, path).batches(partition):
+            data = bytearray(sent.view(0, sent.size_bytes))
+            place(data, base_offset=offset, leader_epoch=_FIRST_EPOCH)
+            (batch,) = read_batches(bytes(data))
+            building.add(batch, KeptBatch(batch.view(0, batch.size_bytes), is_unchanged=True), now_ms)
+            offset += sent.count
+            batches += 1
+    return {"recordsAfter": offset, "batchesAfter": batches}

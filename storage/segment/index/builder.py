@@ -1,0 +1,147 @@
+"""The indexes of a segment made anew from its batches, as recovery makes them.
+
+They are built in memory, within the sizes that the topic allows, and put in place of the old ones at the end, the
+offset index last: as long as that is missing or old, recovery after a crash builds all of them again. A file that has
+the same entries already stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from storage.record.layout import NO_TIMESTAMP
+from storage.segment.accounting import AppendedRun
+from storage.segment.index.offset import OffsetIndex
+from storage.segment.index.time import TimeIndex
+from storage.segment.index.txn import TransactionIndex
+from storage.segment.index.zero_tail import is_zero
+from storage.segment.names import Kind, State
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.record.reading import Batch
+    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.segment import Segment
+
+
+_KINDS: Final = (Kind.TRANSACTION_INDEX, Kind.TIME_INDEX, Kind.OFFSET_INDEX)
+
+
+class IndexChange(Enum):
+    """What writing an index changed in its file."""
+
+    MADE = "made"  # there was none
+    TRIMMED = "trimmed"  # it had these entries, and unused slots at its end
+    REPLACED = "replaced"  # it had other entries
+
+
+class IndexBuilding:
+    """The indexes of a segment, of whose batches every one is added in its turn."""
+
+    def __init__(self, base_offset: int, config: TopicConfig) -> None:
+        self._base_offset = base_offset
+        self._interval_bytes = config.index_interval_bytes
+        self._offset_bytes_max = config.segment_index_bytes // OffsetIndex.entry_bytes * OffsetIndex.entry_bytes
+        # One entry is kept for the last.
+        self._time_bytes_max = (config.segment_index_bytes // TimeIndex.entry_bytes - 1) * TimeIndex.entry_bytes
+        self._offsets = bytearray()
+        self._times = bytearray()
+        self._transactions = bytearray()
+        self._entry_position = 0  # of the batch that the last entry points to
+        self._largest_timestamp = NO_TIMESTAMP
+        self._largest_offset = base_offset
+        self._indexed_timestamp = NO_TIMESTAMP
+
+    def add(self, batch: Batch) -> None:
+        """Take in the next batch."""
+        last_offset = batch.last_offset
+        self.add_run(batch.position, AppendedRun(batch.size_bytes, last_offset, batch.max_timestamp, last_offset))
+
+    def add_run(self, position: int, run: AppendedRun) -> None:
+        """Take in the batches from the position on as what they were appended as."""
+        if run.largest_timestamp > self._largest_timestamp:
+            self._largest_timestamp = run.largest_timestamp
+            self._largest_offset = run.largest_timestamp_offset
+        if position - self._entry_position > self._interval_bytes:
+            self._entry_position = position
+            base_offset = self._base_offset
+            if len(self._offsets) < self._offset_bytes_max:
+                self._offsets += OffsetIndex.pack(run.last_offset - base_offset, position)
+            largest = self._largest_timestamp
+            if largest > self._indexed_timestamp and len(self._times) < self._time_bytes_max:
+                self._times += TimeIndex.pack(largest, self._largest_offset - base_offset)
+                self._indexed_timestamp = largest
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """Take in a transaction that the last batch aborts."""
+        self._transactions += TransactionIndex.pack(transaction)
+
+    def write(self, files: Files, segment: Segment, kinds: Collection[Kind] = _KINDS) -> dict[Kind, IndexChange]:
+        """Give the segment's indexes, or those of some kinds, the form of a segment to which nothing more is appended.
+
+        Durable when it returns; says which files changed, and how. A transaction index is only made if it has entries,
+        and only emptied if there is one.
+        """
+        self._finish()
+        data = {
+            Kind.TRANSACTION_INDEX: self._transactions,
+            Kind.TIME_INDEX: self._times,
+            Kind.OFFSET_INDEX: self._offsets,
+        }
+        changes = {}
+        for kind in _KINDS:
+            change = _write(files, segment.path(kind), data[kind], kind) if kind in kinds else None
+            if change is not None:
+                changes[kind] = change
+        files.sync_directory(segment.path(Kind.LOG).parent)
+        return changes
+
+    def write_cleaned(self, files: Files, segment: Segment) -> None:
+        """Write the indexes beside a segment that is to replace others, as `.cleaned`; their contents are on disk then.
+
+        A transaction index is only made if it has entries.
+        """
+        self._finish()
+        if self._transactions:
+            _write_cleaned(files, segment.path(Kind.TRANSACTION_INDEX), self._transactions)
+        _write_cleaned(files, segment.path(Kind.TIME_INDEX), self._times)
+        _write_cleaned(files, segment.path(Kind.OFFSET_INDEX), self._offsets)
+
+    def _finish(self) -> None:
+        if self._largest_timestamp > self._indexed_timestamp:
+            self._times += TimeIndex.pack(self._largest_timestamp, self._largest_offset - self._base_offset)
+            self._indexed_timestamp = self._largest_timestamp
+
+
+def _write(files: Files, path: os.PathLike[str], data: bytearray, kind: Kind) -> IndexChange | None:
+    """Have the file hold the data, durably; None if it does already."""
+    status = files.status(path)
+    if status is None:
+        if kind is Kind.TRANSACTION_INDEX and not data:
+            return None
+        change = IndexChange.MADE
+    else:
+        with files.open_writing(path) as file:
+            is_begun = file.read_at(0, len(data)) == data
+            size_bytes = file.size_bytes()
+            if is_begun and size_bytes == len(data):
+                file.sync()
+                return None
+            is_tail_unused = is_begun and is_zero(file, len(data), size_bytes)
+        change = IndexChange.TRIMMED if is_tail_unused else IndexChange.REPLACED
+    files.rename(_write_cleaned(files, path, data), path)
+    return change
+
+
+def _write_cleaned(files: Files, path: os.PathLike[str], data: bytearray) -> str:
+    unfinished = f"{os.fspath(path)}{State.CLEANED}"  # which every broker that finds it removes
+    with files.open_writing(unfinished, create=True) as file:
+        file.truncate(0)
+        file.write_at(0, [data])
+        file.sync()
+    return unfinished

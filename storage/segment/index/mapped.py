@@ -1,0 +1,234 @@
+"""The entries of an index file that we alone write: the file as memory, with room for more.
+
+While it grows the file has its full size, and zeros behind the last entry, so that adding an entry leaves nothing
+stale behind it. On disk it takes the space of what is used and a little more: a step ahead is really allocated before
+anything is put there, so that a full disk is an error of `reserve` and never one of the map. There is always space for
+one entry. Cutting the file to what is used, and giving it its full size again, are the owner's decisions. A call that
+fails leaves the entries as they were. Locking is the caller's business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self
+
+from storage.errors import ConfigError
+from storage.segment.index.zero_tail import used_slots
+
+if TYPE_CHECKING:
+    import os
+
+    from storage.files import Files, MappedRegion, WritableFile
+
+
+_BLOCK_BYTES: Final = 4096
+_STEP_BYTES_MAX: Final = 64 * 1024
+"""A step is as long as what is used, within a block and this: a small index stays small, a large one rarely waits."""
+
+
+class MappedEntries:
+    """The used entries of an open file, and the slots for more behind them.
+
+    `count` slots are used and there are `slots` of them. `ignored_slots` says how many zero slots were found
+    behind the last entry when the file was opened.
+    """
+
+    def __init__(self, file: WritableFile, entry_bytes: int, max_bytes: int, *, count: int, ignored_slots: int) -> None:
+        self.count = count
+        self.slots = count
+        self.ignored_slots = ignored_slots
+        self._entry_bytes = entry_bytes
+        self._max_slots = max_bytes // entry_bytes
+        self._file = file
+        self._allocated_bytes = 0  # from the file's beginning on, which have their space for certain
+        self._length_is_synced = True
+        self._is_closed = False
+        self._region: MappedRegion | None = None
+        self._map(count)
+
+    @classmethod
+    def create(cls, files: Files, path: str | os.PathLike[str], entry_bytes: int, max_bytes: int) -> Self:
+        """Make the file, or empty the one that is there, and give it its full size."""
+        if max_bytes < entry_bytes:
+            raise ConfigError(f"an index of {max_bytes} bytes has no room for an entry of {entry_bytes}", path=path)
+        file = files.open_writing(path, create=True)
+        try:
+            entries = cls(file, entry_bytes, max_bytes, count=0, ignored_slots=0)
+            entries.clear()
+        except BaseException:
+            file.close()
+            raise
+        return entries
+
+    @classmethod
+    def open(
+        cls, files: Files, path: str | os.PathLike[str], entry_bytes: int, max_bytes: int, *, zeros_may_lead: bool
+    ) -> Self:
+        """Open a file as it stands, without slots for more; where `zeros_may_lead` a lone entry of zeros is one."""
+        file = files.open_writing(path)
+        try:
+            slots = file.size_bytes() // entry_bytes
+            count = used_slots(file, slots, entry_bytes)
+            if count == 0 and slots == 1 and zeros_may_lead:
+                count = 1
+            return cls(file, entry_bytes, max_bytes, count=count, ignored_slots=slots - count)
+        except BaseException:
+            file.close()
+            raise
+
+    @property
+    def size_bytes(self) -> int:
+        """How long the file is."""
+        return self.slots * self._entry_bytes if self._file.is_resting else self._file.size_bytes()
+
+    @property
+    def loaded_bytes(self) -> int:
+        """The memory held for the entries; a map needs none that the system could not take back."""
+        return 0
+
+    def last(self) -> bytes:
+        """The last entry, empty if there is none."""
+        end = self.count * self._entry_bytes
+        if self.count and self._file.is_resting:
+            return self._read(end - self._entry_bytes, end)
+        if self._region is None or self.count == 0:
+            return b""
+        return bytes(self._region.view[end - self._entry_bytes : end])
+
+    def used(self) -> tuple[memoryview | bytes, int]:
+        """Memory that begins with the entries, and how many they are; good until the file's size is changed."""
+        if self.count and self._file.is_resting:
+            return self._read(0, self.count * self._entry_bytes), self.count
+        return (b"" if self._region is None else self._region.view), self.count
+
+    def add(self, entry: bytes) -> None:
+        """Put one entry behind the last; there is a slot for it. After `reserve` it does not fail for want of space."""
+        assert self._region is not None
+        assert self.count < self.slots
+        self.reserve(1)
+        self._region.put(self.count * self._entry_bytes, entry)
+        self.count += 1
+
+    def reserve(self, more: int) -> None:
+        """Have space on disk for so many more entries, as far as there are slots for them."""
+        needed_bytes = min(self.count + more, self.slots) * self._entry_bytes
+        if needed_bytes > self._allocated_bytes:
+            self._allocate(needed_bytes, self.slots)
+
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` entries."""
+        assert 0 <= count <= self.count
+        if count < self.count:
+            assert self._region is not None
+            self._region.put(count * self._entry_bytes, bytes((self.count - count) * self._entry_bytes))
+            self.count = count
+
+    def clear(self) -> None:
+        """Drop every entry and give the file its full size."""
+        self._unmap()
+        self.count = self.slots = 0
+        self._length_is_synced = False
+        self._file.truncate(0)
+        self.expand()
+
+    def expand(self) -> None:
+        """Give the file its full size, or more if more is used already, and the space for one entry more."""
+        full_slots = max(self._max_slots, self.count)
+        if self.slots == full_slots:
+            return
+        self._unmap()
+        slots = self.count
+        try:
+            self._length_is_synced = False
+            self._file.truncate(self.count * self._entry_bytes)  # so that there are only zeros behind the entries
+            self._enlarge(full_slots)
+            slots = full_slots
+        finally:
+            self._map(slots)
+
+    def trim(self) -> None:
+        """Cut the file to what is used."""
+        used_bytes = self.count * self._entry_bytes
+        if self._file.size_bytes() == used_bytes:
+            return
+        self._unmap()
+        try:
+            self._length_is_synced = False
+            self._allocated_bytes = 0
+            self._file.truncate(used_bytes)
+        finally:
+            self._map(self.count)
+
+    def flush(self) -> None:
+        """Return when the entries and the file's length are on disk, as those of a file at rest are."""
+        if self._file.is_resting:
+            return
+        if self._region is not None:
+            self._region.flush()
+        if not self._length_is_synced:
+            self._file.sync()
+            self._length_is_synced = True
+
+    def rest(self) -> None:
+        """Give back the descriptor and the map of what is on disk; until `wake` each look reads the file."""
+        if not self._is_closed and not self._file.is_resting:
+            slots = self.slots
+            self._unmap()
+            self._file.rest()
+            self.slots = slots
+
+    def wake(self) -> None:
+        """Have the file open and mapped again; raises, and rests on, if that fails."""
+        if self._file.is_resting:
+            self._file.wake()
+            try:
+                self._map(self.slots)
+            except BaseException:
+                self._file.rest()
+                raise
+
+    def close(self) -> None:
+        """Trim a file that does not rest, and let go of it, even if trimming fails; there are no entries after that."""
+        if self._is_closed:
+            return
+        try:
+            if not self._file.is_resting:
+                self.trim()
+        finally:
+            self._unmap()
+            self.count = self.slots = 0
+            self._is_closed = True
+            self._file.close()
+
+    def _enlarge(self, slots: int) -> None:
+        self._allocated_bytes = 0
+        try:
+            self._file.truncate(slots * self._entry_bytes)
+            self._allocate(min(self.count + 1, slots) * self._entry_bytes, slots)
+        except OSError:
+            self._file.truncate(self.count * self._entry_bytes)  # it may have got part of the way
+            raise
+
+    def _allocate(self, needed_bytes: int, slots: int) -> None:
+        """Have the space of so many bytes and of a step ahead, within a file that has these slots."""
+        step_bytes = min(max(needed_bytes, _BLOCK_BYTES), _STEP_BYTES_MAX)
+        end = min((needed_bytes + step_bytes) // _BLOCK_BYTES * _BLOCK_BYTES, slots * self._entry_bytes)
+        self._file.allocate(end, begin=self._allocated_bytes)
+        self._allocated_bytes = end
+
+    def _map(self, slots: int) -> None:
+        self.slots = slots
+        self._region = self._file.map(slots * self._entry_bytes) if slots else None
+
+    def _read(self, begin: int, end: int) -> bytes:
+        """A part of a file at rest."""
+        self._file.wake()
+        try:
+            return self._file.read_at(begin, end - begin)
+        finally:
+            self._file.rest()
+
+    def _unmap(self) -> None:
+        """Before the file's length changes: what is mapped has to be there."""
+        if self._region is not None:
+            self._region.close()
+            self._region = None

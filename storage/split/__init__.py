@@ -1,0 +1,1 @@
+"""Ranges of logs cut into pieces that many processes read at once."""

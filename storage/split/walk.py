@@ -1,0 +1,271 @@
+"""Walking through the batches of splits, wherever and whenever that is.
+
+Every batch of a split passes once, in the order of the log, as long as the log has it: whether its segment was replaced
+by a compaction since, or deleted, or the log was truncated, is noticed. What is gone is told, and so is damage. What
+is made of the batches is left to `split_reading` and `split_batches`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from storage.config import TopicConfig
+from storage.errors import CorruptBatchError, FramingError, LogChangedError, RecordsGoneError, UnknownPartitionError
+from storage.log.followed_log import FollowedLog
+from storage.log.view import first_offset_of
+from storage.segment.index.zero_tail import is_zero
+from storage.segment.log_file import LogScan
+from storage.segment.sound_batch_search import position_behind
+from storage.split.splits import splits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
+
+    from storage.clock import Clock
+    from storage.files import Files, ReadableFile
+    from storage.record.kernel.region import Region
+    from storage.record.reading import Batch
+    from storage.split.splits import OnLoss, Split
+
+    OnDamage: TypeAlias = Callable[[CorruptBatchError], None]
+
+T = TypeVar("T")
+
+_WINDOW_BYTES: Final = 4 * 1024 * 1024
+_PLANS_MAX: Final = 8  # how often a log may change under somebody who is about to read it
+
+
+class SplitWalk(ABC, Generic[T]):
+    """Walks through any number of splits, one at a time, and gives what a `SplitPass` makes of their batches.
+
+    `on_loss` is told what is gone, `on_damage` each damaged place; if they do not raise, what is left is read.
+    """
+
+    def __init__(self, files: Files, clock: Clock, *, on_loss: OnLoss, on_damage: OnDamage | None = None) -> None:
+        self._files = files
+        self._clock = clock
+        self._on_loss = on_loss
+        self._on_damage = on_damage
+
+    @abstractmethod
+    def _pass(self, file: ReadableFile, split: Split) -> SplitPass[T]:
+        """What goes through a file that is still what the split says."""
+
+    def read(self, split: Split) -> Iterator[T]:
+        """All of a split. Raises a `CorruptBatchError` at damage, unless there is somebody to be told of it."""
+        offset = split.start_offset
+        pieces = [split]
+        for _ in range(_PLANS_MAX):
+            for piece in pieces:
+                file = self._open(piece)
+                if file is None:
+                    break
+                with file:
+                    passing = self._pass(file, piece)
+                    yield from passing.all()
+                    offset = passing.next_offset
+                    if passing.is_cut_short:
+                        break
+            else:
+                return
+            pieces = self._found_anew(split, offset)
+        raise LogChangedError(
+            f"{split.place} changes faster than it can be read; try again once its files stay for a while",
+            path=split.place.directory,
+            offset=offset,
+        )
+
+    def _open(self, split: Split) -> ReadableFile | None:
+        """The split's file; None if it is not what it was any more."""
+        try:
+            file = self._files.open_reading(split.path)
+        except FileNotFoundError:
+            return None
+        try:
+            size_bytes = file.size_bytes()
+            if (
+                (size_bytes < split.end if split.log_bytes is None else size_bytes != split.log_bytes)
+                or file.read_at(split.start, len(split.header)) != split.header
+                or file.read_at(split.end, len(split.following)) != split.following
+            ):
+                file.close()
+                return None
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _found_anew(self, split: Split, offset: int) -> list[Split]:
+        """The splits of what is left of one from an offset on."""
+        log = FollowedLog(
+            self._files, self._clock, split.place.directory, TopicConfig.resolve({}), producer_expiration_ms=0
+        )
+        try:
+            found = splits_of(
+                log,
+                split.place,
+                offset,
+                split.end_offset,
+                size_bytes=max(split.size_bytes, 1),
+                checks_end=False,
+                on_loss=self._on_loss,
+            )
+        except UnknownPartitionError:
+            gone = f"the records of {split.place} from offset {offset} up to {split.end_offset} are gone with all of it"
+            self._on_loss(RecordsGoneError(gone, path=split.place.directory))
+            return []
+        finally:
+            log.close()
+        return [replace(each, aborted=split.aborted) for each in found]
+
+
+class SplitPass(ABC, Generic[T]):
+    """One pass through a split's file; `next_offset` is where to go on if it `is_cut_short`."""
+
+    def __init__(self, file: ReadableFile, split: Split, on_damage: OnDamage | None) -> None:
+        self.next_offset = split.start_offset
+        self.is_cut_short = False
+        self._file = file
+        self._split = split
+        self._on_damage = on_damage
+        self._position = split.start
+        self._due_offset = split.base_offset  # no batch behind the position may begin below it
+        self._is_done = False
+
+    @abstractmethod
+    def _check(self, batch: Batch, due_offset: int) -> None:
+        """Raise a `CorruptBatchError` if the batch cannot be where it is; if it goes on with what was, only tell."""
+
+    @abstractmethod
+    def _ends_before(self, batch: Batch) -> bool:
+        """Whether nothing from this batch on is wanted."""
+
+    @abstractmethod
+    def _wants(self, batch: Batch) -> bool:
+        """Whether the batch is wanted, of those before the end."""
+
+    @abstractmethod
+    def _of_run(self, run: Sequence[Batch], origin: int) -> Iterator[T]:
+        """What batches come to that lie one behind the other in one window, which begins at `origin` in the file."""
+
+    def _check_order(self, batch: Batch, due_offset: int) -> None:
+        """Raise a `CorruptBatchError` unless the batch has offsets of its split, after those of the one before.
+
+        If there is somebody to be told of damage, that they are not after those is only told.
+        """
+        split = self._split
+        first_offset = first_offset_of(batch)
+        if not split.base_offset <= first_offset <= batch.last_offset < split.limit_offset:
+            raise CorruptBatchError(
+                f"the batch has the offsets from {first_offset} to {batch.last_offset}, and those from "
+                f"{split.base_offset} up to {split.limit_offset} belong here",
+                position=batch.position,
+                offset=first_offset,
+            )
+        if first_offset < due_offset:
+            error = CorruptBatchError(
+                f"the batch follows on one that ends with {due_offset - 1}",
+                path=self._file.path,
+                position=batch.position,
+                offset=first_offset,
+            )
+            if self._on_damage is None:
+                raise error
+            self._on_damage(error)
+
+    def all(self) -> Iterator[T]:
+        """Everything that the split has."""
+        while not self._is_done:
+            try:
+                yield from self._up_to_damage()
+            except CorruptBatchError as error:
+                self._pass_over(error.located(path=self._file.path))
+            else:
+                self._is_done = True
+        if not self.is_cut_short:
+            self.next_offset = self._split.end_offset
+
+    def _up_to_damage(self) -> Iterator[T]:
+        scan = LogScan(self._file, start=self._position, end=self._split.end, window_bytes=_WINDOW_BYTES)
+        due_offset, origin = self._due_offset, self._position
+        window: Region | None = None
+        run: list[Batch] = []
+        try:
+            for batch in scan:
+                if batch.region is not window:
+                    yield from self._passed(run, origin)
+                    window, origin, run = batch.region, batch.position, []
+                self._check(batch, due_offset)
+                if self._ends_before(batch):
+                    break
+                due_offset = batch.last_offset + 1
+                if self._wants(batch):
+                    run.append(batch)
+                else:
+                    yield from self._passed(run, origin)
+                    run = []
+                    self._go_behind(batch)
+            else:
+                self._check_end(scan)
+        except CorruptBatchError:
+            yield from self._passed(run, origin)
+            raise
+        yield from self._passed(run, origin)
+
+    def _passed(self, run: Sequence[Batch], origin: int) -> Iterator[T]:
+        if run:
+            yield from self._of_run(run, origin)
+            self._go_behind(run[-1])
+
+    def _go_behind(self, batch: Batch) -> None:
+        self._position = batch.position + batch.size_bytes
+        self._due_offset = batch.last_offset + 1
+        self.next_offset = max(self.next_offset, self._due_offset)
+
+    # Damage
+
+    def _check_end(self, scan: LogScan) -> None:
+        if scan.position == self._split.end or self._is_unused(scan.position):
+            return
+        if scan.end < self._split.end:
+            self.is_cut_short = True
+            return
+        raise FramingError(f"{scan.trailing_bytes} bytes follow the last whole batch", position=scan.position)
+
+    def _pass_over(self, error: CorruptBatchError) -> None:
+        """Go on behind damage, if that is wanted."""
+        split = self._split
+        position = self._position if error.position is None else error.position
+        if isinstance(error, FramingError) and self._is_unused(position):
+            self._is_done = True
+            return
+        if self._on_damage is None:
+            raise error
+        self._on_damage(error)
+        behind = position_behind(
+            self._file,
+            position,
+            self._own_end(position),
+            split.end,
+            base_offset=split.base_offset,
+            next_offset=self._due_offset,
+        )
+        if behind is None or behind >= split.end:
+            self._is_done = True
+        else:
+            self._position = behind
+
+    def _own_end(self, position: int) -> int | None:
+        """Where a damaged batch ends by its own word."""
+        with suppress(FramingError):
+            for batch in LogScan(self._file, start=position, end=self._split.end, window_bytes=_WINDOW_BYTES):
+                return batch.position + batch.size_bytes
+        return None
+
+    def _is_unused(self, position: int) -> bool:
+        """Whether a preallocated file ends here, as far as anything was ever written into it."""
+        return not self._split.following and is_zero(self._file, position, self._split.end)

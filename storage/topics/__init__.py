@@ -1,0 +1,1 @@
+"""The topics of a store: which there are, what holds for each, and their open logs."""

@@ -1,0 +1,111 @@
+"""Logs of others whose partitions are gone: kept for those who follow them, who go on once a partition is back.
+
+A partition may be away for longer than it takes to look where it is: while an operator moves its directory, or while
+its disk is mounted again. It is the same partition if its topic's id is the same. The logs are held weakly: one that
+nothing follows is forgotten.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
+
+from storage.errors import StorageError
+from storage.log.partition_metadata import read_topic_id
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.files import Files
+    from storage.log.followed_log import FollowedLog
+    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.inventory import Inventory
+
+    Sizes = dict[str, int]
+
+logger = logging.getLogger(__name__)
+
+
+class _Parted(NamedTuple):
+    """Which partition it is the log of, and what was in the directory that may be the partition's again."""
+
+    partition: Partition
+    sizes: Sizes | None = None
+
+
+class PartedLogs:
+    """The logs that a store has parted with, because their partitions were gone. Any thread may use this."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._logs: WeakKeyDictionary[FollowedLog, _Parted] = WeakKeyDictionary()
+
+    def part(self, partition: Partition, log: FollowedLog) -> None:
+        """The partition is gone."""
+        with self._lock:
+            self._part(partition, log)
+
+    def take(self, partition: Partition) -> FollowedLog | None:
+        """A log of a partition that is back, which is the caller's from now on; None if there is none."""
+        with self._lock:
+            for log, parted in list(self._logs.items()):
+                if parted.partition == partition and not log.is_parted:
+                    del self._logs[log]
+                    return log
+        return None
+
+    def look(self, files: Files, inventory: Inventory) -> None:
+        """See which partitions are back, or are gone once more."""
+        with self._lock:
+            for log, parted in list(self._logs.items()):
+                directory = inventory.directory(*parted.partition)
+                if log.is_parted:
+                    if directory is not None:
+                        self._look_at(files, log, parted, directory)
+                elif directory is None:
+                    self._part(parted.partition, log)
+                elif directory != log.directory:
+                    log.move(directory)
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            for log in list(self._logs):
+                log.close()
+            self._logs.clear()
+
+    def _part(self, partition: Partition, log: FollowedLog) -> None:
+        log.part()
+        self._logs[log] = _Parted(partition)
+        logger.warning(
+            "%s-%d is gone from %s: what is open gets nothing new until the partition is back",
+            *partition,
+            log.directory.parent,
+        )
+
+    def _look_at(self, files: Files, log: FollowedLog, parted: _Parted, directory: Path) -> None:
+        """Go on with a log whose partition has a directory again, if it is the same one and all of it is there."""
+        topic_id, sizes = None, None
+        with suppress(StorageError, OSError):  # while it is on its way, anything may be missing
+            topic_id, sizes = read_topic_id(files, directory), _sizes(files, directory)
+        if None not in (topic_id, log.topic_id) and topic_id != log.topic_id:
+            del self._logs[log]
+            logger.warning(
+                "%s-%d in %s is another topic of the same name: what is open of the one before gets nothing new",
+                *parted.partition,
+                directory.parent,
+            )
+        elif topic_id == log.topic_id or log.topic_id is None:
+            if sizes is not None and (log.is_whole_with(sizes) or sizes == parted.sizes):
+                log.move(directory)
+                logger.warning("%s-%d is back, in %s", *parted.partition, directory.parent)
+            else:
+                self._logs[log] = parted._replace(sizes=sizes)
+
+
+def _sizes(files: Files, directory: Path) -> Sizes:
+    found = ((name, files.status(directory / name)) for name in files.names(directory))
+    return {name: status.size_bytes for name, status in found if status is not None}

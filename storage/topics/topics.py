@@ -1,0 +1,343 @@
+"""The topics of a store: what there is, what holds for each, and making, changing and deleting them.
+
+A topic is made whole or not at all, and so it is deleted; a crash at any moment changes nothing about that. Which of
+its settings a broker knows and we do not is left to those who ask.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import suppress
+from errno import ENOENT
+from threading import RLock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from storage.config import check_topic_setting
+from storage.errors import (
+    InvalidTopicError,
+    ReadOnlyStoreError,
+    SymbolicLinkError,
+    UnknownPartitionError,
+)
+from storage.ids import random_id
+from storage.log.partition_metadata import read_topic_id
+from storage.log_dir.directory_names import DirectoryName, DirectoryState
+from storage.log_dir.inventory import Inventory
+from storage.log_dir.log_dir import Listing
+from storage.log_dir.partition_directories import PartitionDirectories
+from storage.log_dir.removals import Removals
+from storage.log_dir.settings_file import SettingsFile
+from storage.log_dir.topic_names import CLUSTER_METADATA, check_new_topic
+from storage.log_dir.topic_settings import KnownTopic
+from storage.topics.checkpointing import forget_checkpoints, note_compaction
+from storage.topics.cluster_metadata import ClusterMetadata
+from storage.topics.effective_settings import EffectiveSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
+    from uuid import UUID
+
+    from storage.clock import Clock
+    from storage.config import StoreConfig, TopicConfig
+    from storage.files import Files
+    from storage.log.readable_log import ReadableLog
+    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.log_dir import LogDir
+    from storage.topics.open_logs import OpenLogs
+
+PARTITIONS_MAX: Final = 100_000
+"""How many partitions a topic can be made with: more is a slip of the finger."""
+
+_CLEANUP_POLICY: Final = "cleanup.policy"
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+logger = logging.getLogger(__name__)
+
+
+class Topics:
+    """The topics in some log directories, which are locked if they are writable.
+
+    `inventory` is what was there when somebody last looked, less what this made or deleted since. `made` are the
+    partitions made here. The metadata log of `cluster`, which `follow` opens, tells the settings of a broker's topics.
+    Any thread may call anything; changes wait for each other, and nothing else waits for them.
+    """
+
+    def __init__(
+        self,
+        log_dirs: Sequence[LogDir],
+        logs: OpenLogs,
+        *,
+        files: Files,
+        clock: Clock,
+        config: StoreConfig,
+        entropy: Callable[[int], bytes],
+        is_writable: bool,
+        follow: Callable[[str, int], ReadableLog],
+    ) -> None:
+        self.removals = Removals(files)
+        found = (log_dir.properties for log_dir in log_dirs)
+        cluster_id = next((each.cluster_id for each in found if each is not None and each.cluster_id), None)
+        self.settings_file = SettingsFile.find(files, [log_dir.path for log_dir in log_dirs], cluster_id)
+        self.made: set[Partition] = set()
+        self._log_dirs = log_dirs
+        self._logs = logs
+        self._files = files
+        self._clock = clock
+        self._config = config
+        self._entropy = entropy
+        self._is_writable = is_writable
+        self._directories = PartitionDirectories(files, log_dirs, self.settings_file, entropy)
+        self._defaults = config.topic()
+        self.cluster = ClusterMetadata(
+            files,
+            log_dirs,
+            find=lambda: self.directory(CLUSTER_METADATA, 0),
+            follow=lambda: follow(CLUSTER_METADATA, 0),
+            is_made_here=lambda: self.settings_file.current.is_made_here,
+        )
+        self._settings = EffectiveSettings(config, self.settings_file, self.cluster, self.topic_id)
+        self._changing = RLock()
+        self._lost: set[LogDir] = set()
+        self.inventory = self._inventory(None)
+
+    # What there is
+
+    def look(self) -> None:
+        """See what is there by now, and what the settings file says if it may be another's."""
+        with self._changing:
+            if not self._is_writable:
+                self.settings_file.reload()
+                self._settings.look()
+            before, self.inventory = self.inventory, self._inventory(self.inventory)
+            gone = before.partitions() - self.inventory.partitions()
+            if gone:  # one that was moved meanwhile may have come to where was looked before it went
+                self.inventory = self._inventory(before)
+                gone = before.partitions() - self.inventory.partitions()
+            if self._is_writable:
+                self._say_gone(gone, before)
+                gone |= self._moved(before)
+                self._schedule_removals()
+            self._logs.discard(gone)
+
+    def look_unless_changing(self) -> None:
+        """Do as `look`, without waiting for somebody who changes something just now: he looks himself."""
+        if self._changing.acquire(blocking=False):
+            try:
+                self.look()
+            finally:
+                self._changing.release()
+
+    def _say_gone(self, gone: Collection[Partition], before: Inventory) -> None:
+        """Name the partitions that somebody else took away: while the store is locked nobody should."""
+        for topic, partition in sorted(gone):
+            log_dir = before.log_dir(topic, partition)
+            if log_dir is not None and log_dir not in self._lost:
+                logger.error("%s-%d is gone: somebody removed its directory from %s", topic, partition, log_dir.path)
+
+    def _moved(self, before: Inventory) -> set[Partition]:
+        """The partitions that are in another log directory by now; their logs are opened there when asked for."""
+        now = self.inventory
+        moved = {each for each in before.partitions() & now.partitions() if before.log_dir(*each) != now.log_dir(*each)}
+        for topic, partition in sorted(moved):
+            logger.error("%s-%d was moved to %s", topic, partition, self.directory(topic, partition).parent)
+        return moved
+
+    def _inventory(self, earlier: Inventory | None) -> Inventory:
+        listings = {log_dir: self._listing(log_dir, is_first=earlier is None) for log_dir in self._log_dirs}
+        return Inventory.of(listings, self._directories.void(), earlier)
+
+    def _listing(self, log_dir: LogDir, *, is_first: bool) -> Listing:
+        """What is in a log directory; nothing, as long as one that was there is gone, so that the others go on."""
+        try:
+            if self._is_writable and not is_first and not log_dir.is_there():
+                raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(log_dir.path))
+            listing = log_dir.scan()
+        except OSError as error:
+            if is_first:
+                raise
+            if log_dir not in self._lost:
+                logger.error("the log directory %s and all that is in it are gone: %s", log_dir.path, error)  # noqa: TRY400
+                self._lost.add(log_dir)
+            return Listing((), (), ())
+        self._lost.discard(log_dir)
+        return listing
+
+    def interrupted(self) -> list[tuple[LogDir, DirectoryName]]:
+        """The directories of topics that were being made or deleted, to which `finish_interrupted` renames."""
+        return self._directories.void_directories()
+
+    def finish_interrupted(self) -> None:
+        """Remove what a crash left of topics that were being made or deleted."""
+        with self._changing:
+            self._directories.clear_void()
+            self.look()
+
+    def _schedule_removals(self) -> None:
+        due_ms = self._clock.now_ms() + self._defaults.file_delete_delay_ms
+        for log_dir, name in self.inventory.unattached:
+            if name.state is DirectoryState.DELETE:
+                self.removals.add(log_dir.path / str(name), due_ms)
+
+    def partitions(self, topic: str) -> Mapping[int, LogDir]:
+        """The topic's partitions and where they are; raises `UnknownPartitionError` if there is no such topic."""
+        found = self.inventory.topics.get(topic)
+        if found is None:
+            raise UnknownPartitionError(f"there is no topic {topic!r}")
+        return found
+
+    def place(self, topic: str, partition: int) -> tuple[Path, LogDir]:
+        """The partition's directory, and what that is in; raises `UnknownPartitionError` if there is none."""
+        log_dir = self.partitions(topic).get(partition)
+        if log_dir is None:
+            raise UnknownPartitionError(f"the topic {topic} has no partition {partition}")
+        return log_dir.path / str(DirectoryName(topic, partition)), log_dir
+
+    def directory(self, topic: str, partition: int) -> Path:
+        """Where the partition is; raises `UnknownPartitionError` if there is no such partition."""
+        return self.place(topic, partition)[0]
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """The id that the topic's first partition here bears; None for a topic of a broker that gave it none.
+
+        A symbolic link in the place of its file keeps it from no more than that partition.
+        """
+        first, *others = self.partitions(topic)
+        for partition in (first, *others):
+            with suppress(SymbolicLinkError):
+                return read_topic_id(self._files, self.directory(topic, partition))
+        return read_topic_id(self._files, self.directory(topic, first))
+
+    # What holds
+
+    def config(self, topic: str) -> TopicConfig:
+        """What holds for the topic. Raises `ConfigError` if its settings on disk are not allowed."""
+        self.partitions(topic)
+        return self._settings.config(topic)
+
+    def store_config(self, topic: str) -> StoreConfig:
+        """What holds for the store as a whole where a log of the topic is opened."""
+        return self._settings.store_config(topic)
+
+    def is_made_here(self, topic: str) -> bool:
+        """Whether kafkafs made the topic, so that nothing was ever done to its logs but what our own file knows of."""
+        return self._settings.written(topic).is_made_here
+
+    def known(self, topic: str) -> KnownTopic:
+        """The settings of the topic itself, as far as our own file and the metadata log have them."""
+        return self._settings.known(topic)
+
+    def change_config(self, topic: str, changes: Mapping[str, str | None]) -> TopicConfig:
+        """Give the topic these settings, or take them away where they are None; gives what holds then.
+
+        That is durable, and holds for what is written from now on. A value that the metadata log gives the topic is
+        not written down beside it. Raises `ConfigError` if the topic cannot have them together with those that it has;
+        then nothing has changed.
+        """
+        with self._changing:
+            self._check_writable(topic)
+            known = self._settings.written(topic)
+            kept = dict(known.settings)
+            for key, value in changes.items():
+                checked = None if value is None else check_topic_setting(key, value)
+                if checked is None:
+                    kept.pop(key, None)
+                elif key in kept or not self._settings.is_told(topic, key, checked):
+                    kept[key] = checked
+            changed = KnownTopic(self.topic_id(topic), known.is_made_here, MappingProxyType(kept))
+            config = self._settings.config_with(topic, changed)
+            if not config.compact:
+                self._note_compaction(topic, known)
+            self.settings_file.replace(self.settings_file.current.with_topic(topic, changed))
+            self._logs.configure(topic, config)
+            return config
+
+    def _note_compaction(self, topic: str, known: KnownTopic) -> None:
+        """Have it remembered of a topic that was compacted, and is not any more, that its logs may lack offsets."""
+        policy = known.settings.get(_CLEANUP_POLICY, self._defaults.value(_CLEANUP_POLICY))
+        if known.is_made_here and "compact" in policy:
+            note_compaction({(topic, number): log_dir for number, log_dir in self.partitions(topic).items()})
+
+    # Making and deleting
+
+    def create(self, topic: str, partitions: int | None = None, settings: Mapping[str, str] = _NONE) -> None:
+        """Make a topic of so many partitions, by default as many as the broker's settings say, with these settings.
+
+        Each goes to the log directory that holds the fewest. The topic is there, durably, when this returns. Raises
+        `InvalidTopicError` or `ConfigError`; then nothing has changed.
+        """
+        count = self._config.num_partitions if partitions is None else partitions
+        with self._changing:
+            self._check_writable(topic)
+            if not 1 <= count <= PARTITIONS_MAX:
+                raise InvalidTopicError(f"a topic has from 1 to {PARTITIONS_MAX} partitions, not {count}")
+            check_new_topic(topic, self.inventory.topics)
+            normal = {key: check_topic_setting(key, value) for key, value in settings.items()}
+            self._config.topic(normal)
+            topic_id = random_id(self._entropy)
+            known = KnownTopic(topic_id, is_made_here=True, settings=MappingProxyType(normal))
+            self._make([(topic, number) for number in range(count)], topic_id, known)
+
+    def add_partition(self, topic: str) -> int:
+        """Give the topic another partition, which is there, durably, when this returns; gives its number."""
+        with self._changing:
+            self._check_writable(topic)
+            number = max(self.partitions(topic)) + 1
+            known = self.settings_file.current.topics.get(topic)
+            self._make([(topic, number)], self.topic_id(topic), known)
+            return number
+
+    def _make(self, partitions: Sequence[Partition], topic_id: UUID | None, known: KnownTopic | None) -> None:
+        self._directories.clear_void()
+        forget_checkpoints(self._log_dirs, set(partitions))
+        current = self.settings_file.current
+        committed = current if known is None else current.with_topic(partitions[0][0], known)
+        try:
+            self._directories.make(self._placed(partitions), topic_id, committed)
+            self.made.update(partitions)
+        finally:
+            self.look()
+
+    def _placed(self, partitions: Sequence[Partition]) -> dict[Partition, LogDir]:
+        there = [log_dir for log_dir in self._log_dirs if log_dir not in self._lost] or self._log_dirs
+        # Brokers look for partitions in log.dirs only, and not in metadata.log.dir.
+        load = self.inventory.load([each for each in there if not self.inventory.has_only_metadata(each)] or there)
+        places = {}
+        for partition in partitions:
+            log_dir = min(load, key=lambda each: load[each])
+            places[partition] = log_dir
+            load[log_dir] += 1
+        return places
+
+    def delete(self, topic: str) -> list[Path]:
+        """Delete a topic, which is gone, durably, when this returns; gives the directories that are left to remove.
+
+        They are among `removals` too, where they become due later.
+        """
+        with self._changing:
+            self._check_writable(topic)
+            partitions = {(topic, number) for number in self.partitions(topic)}
+            topic_id = self.topic_id(topic)
+            self._directories.clear_void()
+            self.inventory = self.inventory.without(topic)  # so that nobody opens its logs again
+            try:
+                self._logs.discard(partitions)
+                committed = self.settings_file.current.without_topic(topic)
+                doomed = self._directories.delete(partitions, topic_id, committed)
+                self.made -= partitions
+            finally:
+                self._settings.look()
+                self.look()
+            try:
+                forget_checkpoints(self._log_dirs, partitions)
+            except OSError as error:  # a namesake that is made later sees to it again
+                logger.warning("the checkpoints still have %s, which is gone: %s", topic, error)
+            return doomed
+
+    def _check_writable(self, topic: str) -> None:
+        if not self._is_writable:
+            raise ReadOnlyStoreError("the store is open for reading only", path=self._log_dirs[0].path)
+        if topic == CLUSTER_METADATA:
+            raise InvalidTopicError(f"{topic} is the cluster's own log, which is changed by brokers alone")

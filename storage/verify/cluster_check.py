@@ -1,0 +1,155 @@
+"""What the metadata log among some log directories says of the partitions there: which are compacted, which are strays.
+
+A broker that starts goes by what its cluster knows. It puts a partition aside, as a stray, if the partition has no
+topic id, if the cluster has no topic of that id, or if it has the partition on other brokers only. The name of the
+directory does not count. Nothing is known where the log is damaged or has records of a newer version, as one of those
+may say something else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.clock import Clock
+from storage.cluster.metadata_log import MetadataLog
+from storage.cluster.told_settings import SETTING_RECORDS
+from storage.config import TopicConfig
+from storage.errors import StorageError
+from storage.ids import format_id
+from storage.internal.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from storage.log.followed_log import FollowedLog
+from storage.log.partition_metadata import PARTITION_METADATA_NAME
+from storage.log_dir.directory_names import DirectoryName
+from storage.log_dir.topic_names import CLUSTER_METADATA
+from storage.verify.finding import Finding, FindingKind, notice
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
+    from uuid import UUID
+
+    from storage.files import Files
+    from storage.internal.cluster_image import ClusterImage
+    from storage.verify.log_dir_check import LogDirCheck, PartitionPlace
+
+_NAME: Final = str(DirectoryName(CLUSTER_METADATA, 0))
+_POLICY: Final = "cleanup.policy"
+_BROKER_POLICY: Final = "log.cleanup.policy"
+_COMPACT: Final = "compact"
+_SET_ASIDE: Final = "a broker renames its directory to -stray and serves it no more"
+_NOT_SERVED: Final = "a broker opens it under a name that the cluster does not know, and serves it to no client"
+_RECORDS: Final = (*SETTING_RECORDS, "PartitionRecord", "PartitionChangeRecord")
+
+
+class _Known(NamedTuple):
+    """What one question to the log gave: topics by their ids, with the brokers of each partition, and policies."""
+
+    topics: dict[UUID, tuple[str, dict[int, Collection[int]]]]
+    policies: dict[str, str]
+    default_policy: str | None
+    end_offset: int
+
+    def why_stray(self, place: PartitionPlace, topic_id: UUID | None, node_id: int | None) -> str:
+        """Why a broker takes the partition for a stray; empty if it does not."""
+        if topic_id is None:
+            return "it has no partition.metadata, and so no topic id"
+        name, replicas_of = self.topics.get(topic_id, (None, {}))
+        if name is None:
+            return f"the cluster has no topic of the id {format_id(topic_id)}"
+        number = place.partition[1]
+        if number not in replicas_of:
+            return f"the cluster's topic {name!r} has no partition {number}"
+        replicas = replicas_of[number]
+        if node_id is None or node_id in replicas:
+            return ""
+        brokers = f"broker{'s' if len(replicas) > 1 else ''} {', '.join(map(str, replicas))}"
+        return f"the cluster has the partition on {brokers} and not on {node_id}"
+
+    def why_not_served(self, place: PartitionPlace, topic_id: UUID) -> str:
+        """Why a broker that takes the partition for none serves it to no client; empty if it does."""
+        name, _ = self.topics[topic_id]
+        return "" if name == place.partition[0] else f"its id {format_id(topic_id)} is that of the topic {name!r}"
+
+
+class ClusterCheck:
+    """The metadata log of some log directories, if one of them has it."""
+
+    def __init__(self, files: Files, log_dirs: Collection[LogDirCheck]) -> None:
+        self._files = files
+        self._log: MetadataLog | None = None
+        properties = (each.properties for each in log_dirs)
+        self._node_id = next((each.node_id for each in properties if each is not None), None)
+        for log_dir in log_dirs:
+            if any(str(name) == _NAME for name in log_dir.listing.partitions):
+                self._log = self._followed(log_dir.path / _NAME)
+                break
+
+    def _followed(self, directory: Path) -> MetadataLog:
+        log = FollowedLog(self._files, Clock(), directory, TopicConfig.resolve(), producer_expiration_ms=0)
+        return MetadataLog(self._files, directory, log)
+
+    def compacted(self, topics: Collection[str], server_properties: Mapping[str, str]) -> frozenset[str]:
+        """Those of some topics that the cluster has compacted; server.properties holds where it says nothing of one."""
+        known = self._known()
+        default = _COMPACT in server_properties.get(_BROKER_POLICY, "")
+        if known is None:
+            return frozenset(topics) if default else frozenset()
+        policies = ((topic, known.policies.get(topic, known.default_policy)) for topic in topics)
+        return frozenset(topic for topic, policy in policies if (default if policy is None else _COMPACT in policy))
+
+    def topic_ids(self) -> Mapping[str, UUID] | None:
+        """The ids of the cluster's topics by their names; None if they are not known."""
+        known = self._known()
+        return None if known is None else {name: topic_id for topic_id, (name, _) in known.topics.items()}
+
+    def strays(self, topic_ids: Iterable[tuple[PartitionPlace, UUID | None]]) -> Iterator[Finding]:
+        """A notice for each partition that a broker would put aside at its start, or would serve to no client.
+
+        The log is read again for it, and a directory that is gone by now is passed over: a broker may be running.
+        """
+        known = self._known()
+        if known is None:
+            return
+        where = f"as the metadata log, which ends at offset {known.end_offset}, says"
+        for place, topic_id in topic_ids:
+            if place.partition[0] == CLUSTER_METADATA or not self._is_there(place, topic_id):
+                continue
+            why, outcome = known.why_stray(place, topic_id, self._node_id), _SET_ASIDE
+            if not why and topic_id is not None:
+                why, outcome = known.why_not_served(place, topic_id), _NOT_SERVED
+            if why:
+                yield place.located(notice(FindingKind.STRAY, "", f"{why}, {where}: {outcome}"))
+
+    def _is_there(self, place: PartitionPlace, topic_id: UUID | None) -> bool:
+        """Whether the partition is there, and still without the file that has its id if it had none."""
+        try:
+            names = self._files.names(f"{place.log_dir}/{place.name}")
+        except OSError:
+            return False  # gone, or a finding of its own
+        return topic_id is not None or PARTITION_METADATA_NAME not in names
+
+    def _known(self) -> _Known | None:
+        if self._log is None:
+            return None
+        try:
+            known = self._log.ask(self._asked)
+        except (StorageError, OSError):
+            return None  # which is a finding of its own
+        return known if self._log.damage is None else None
+
+    def _asked(self, image: ClusterImage) -> _Known | None:
+        if image.why_unknown(*_RECORDS):
+            return None
+        brokers = (image.settings_of(BROKER_RESOURCE, name) for name in (str(self._node_id), ""))
+        default = next((settings[_BROKER_POLICY].value for settings in brokers if _BROKER_POLICY in settings), None)
+        policies = {}
+        topics: dict[UUID, tuple[str, dict[int, Collection[int]]]] = {}
+        for topic_id, topic in image.topics.items():
+            replicas: dict[int, Collection[int]] = {
+                number: tuple(each["replicas"]) for number, each in topic.partitions.items()
+            }
+            topics[topic_id] = topic.name, replicas
+            policy = image.settings_of(TOPIC_RESOURCE, topic.name).get(_POLICY)
+            if policy is not None:
+                policies[topic.name] = policy.value
+        return _Known(topics, policies, default, image.end_offset)

@@ -1,0 +1,188 @@
+"""One log directory looked at from outside: what it says of itself, and which partitions are to be looked through."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from storage.errors import CorruptCheckpointError, CorruptMetadataError, SymbolicLinkError
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
+from storage.log_dir.directory_names import DirectoryState, parse_directory_name
+from storage.log_dir.log_dir import Listing
+from storage.log_dir.meta_properties import KRAFT_VERSION, META_PROPERTIES_NAME, read_meta_properties, startup_flaw
+from storage.log_dir.topic_names import CLUSTER_METADATA
+from storage.segment.names import Kind
+from storage.verify.checking import PartitionExpectation
+from storage.verify.cluster_metadata_check import check_metadata_snapshot
+from storage.verify.finding import Finding, FindingKind, damage, linked, unreadable
+from storage.verify.finding_list import FindingList
+from storage.verify.partition_standing import StandingAgain, outdated, reached, was_closed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+    from typing import TypeAlias
+
+    from storage.files import Files
+    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.meta_properties import MetaProperties
+
+    _Offsets: TypeAlias = dict[OffsetCheckpoint, dict[Partition, int]]
+
+_NO_START: Final = "no broker starts with it"
+_BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"  # the records that a KRaft cluster began with
+
+
+class PartitionPlace(NamedTuple):
+    """A partition's directory, what is known of it before anybody looks, and how large its log is.
+
+    One whose `state` is not `CURRENT` is being copied from another log directory, or is a stray.
+    """
+
+    log_dir: str
+    name: str
+    partition: Partition
+    expected: PartitionExpectation
+    size_bytes: int
+    state: DirectoryState = DirectoryState.CURRENT
+
+    def located(self, finding: Finding) -> Finding:
+        """A finding of the directory, as seen from the store."""
+        topic, number = self.partition
+        return finding.within(self.name, log_dir=self.log_dir, topic=topic, partition=number)
+
+
+class Compacted(NamedTuple):
+    """What is known to be compacted: topics by their settings, and partitions that a cleaner went through.
+
+    `current` are the partitions that are there and not on their way: of what is copied from elsewhere nothing is known,
+    and neither is of a stray, whose topic may be another one of that name.
+    """
+
+    topics: Collection[str]
+    partitions: Collection[Partition]
+    current: Collection[Partition]
+
+    def may_lack_offsets(self, partition: Partition, state: DirectoryState) -> bool:
+        """Whether offsets that the partition lacks may have been compacted away."""
+        is_copied = state is DirectoryState.FUTURE and partition not in self.current
+        is_unknown = is_copied or state is DirectoryState.STRAY
+        return partition[0] in self.topics or partition in self.partitions or is_unknown
+
+
+class LogDirCheck:
+    """The check of a log directory; `findings` are about nothing that is inside of a partition's directory.
+
+    Raises `OSError` if the directory cannot be listed.
+    """
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self.path = path
+        self.findings: list[Finding] = []
+        self.properties: MetaProperties | None = None
+        self._files = files
+        files.add_root(path)
+        self.listing = Listing.of(
+            {name: parse_directory_name(name) for name in sorted(files.names(path)) if self._is_directory(name)}
+        )
+        for name in sorted(files.links(path)):
+            self._report(linked(name))
+        self._read_properties()
+        for name in self.listing.foreign:
+            reason = "no broker starts while such a directory is here"
+            self._report(damage(FindingKind.FOREIGN_DIRECTORY, name, reason))
+        self._offsets = self._read_checkpoints()
+        self._check_bootstrap()
+
+    @property
+    def cleaned(self) -> Collection[Partition]:
+        """The partitions of which a cleaner has said how far it came."""
+        return self._offsets[OffsetCheckpoint.FIRST_DIRTY].keys()
+
+    def places(self, compacted: Compacted, void: Collection[str]) -> list[PartitionPlace]:
+        """The partitions, those on their way here and strays, in the order of their names, but those that are void.
+
+        Of a copy or a stray the checkpoints say nothing if the partition of the same name is here too. A broker does
+        not close strays, so the marker says nothing of them either, nor of the cluster's metadata log: a broker opens
+        that before it removes the marker, and recovers it at each start.
+        """
+        offsets, current = self._offsets, {(name.topic, name.partition) for name in self.listing.partitions}
+        is_clean = was_closed(self._files, self.path)
+        has_topic_id = self.properties is not None and self.properties.version == KRAFT_VERSION
+        outdated_names = outdated(self._files, self.path, is_clean=is_clean)
+        unattached = [name for name in self.listing.unattached if name.state.is_recovered]
+        places = []
+        for name in sorted([*self.listing.partitions, *unattached]):
+            if str(name) in void:
+                continue
+            partition = (name.topic, name.partition)
+            is_current = name.state is DirectoryState.CURRENT
+            is_spoken_of = is_current or partition not in current
+            is_metadata = is_current and name.topic == CLUSTER_METADATA
+            expected = PartitionExpectation(
+                directory=str(self.path / str(name)),
+                is_clean=is_clean and name.state is not DirectoryState.STRAY and not is_metadata,
+                has_topic_id=has_topic_id and is_current,  # which a copy is given with what is copied
+                is_compacted=compacted.may_lack_offsets(partition, name.state),
+                start_offset=offsets[OffsetCheckpoint.LOG_START].get(partition, 0) if is_spoken_of else 0,
+                reached=reached(offsets, partition) if is_spoken_of else {},
+                outdated=outdated_names,
+                is_cluster_metadata=is_metadata,
+                again=StandingAgain(str(self.path), partition) if is_spoken_of else None,
+            )
+            size_bytes = self._size_bytes(self.path / str(name))
+            places.append(PartitionPlace(str(self.path), str(name), partition, expected, size_bytes, name.state))
+        return places
+
+    def _is_directory(self, name: str) -> bool:
+        status = self._files.status(self.path / name)
+        return status is not None and status.is_directory
+
+    def _read_properties(self) -> None:
+        try:
+            self.properties = read_meta_properties(self._files, self.path)
+        except CorruptMetadataError as error:
+            self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"{error.reason}; {_NO_START}"))
+        except IsADirectoryError:
+            self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"it is a directory; {_NO_START}"))
+        except SymbolicLinkError:
+            pass  # reported already
+        except OSError as error:
+            self._report(unreadable(META_PROPERTIES_NAME, error))
+        flaw = None if self.properties is None else startup_flaw(self.properties)
+        if flaw is not None:
+            self.properties = None
+            self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"{flaw}; {_NO_START}"))
+
+    def _read_checkpoints(self) -> _Offsets:
+        offsets: _Offsets = {}
+        for checkpoint in OffsetCheckpoint:
+            offsets[checkpoint] = {}
+            try:
+                offsets[checkpoint] = read_offsets(self._files, self.path, checkpoint)
+            except CorruptCheckpointError as error:
+                self._report(damage(FindingKind.CHECKPOINT, checkpoint.value, error.reason))
+            except SymbolicLinkError:
+                continue  # reported already
+            except OSError as error:
+                self._report(unreadable(checkpoint.value, error))
+        return offsets
+
+    def _check_bootstrap(self) -> None:
+        findings = FindingList()
+        with suppress(FileNotFoundError):
+            check_metadata_snapshot(self._files, self.path / _BOOTSTRAP_NAME, findings, name=_BOOTSTRAP_NAME)
+        for finding in findings.all():
+            self._report(finding)
+
+    def _size_bytes(self, directory: Path) -> int:
+        """How many bytes of logs a partition has, as far as anybody may know."""
+        try:
+            names = [name for name in self._files.names(directory) if name.endswith(Kind.LOG)]
+            found = [self._files.status(directory / name) for name in names]
+        except OSError:
+            return 0
+        return sum(status.size_bytes for status in found if status is not None)
+
+    def _report(self, finding: Finding) -> None:
+        self.findings.append(finding.within("", log_dir=str(self.path)))

@@ -1,0 +1,107 @@
+"""Partitions looked through in several processes.
+
+Processes, because most of the work on small batches holds the interpreter's lock; started anew and never forked,
+because whoever calls this may have threads. A worker ends with the process that started it, whatever ends that.
+"""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack, closing, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import StorageError
+from storage.verify.checking import PartitionVerdict, check_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.connection import Connection
+
+    from storage.files import Files
+    from storage.verify.checking import PartitionExpectation
+
+_PROGRESS_BYTES: Final = 4 * 1024 * 1024
+_PATIENCE_S: Final = 5.0
+_ENDED: Final = "a process that was looking through partitions has ended"
+
+
+def spread(
+    files: Files, partitions: Sequence[PartitionExpectation], jobs: int, *, advance: Callable[[int], None]
+) -> Iterator[tuple[int, PartitionVerdict]]:
+    """The verdicts as they come, each with its partition's place in the sequence, which is begun from the front.
+
+    Raises `StorageError` if a worker ends before its work is done.
+    """
+    context = get_context("spawn")
+    waiting = iter(enumerate(partitions))
+    busy: dict[Connection, int] = {}
+    with ExitStack() as stopping:
+        for _ in range(jobs):
+            ours, theirs = context.Pipe()
+            worker = context.Process(target=_work, args=(theirs, files), daemon=True)
+            worker.start()
+            theirs.close()
+            stopping.callback(worker.join, _PATIENCE_S)
+            stopping.callback(worker.terminate)
+            stopping.enter_context(closing(ours))
+            _hand_out(ours, waiting, busy)
+        while busy:
+            ready = wait(list(busy))
+            for connection in [each for each in busy if each in ready]:
+                try:
+                    said = connection.recv()
+                except (EOFError, OSError):
+                    raise StorageError(_ENDED) from None
+                if isinstance(said, PartitionVerdict):
+                    number = busy.pop(connection)
+                    _hand_out(connection, waiting, busy)
+                    yield number, said
+                else:
+                    advance(said)
+
+
+def _hand_out(
+    connection: Connection, waiting: Iterator[tuple[int, PartitionExpectation]], busy: dict[Connection, int]
+) -> None:
+    """Give a worker that waits the next partition, if there is one."""
+    following = next(waiting, None)
+    if following is not None:
+        number, expected = following
+        try:
+            connection.send(expected)
+        except OSError:
+            raise StorageError(_ENDED) from None
+        busy[connection] = number
+
+
+def _work(connection: Connection, files: Files) -> None:
+    """Look through partitions until nobody is there to ask for more."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interruption is told by the one who started this
+    with suppress(EOFError, OSError), closing(connection):
+        while True:
+            expected = connection.recv()
+            progress = _Progress(connection)
+            verdict = check_partition(files, expected, advance=progress.advance)
+            progress.flush()
+            connection.send(verdict)
+
+
+class _Progress:
+    """Tells of bytes that were looked at, not too often."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._pending_bytes = 0
+
+    def advance(self, more_bytes: int) -> None:
+        """So many more."""
+        self._pending_bytes += more_bytes
+        if self._pending_bytes >= _PROGRESS_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Tell of what was not told yet."""
+        self._connection.send(self._pending_bytes)
+        self._pending_bytes = 0

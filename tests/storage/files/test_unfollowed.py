@@ -1,0 +1,190 @@
+"""Symbolic links, FIFOs and directories in the place of files: nothing of a store is reached through a link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.errors import SymbolicLinkError
+from storage.files import Files, NamedFiles
+from storage.files.overlay import OverlayFiles
+from storage.files.small_file import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SECRET = b"what lies outside"
+
+
+@pytest.fixture
+def files(store: Path) -> Files:
+    found = Files()
+    found.add_root(store)
+    return found
+
+
+@pytest.fixture
+def victims(tmp_path: Path) -> Path:
+    """Make a directory outside of the store."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_bytes(SECRET)
+    return tmp_path / "outside"
+
+
+@pytest.fixture
+def store(tmp_path: Path, victims: Path) -> Path:
+    """Make a store that its user reaches through a link, and that has links in it."""
+    (tmp_path / "data" / "t-0").mkdir(parents=True)
+    store = tmp_path / "store"
+    store.symlink_to(tmp_path / "data")
+    (store / "t-0" / "file").write_bytes(b"inside")
+    (store / "t-0" / "link").symlink_to(victims / "file")
+    (store / "t-0" / "dangling").symlink_to(victims / "new")
+    (store / "link").symlink_to(victims / "file")
+    (store / "t-1").symlink_to(victims)
+    return store
+
+
+def seen(victims: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in victims.iterdir()}
+
+
+OPERATIONS: dict[str, Callable[[Files, str], object]] = {
+    "open_reading": lambda files, path: files.open_reading(path),
+    "open_writing": lambda files, path: files.open_writing(path),
+    "create": lambda files, path: files.open_writing(path, create=True),
+    "read": lambda files, path: files.read(path),
+    "lock": lambda files, path: files.lock(path),
+    "is_locked": lambda files, path: files.is_locked(path),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("name", ["link", "t-0/link", "t-0/dangling", "t-1/file"])
+def test_no_file_is_opened_through_a_link(files: Files, store: Path, victims: Path, name: str, operation: str) -> None:
+    with pytest.raises(SymbolicLinkError, match="is a symbolic link, which kafkafs does not follow") as caught:
+        OPERATIONS[operation](files, str(store / name))
+    link = store / name if name != "t-1/file" else store / "t-1"
+    assert (caught.value.errno, caught.value.filename) == (errno.ELOOP, str(link))
+    assert seen(victims) == {"file": SECRET}
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda files, path: files.remove(f"{path}/file"),
+        lambda files, path: files.rename(f"{path}/file", f"{path}/other"),
+        lambda files, path: files.make_directory(f"{path}/directory"),
+        lambda files, path: files.status(f"{path}/file"),
+        lambda files, path: files.names(path),
+        lambda files, path: files.links(path),
+        lambda files, path: files.sync_directory(path),
+        lambda files, path: replace_file(files, f"{path}/file", b"new"),
+    ],
+    ids=["remove", "rename", "make_directory", "status", "names", "links", "sync_directory", "replace_file"],
+)
+def test_a_partition_directory_that_is_a_link_is_not_entered(
+    files: Files, store: Path, victims: Path, operation: Callable[[Files, str], object]
+) -> None:
+    with pytest.raises(SymbolicLinkError) as caught:
+        operation(files, str(store / "t-1"))
+    assert caught.value.filename == str(store / "t-1")
+    assert seen(victims) == {"file": SECRET}
+
+
+def test_a_file_system_says_of_a_link_that_it_is_one(files: Files, store: Path) -> None:
+    for name in ("link", "t-1", "t-0/link", "t-0/dangling"):
+        status = files.status(store / name)
+        assert status is not None
+        assert (status.is_link, status.is_directory) == (True, False)
+    inside = files.status(store / "t-0" / "file")
+    assert inside is not None
+    assert (inside.is_link, inside.size_bytes) == (False, 6)
+    assert sorted(files.links(store)) == ["link", "t-1"]
+    assert sorted(files.links(store / "t-0")) == ["dangling", "link"]
+
+
+def test_the_directory_that_a_user_named_may_be_a_link(files: Files, store: Path) -> None:
+    status = files.status(store)
+    assert status is not None
+    assert (status.is_directory, status.is_link) == (True, False)
+    assert set(files.names(store)) == {"t-0", "link", "t-1"}
+    files.sync_directory(store)
+    assert files.read(store / "t-0" / "file") == b"inside"
+    with pytest.raises(SymbolicLinkError):
+        Files().names(store)
+
+
+def test_a_link_is_removed_and_replaced_itself(files: Files, store: Path, victims: Path) -> None:
+    replace_file(files, store / "t-0" / "link", b"new")
+    assert (store / "t-0" / "link").read_bytes() == b"new"
+    assert not (store / "t-0" / "link").is_symlink()
+    files.remove(store / "link")
+    assert not (store / "link").is_symlink()
+    (store / "t-0" / "new.tmp").symlink_to(victims / "file")
+    with pytest.raises(SymbolicLinkError):
+        replace_file(files, store / "t-0" / "new", b"new")
+    assert seen(victims) == {"file": SECRET}
+
+
+def test_a_file_that_rested_is_not_woken_through_a_link(files: Files, store: Path, tmp_path: Path) -> None:
+    """Not even if the link leads to the very same file."""
+    with files.open_writing(store / "t-0" / "file") as file:
+        file.rest()
+        (store / "t-0" / "file").rename(tmp_path / "moved")
+        (store / "t-0" / "file").symlink_to(tmp_path / "moved")
+        with pytest.raises(SymbolicLinkError):
+            file.wake()
+
+
+def test_a_plan_opens_no_link_either(files: Files, store: Path) -> None:
+    with pytest.raises(SymbolicLinkError):
+        OverlayFiles(files).open_writing(store / "t-0" / "link")
+    assert sorted(OverlayFiles(files).links(store / "t-0")) == ["dangling", "link"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_fifo_is_refused_and_not_waited_for(files: Files, store: Path, operation: str) -> None:
+    os.mkfifo(store / "t-0" / "fifo")
+    with pytest.raises(OSError, match="is not a regular file, and kafkafs opens no others"):
+        OPERATIONS[operation](files, str(store / "t-0" / "fifo"))
+
+
+def test_errors_keep_their_kind_and_their_path(files: Files, store: Path) -> None:
+    path = store / "t-0" / "missing"
+    with pytest.raises(FileNotFoundError) as missing:
+        files.read(path)
+    with pytest.raises(FileExistsError) as existing:
+        files.open_writing(store / "t-0" / "file", create=True, exclusive=True)
+    with pytest.raises(IsADirectoryError) as directory:
+        files.read(store / "t-0")
+    with pytest.raises(NotADirectoryError) as no_directory:
+        files.names(store / "t-0" / "file")
+    errors = (missing, existing, directory, no_directory)
+    assert [str(each.value.filename) for each in errors] == [
+        str(path),
+        str(store / "t-0" / "file"),
+        str(store / "t-0"),
+        str(store / "t-0" / "file"),
+    ]
+    assert files.status(path) is None
+    assert files.status(store / "t-9" / "file") is None
+
+
+def test_files_that_a_user_named_are_reached_through_links(store: Path) -> None:
+    assert NamedFiles().read(store / "t-0" / "link") == SECRET
+    assert NamedFiles().names(store / "t-1") == ["file"]
+    status = NamedFiles().status(store / "link")
+    assert status is not None
+    assert (status.is_link, status.size_bytes) == (False, len(SECRET))
+
+
+def test_a_link_is_told_across_processes() -> None:
+    error = pickle.loads(pickle.dumps(SymbolicLinkError("/store/link")))
+    assert isinstance(error, SymbolicLinkError)
+    assert (error.errno, error.filename) == (errno.ELOOP, "/store/link")

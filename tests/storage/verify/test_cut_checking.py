@@ -1,0 +1,124 @@
+"""A partition that is looked through in pieces, against a look at the whole of it."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.testing.checked_logs import append, closed_log, filled_log, replace
+from storage.testing.logs import DIRECTORY
+from storage.verify.checking import PartitionExpectation, check_partition
+from storage.verify.cut_checking import CutPartition
+from storage.verify.finding_list import KEPT_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from storage.testing.logs import LogOnMemory
+    from storage.verify.checking import PartitionVerdict
+
+
+def whole(log: LogOnMemory, expected: PartitionExpectation) -> PartitionVerdict:
+    return check_partition(log.files, expected, advance=lambda _: None)
+
+
+def in_pieces(
+    log: LogOnMemory, expected: PartitionExpectation, *, meanwhile: Callable[[], object] = lambda: None
+) -> PartitionVerdict:
+    """The verdict, with everything sent to another process and back that would be."""
+    cut = CutPartition.of(log.files, expected)
+    assert cut is not None
+    looks = [pickle.loads(pickle.dumps(piece.look(log.files))) for piece in reversed(cut.pieces)]
+    meanwhile()
+    return pickle.loads(pickle.dumps(cut)).verdict(log.files, looks[::-1])
+
+
+def check_same(log: LogOnMemory, expected: PartitionExpectation) -> PartitionVerdict:
+    found, due = in_pieces(log, expected), whole(log, expected)
+    assert set(found.findings) == set(due.findings)
+    assert len(found.findings) == len(due.findings)
+    assert (found.topic_id, found.segments, found.batches, found.size_bytes) == (
+        due.topic_id,
+        due.segments,
+        due.batches,
+        due.size_bytes,
+    )
+    return due
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_sound_log(*, is_clean: bool) -> None:
+    log = closed_log() if is_clean else filled_log()
+    verdict = check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=is_clean))
+    assert verdict.segments > 3
+    assert not verdict.has_damage
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_damage_anywhere(seed: int) -> None:
+    draw = random.Random(seed)
+    log = closed_log()
+    for _ in range(draw.randrange(1, 4)):
+        contents = {name: data for name, data in log.contents().items() if data}
+        name = draw.choice(sorted(contents))
+        data = bytearray(contents[name])
+        match draw.randrange(4):
+            case 0:
+                data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+            case 1:
+                del data[draw.randrange(len(data)) :]
+            case 2:
+                at = draw.randrange(len(data))
+                data[at : at + 100] = bytes(len(data[at : at + 100]))
+            case _:
+                data += draw.randbytes(50)
+        replace(log, name, bytes(data))
+    reached = {"replication-offset-checkpoint": draw.randrange(400)}
+    check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=draw.random() < 0.5, reached=reached))
+
+
+def test_more_findings_of_a_kind_than_are_kept() -> None:
+    log = filled_log({"segment.bytes": "100000", "index.interval.bytes": "0"})
+    draw = random.Random(1)
+    for number in range(100, 100 + 2 * KEPT_MAX):
+        append(log, number, draw)
+    log.log.roll()
+    append(log, 1, draw)
+    log.log.close()
+    name = max((name for name in log.contents() if name.endswith(".index")), key=lambda each: len(log.contents()[each]))
+    data = bytearray(log.contents()[name])
+    for at in range(7, len(data), 8):
+        data[at] ^= 1
+    replace(log, name, bytes(data))
+    verdict = check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=True))
+    assert any("more like this" in finding.reason for finding in verdict.findings)
+
+
+def test_a_log_that_grows_meanwhile() -> None:
+    log = filled_log()
+    expected = PartitionExpectation(directory=DIRECTORY)
+    found = in_pieces(log, expected, meanwhile=lambda: append(log, 1, random.Random(1)))
+    assert list(found.findings) == list(whole(log, expected).findings)
+
+
+def test_a_segment_that_is_cut_and_one_that_goes_meanwhile() -> None:
+    for change in (b"", None):
+        log = closed_log()
+        expected = PartitionExpectation(directory=DIRECTORY, is_clean=True, is_compacted=True)
+        name = min(name for name in log.contents() if name.endswith(".log"))
+
+        def meanwhile(log: LogOnMemory = log, name: str = name, change: bytes | None = change) -> None:
+            if change is None:
+                log.files.remove(f"{DIRECTORY}/{name}")
+            else:
+                replace(log, name, change)
+
+        found = in_pieces(log, expected, meanwhile=meanwhile)
+        assert list(found.findings) == list(whole(log, expected).findings)
+
+
+def test_what_cannot_be_listed_is_not_cut() -> None:
+    assert CutPartition.of(closed_log().files, PartitionExpectation(directory="/elsewhere-0")) is None
