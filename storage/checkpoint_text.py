@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
-from storage.files.small_file import read_small_file, replace_file
+from storage.files import read_small_file, replace_file
 
 if TYPE_CHECKING:
     import os

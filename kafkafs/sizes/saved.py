@@ -17,7 +17,7 @@ from struct import Struct, error
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.sizes.counted_file import CountedFile, Mark, Probe
-from storage.files.small_file import TEMPORARY_SUFFIX, replace_file
+from storage.files import TEMPORARY_SUFFIX, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -16,7 +16,7 @@ from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.store_directory import StoreDirectoryNode
 from storage.errors import CorruptMetadataError
-from storage.files.small_file import read_small_file
+from storage.files import read_small_file
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME
 from storage.log_dir.topic_settings import SETTINGS_NAME

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.errors import CorruptMetadataError, InvalidIdError
-from storage.files.small_file import read_small_file
+from storage.files import read_small_file
 from storage.ids import parse_id
 
 if TYPE_CHECKING:

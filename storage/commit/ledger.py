@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import CorruptMetadataError, InvalidIdError
-from storage.files.small_file import read_small_file, replace_file
+from storage.files import read_small_file, replace_file
 from storage.ids import format_id, parse_id
 from storage.log.followed_log import Withheld
 

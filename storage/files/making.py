@@ -19,7 +19,7 @@ from storage.files.unfollowed import is_below_root, open_directory, open_file, p
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from storage.files import Files
+    from storage.files.system import Files
     from storage.files.unfollowed import Roots
 
 _ACL: Final = "system.posix_acl_access"

@@ -13,15 +13,16 @@ import os
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from storage.errors import SymbolicLinkError
-from storage.files import Files, FileStatus, ReadableFile, WritableFile
+from storage.files.opened import FileStatus, ReadableFile, WritableFile
 from storage.files.ownership import Access, access_of, terms_of_file
+from storage.files.system import Files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from typing_extensions import Buffer
 
-    from storage.files import FileLock, MappedRegion
+    from storage.files.opened import FileLock, MappedRegion
 
 _PAGE_BYTES: Final = 64 * 1024
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.files.unfollowed import is_below_root
 
 if TYPE_CHECKING:
-    from storage.files import Files, FileStatus
+    from storage.files.opened import FileStatus
+    from storage.files.system import Files
     from storage.files.unfollowed import Roots
 
 ROOT_UID: Final = 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import StorageError, SymbolicLinkError, is_full_disk
 
 if TYPE_CHECKING:
-    from storage.files import Files
+    from storage.files.system import Files
 
 TEMPORARY_SUFFIX: Final = ".tmp"
 SMALL_FILE_BYTES_MAX: Final = 64 * 1024 * 1024

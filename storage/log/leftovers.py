@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.files.small_file import TEMPORARY_SUFFIX
+from storage.files import TEMPORARY_SUFFIX
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.partition_metadata import PARTITION_METADATA_NAME
 from storage.log.recover.report import Repair, Step

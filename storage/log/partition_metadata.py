@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptMetadataError, InvalidIdError
-from storage.files.small_file import read_small_file, replace_file
+from storage.files import read_small_file, replace_file
 from storage.ids import ZERO_ID, format_id, parse_id
 
 if TYPE_CHECKING:

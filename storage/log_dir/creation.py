@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import NotAStoreError
-from storage.files.small_file import TEMPORARY_SUFFIX
+from storage.files import TEMPORARY_SUFFIX
 from storage.ids import format_id, random_id
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME, MetaProperties, write_meta_properties
 from storage.log_dir.recognition import LOCK_NAME, LOST_AND_FOUND

@@ -20,7 +20,7 @@ from storage.errors import (
     StoreLockedError,
     SymbolicLinkError,
 )
-from storage.files.small_file import read_small_file, replace_file
+from storage.files import read_small_file, replace_file
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
 from storage.log_dir.directory_names import DirectoryName, DirectoryState, parse_directory_name
 from storage.log_dir.meta_properties import read_meta_properties

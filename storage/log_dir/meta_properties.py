@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.checkpoint_text import integer
 from storage.errors import ConfigError, CorruptMetadataError, InvalidIdError
-from storage.files.small_file import read_small_file, replace_file
+from storage.files import read_small_file, replace_file
 from storage.ids import format_id, is_reserved, parse_id
 from storage.properties import format_properties, parse_properties
 

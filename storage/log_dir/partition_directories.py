@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptMetadataError
-from storage.files.small_file import TEMPORARY_SUFFIX
+from storage.files import TEMPORARY_SUFFIX
 from storage.log.partition_metadata import PARTITION_METADATA_NAME, read_topic_id, write_topic_id
 from storage.log_dir.directory_names import DirectoryName, DirectoryState, parse_directory_name
 

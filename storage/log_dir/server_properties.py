@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from storage.config import StoreConfig
 from storage.errors import ConfigError
-from storage.files.small_file import read_small_file
+from storage.files import read_small_file
 from storage.properties import parse_properties
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
 from storage.errors import ConfigError, InvalidIdError
-from storage.files.small_file import read_small_file, replace_file
+from storage.files import read_small_file, replace_file
 from storage.ids import format_id, parse_id
 from storage.properties import format_properties, parse_properties
 

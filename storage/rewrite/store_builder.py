@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from storage.commit.ledger import Entries, Ledger
 from storage.errors import BuildError, StoreLockedError
-from storage.files.small_file import replace_file
+from storage.files import replace_file
 from storage.ids import format_id, parse_id
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.creation import check_vacant, make_directories, write_store

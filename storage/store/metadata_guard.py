@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.errors import MetadataLossError
-from storage.files.overlay import OverlayFiles
+from storage.files import OverlayFiles
 from storage.log.recover.report import Repair
 from storage.log_dir.topic_names import CLUSTER_METADATA
 from storage.record.layout import LOG_OVERHEAD_BYTES

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import StorageError, SymbolicLinkError
-from storage.files.overlay import OverlayFiles
+from storage.files import OverlayFiles
 from storage.log.followed_log import Withheld
 from storage.log.index_cache import RecentSegments
 from storage.log.recover.recovery import refuse_links

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.cluster.metadata_log import is_left_of_metadata_snapshot
-from storage.files.small_file import TEMPORARY_SUFFIX
+from storage.files import TEMPORARY_SUFFIX
 from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State, parse_name
 from storage.verify.finding import FindingKind, damage, linked, notice
 

@@ -15,16 +15,17 @@ from itertools import count, product
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pytest
+from soundness import check_sound, damages
 
 from storage.errors import StorageError
 from storage.testing.faults import BREAKS, Cut, CutError, Effect, InterruptError
-from storage.testing.soundness import check_sound, damages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from promising_logs import PromisingLog
+
     from storage.testing.memory_files import MemoryFiles
-    from storage.testing.promising_log import PromisingLog
 
 IS_PROOF = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove"
 TEARS = 2 if IS_PROOF else 1

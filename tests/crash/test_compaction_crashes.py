@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from compacted_logs import CompactedLog
+from compacting import segments_of
+from compaction_model import comparable
+from memory_logs import DIRECTORY
+from soundness import damages
 
 from storage.cleanup.cleaned_segments import remove_cleaned
 from storage.log.recover.report import Repair
 from storage.log.view import Isolation
 from storage.segment.names import State
-from storage.testing.compacted_log import CompactedLog
-from storage.testing.compacting import segments_of
-from storage.testing.compaction_model import comparable
-from storage.testing.logs import DIRECTORY
-from storage.testing.soundness import damages
 
 if TYPE_CHECKING:
-    from storage.testing.consuming import ConsumedRecord
+    from consuming import ConsumedRecord
+
     from storage.testing.memory_files import MemoryFiles
 
 pytestmark = pytest.mark.crash

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import NOW_MS
+from promising_logs import PromisingLog
 
 from storage.log.flushing import Durability
-from storage.testing.logs import NOW_MS
-from storage.testing.promising_log import PromisingLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable

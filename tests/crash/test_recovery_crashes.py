@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS
+from promises import PromisedBatch
+from promising_logs import PromisingLog
+from soundness import check_sound, damages
 
 from storage.log.epochs import EPOCHS_NAME
 from storage.record.encoding import batches_of_rows
 from storage.segment.names import FileName, Kind, State
-from storage.testing.logs import DIRECTORY, NOW_MS
-from storage.testing.promises import PromisedBatch
-from storage.testing.promising_log import PromisingLog
-from storage.testing.soundness import check_sound, damages
 
 pytestmark = pytest.mark.crash
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, sent
+from promising_logs import PromisingLog
 
 from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State
 from storage.segment.replacement import replace_segments
 from storage.segment.segment import Segment
-from storage.testing.logs import DIRECTORY, sent
-from storage.testing.promising_log import PromisingLog
 
 if TYPE_CHECKING:
     from storage.testing.memory_files import MemoryFiles

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import sent
+from soundness import check_sound
+from staged_stores import StagedStore
 
 from storage.commit.commits import STAGED_AGE_MS_MAX
 from storage.commit.ledger import Transaction
 from storage.errors import FramingError, StorageError
 from storage.store.store import Mode
 from storage.testing.faults import Cut, CutError, InterruptError
-from storage.testing.logs import sent
-from storage.testing.soundness import check_sound
-from storage.testing.staged_stores import StagedStore
 
 if TYPE_CHECKING:
     from storage.testing.memory_files import MemoryFiles

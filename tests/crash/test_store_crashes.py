@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import StandingClock, sent
+from promises import LogPromises, PromisedBatch
+from soundness import check_sound
 
 from storage.errors import StorageError
 from storage.log.flushing import Durability
@@ -17,10 +20,7 @@ from storage.store.opening import LogOpening
 from storage.store.retentions import Retentions
 from storage.store.store import Mode, Store
 from storage.testing.faults import BREAKS
-from storage.testing.logs import StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
-from storage.testing.promises import LogPromises, PromisedBatch
-from storage.testing.soundness import check_sound
 
 if TYPE_CHECKING:
     from storage.log.log import Log

@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from consuming import consumed
 
 from storage.clock import Clock
 from storage.files import Files
@@ -20,16 +21,15 @@ from storage.rewrite.store_builder import StoreBuilding
 from storage.rewrite.topics import built_topics
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
-from storage.testing.consuming import consumed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from consuming import ConsumedRecord
     from real_brokers import JudgedRecord, Judgement, RealKafka
 
     from storage.log_dir.checkpoints import Partition
-    from storage.testing.consuming import ConsumedRecord
     from storage.topics.open_logs import PartitionLog
 
 pytestmark = pytest.mark.interop

@@ -10,6 +10,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from compacting import MANY_KEYS, Compacting, segments_of
+from compaction_model import comparable, visible
+from memory_logs import StandingClock
 
 from storage.config import TopicConfig
 from storage.files import Files
@@ -18,9 +21,6 @@ from storage.log.log import Log
 from storage.log.opening import open_sound_log
 from storage.segment.accounting import per_append_call
 from storage.testing.codec import decode_batches
-from storage.testing.compacting import MANY_KEYS, Compacting, segments_of
-from storage.testing.compaction_model import comparable, visible
-from storage.testing.logs import StandingClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 from aiokafka import AIOKafkaProducer
 from broker_clients import CODECS, consume, create_topic
+from consuming import consumed
+from memory_logs import StandingClock
+from partition_writer import Content, PartitionWriter, open_closed_log
 
 from storage.files import Files
 from storage.log.view import Isolation
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.store import Mode, Store
-from storage.testing.consuming import consumed
-from storage.testing.logs import StandingClock
-from storage.testing.partition_writer import Content, PartitionWriter, open_closed_log
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,6 +7,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from compacted_logs import CompactedLog
+from compacting import Compacting
+from consuming import consumed
+from memory_logs import DIRECTORY, StandingClock
 
 from storage.config import TopicConfig
 from storage.errors import CompactionStoppedError
@@ -14,20 +18,15 @@ from storage.files import Files
 from storage.log.log import Log
 from storage.log.opening import open_sound_log
 from storage.log.view import Isolation
-from storage.testing.compacted_log import CompactedLog
-from storage.testing.compacting import Compacting
-from storage.testing.consuming import consumed
 from storage.testing.faults import Cut, CutError, Effect
-from storage.testing.logs import DIRECTORY, StandingClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from typing import TypeAlias
 
+    from consuming import ConsumedRecord
     from real_brokers import JudgedRecord, RealKafka
-
-    from storage.testing.consuming import ConsumedRecord
 
     Found: TypeAlias = tuple[int, int, dict[Isolation, list[ConsumedRecord]]]
     """The log's end, its last stable offset, and what consumers are given."""

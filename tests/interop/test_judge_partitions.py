@@ -12,22 +12,22 @@ import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from consuming import consumed
+from memory_logs import StandingClock
+from partition_writer import PartitionWriter, open_closed_log
+from specimens import SPECIMENS
 
 from storage.files import Files
 from storage.log.view import Isolation
 from storage.store.store import Mode, Store
-from storage.testing.consuming import consumed
-from storage.testing.logs import StandingClock
-from storage.testing.partition_writer import PartitionWriter, open_closed_log
-from storage.testing.specimens import SPECIMENS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from consuming import ConsumedRecord
     from real_brokers import RealKafka
 
     from storage.log.log import Log
-    from storage.testing.consuming import ConsumedRecord
 
 pytestmark = pytest.mark.interop
 

@@ -14,8 +14,7 @@ import pytest
 
 from storage.clock import Clock
 from storage.config import TopicConfig
-from storage.files import Files
-from storage.files.overlay import OverlayFiles
+from storage.files import Files, OverlayFiles
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.recover.recovery import recover_log
 from storage.log.recover.report import RecoveryReport, Repair

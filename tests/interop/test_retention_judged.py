@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from consuming import consumed
+from memory_logs import NOW_MS, StandingClock, sent
+from partition_writer import open_closed_log
 
 from storage.files import Files
 from storage.log.log import Log
@@ -12,9 +15,6 @@ from storage.log.view import Isolation
 from storage.record.encoding import BatchForm
 from storage.store.retentions import Retentions
 from storage.store.store import Store
-from storage.testing.consuming import consumed
-from storage.testing.logs import NOW_MS, StandingClock, sent
-from storage.testing.partition_writer import open_closed_log
 
 if TYPE_CHECKING:
     from pathlib import Path

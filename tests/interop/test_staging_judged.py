@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from consuming import consumed
 
 from storage.clock import Clock
 from storage.commit.ledger import LEDGER_NAME, Transaction
@@ -14,7 +15,6 @@ from storage.record.compression import Codec
 from storage.store.opening import LogOpening
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
-from storage.testing.consuming import consumed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, sent
 
 from kafkafs.render.batch_lines import ValueLines
 from kafkafs.sizes import CountedLog, SizeCache, cache_directory
@@ -23,7 +24,6 @@ from storage.files import Files, ReadableFile
 from storage.log.followed_log import FollowedLog
 from storage.log.view import Isolation
 from storage.record import BatchForm, Codec
-from storage.testing.logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, sent
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

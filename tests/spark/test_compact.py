@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from consuming import consumed
 
 from kafkafs.spark import jobs
 from kafkafs.spark.errors import JobError
@@ -16,7 +17,6 @@ from storage.log.view import Isolation
 from storage.log_dir.checkpoints import OffsetCheckpoint, write_offsets
 from storage.store.compactions import Compactions
 from storage.store.store import Mode, Store
-from storage.testing.consuming import consumed
 from storage.verify.verification import Verification
 
 if TYPE_CHECKING:

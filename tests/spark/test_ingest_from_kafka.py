@@ -15,6 +15,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from broker_clients import CODECS, consume, create_topic, grow_topic
 from cluster_drivers import Driver, environment
+from consuming import consumed
 from held_processes import Rules, kill_session
 
 from storage.clock import Clock
@@ -23,7 +24,6 @@ from storage.files import Files
 from storage.log.view import Isolation
 from storage.record.compression import Codec
 from storage.store.store import Mode, Store
-from storage.testing.consuming import consumed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from aiokafka.partitioner import murmur2
+from consuming import consumed
 
 from kafkafs.spark import jobs
 from kafkafs.spark.errors import JobError
@@ -19,16 +20,14 @@ from storage.record.compression import Codec
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
 from storage.store.store import Mode, Store
-from storage.testing.consuming import consumed
 from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from consuming import ConsumedRecord
     from pyspark.sql import SparkSession
-
-    from storage.testing.consuming import ConsumedRecord
 
 FILES = Files()
 PARTITIONS = 3

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from consuming import consumed
 
 from storage.clock import Clock
 from storage.files import Files
 from storage.log.view import Isolation
 from storage.store.store import Mode, Store
-from storage.testing.consuming import consumed
 
 if TYPE_CHECKING:
     from pathlib import Path

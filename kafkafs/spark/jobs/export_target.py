@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kafkafs.spark.errors import JobError
 from kafkafs.spark.jobs.export_watermarks import Exported
-from storage.files.small_file import replace_file
+from storage.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

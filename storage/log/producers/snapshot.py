@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptSnapshotError
-from storage.files.small_file import replace_file
+from storage.files import replace_file
 from storage.log.producers.state import CachedBatch, ProducerState
 from storage.record.kernel.crc32c import crc32c
 from storage.record.layout import NO_SEQUENCE

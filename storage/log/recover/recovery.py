@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, CorruptCheckpointError, CorruptIndexError, SymbolicLinkError
-from storage.files.small_file import read_small_file
+from storage.files import read_small_file
 from storage.log.epochs import EPOCHS_NAME, EpochStart, LeaderEpochs
 from storage.log.leftovers import tidy
 from storage.log.producers.producers import ProducerStates

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from memory_logs import NOW_MS, sent
 
 from kafkafs.cli import main
 from storage.clock import Clock
 from storage.files import Files
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.store import Mode, Store
-from storage.testing.logs import NOW_MS, sent
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,12 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import sent
 
 from kafkafs.cli.finishing import Change, finishing
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.store import Mode, Store
-from storage.testing.logs import sent
 
 if TYPE_CHECKING:
     from pathlib import Path

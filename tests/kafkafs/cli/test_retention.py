@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from memory_logs import sent
 from metadata_logs import BrokerDir, topic_record
 
 from kafkafs.cli import main
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.store import Mode, Store
-from storage.testing.logs import sent
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from partition_writer import open_closed_log
 
 from kafkafs.cli import main
 from storage.clock import Clock
 from storage.files import Files
 from storage.record import batches_of_rows
 from storage.store.store import Store
-from storage.testing.partition_writer import open_closed_log
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import StandingClock
 
 from kafkafs.demo.demo_store import TOPICS, make_demo_store
 from kafkafs.demo.traffic import DAY_MS, MINUTE_MS
@@ -16,7 +17,6 @@ from storage.files import Files
 from storage.log.view import Isolation
 from storage.record import Codec
 from storage.store.store import Mode, Store
-from storage.testing.logs import StandingClock
 from storage.verify.verification import Verification
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
 
 from kafkafs.locator.offsets import RecordRange, parse_offset_name
 from kafkafs.locator.paths import OffsetPath, PartitionPath, TimePath, TopicPath
@@ -27,7 +28,6 @@ from storage.log_dir.log_dir import LogDir
 from storage.record.batch import RecordBatch
 from storage.record.control import EndTransactionMarker, decode_control
 from storage.segment.segment import Segment
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,13 +10,13 @@ import pytest
 from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath
 from kafkafs.tree.append_file import AppendFile
 from storage.errors import RecordTooLargeError
 from storage.record.batch import RecordBatch
 from storage.record.compression import Codec
-from storage.testing.logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import SETTINGS, LogOnMemory, sent
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath
 from kafkafs.tree.append_file import AppendFile
@@ -20,7 +21,6 @@ from storage.errors import (
 )
 from storage.log.flushing import Durability
 from storage.testing.faults import Cut, CutError, Effect
-from storage.testing.logs import SETTINGS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from conftest import Views

@@ -6,6 +6,7 @@ import logging
 import threading
 
 import pytest
+from memory_logs import NOW_MS, LogOnMemory, sent
 
 from kafkafs.tree.batch_cache import BatchCache
 from kafkafs.tree.held_batch import HeldBatch
@@ -13,7 +14,6 @@ from storage.errors import ChecksumError, MalformedRecordsError
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.record.reading import read_batches
 from storage.testing.codec import OracleRecord, encode_entry, wrapper_of
-from storage.testing.logs import NOW_MS, LogOnMemory, sent
 
 COUNT = 60
 

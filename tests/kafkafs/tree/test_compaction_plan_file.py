@@ -6,6 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import NOW_MS, StandingClock, sent
 
 from kafkafs.locator.descent import parse_path
 from kafkafs.sizes import SizeCache
@@ -16,7 +17,6 @@ from kafkafs.tree.tree import Tree
 from storage.files import Files
 from storage.store.compactions import Compactions
 from storage.store.store import Mode, Store
-from storage.testing.logs import NOW_MS, StandingClock, sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

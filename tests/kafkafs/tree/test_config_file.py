@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import StandingClock
 from metadata_logs import TIME_MS, BrokerDir, partition_record, topic_record, topic_setting
 
 from kafkafs.locator.paths import ConfigPath, TopicPath
@@ -17,7 +18,6 @@ from storage.files import Files
 from storage.log_dir.topic_settings import SETTINGS_NAME
 from storage.store.store import Mode, Store
 from storage.testing.faults import Cut, Effect
-from storage.testing.logs import StandingClock
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import NOW_MS, StandingClock, sent
 
 import kafkafs
 from kafkafs.locator.descent import child, parse_path
@@ -35,7 +36,6 @@ from storage.log.view import Isolation
 from storage.record.encoding import BatchForm
 from storage.store.internal_topics import InternalTopics
 from storage.store.store import Mode, Store
-from storage.testing.logs import NOW_MS, StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

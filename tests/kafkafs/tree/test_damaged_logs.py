@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_logs import NOW_MS, LogOnMemory, sent
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath
 from kafkafs.render.envelope import Envelope
@@ -22,7 +23,6 @@ from storage.errors import FramingError
 from storage.record.batch import RecordBatch
 from storage.segment.index.zero_tail import is_zero
 from storage.segment.names import Kind
-from storage.testing.logs import NOW_MS, LogOnMemory, sent
 from storage.verify.finding_list import FindingList
 from storage.verify.log_check import LogCheck
 

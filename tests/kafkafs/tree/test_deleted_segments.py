@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import StandingClock, sent
 
 from kafkafs.locator.descent import parse_path
 from kafkafs.sizes import SizeCache
@@ -17,7 +18,6 @@ from kafkafs.tree.tree import Tree
 from storage.files import Files
 from storage.store.retentions import Retentions
 from storage.store.store import Store
-from storage.testing.logs import StandingClock, sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

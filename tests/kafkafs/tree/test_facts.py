@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath, PartitionPath, TopicPath
 from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
@@ -17,7 +18,6 @@ from storage.log.followed_log import FollowedLog
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.log_dir import LogDir
 from storage.record.encoding import BatchForm
-from storage.testing.logs import DIRECTORY, NOW_MS, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 
 if TYPE_CHECKING:
     from storage.log.log import Log

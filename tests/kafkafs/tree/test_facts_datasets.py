@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import StandingClock
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath, PartitionPath, TopicPath
 from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
@@ -15,7 +16,6 @@ from kafkafs.tree.options import TreeOptions
 from storage.files import Files
 from storage.record.batch import RecordBatch
 from storage.store.store import Mode, Store
-from storage.testing.logs import StandingClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from group_stores import commit, end, transaction, write
+from memory_logs import StandingClock
 
 from kafkafs.locator.descent import parse_path
 from kafkafs.sizes import SizeCache
@@ -16,7 +17,6 @@ from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.internal import offsets, transactions
 from storage.store.store import Store
-from storage.testing.logs import StandingClock
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memory_logs import LogOnMemory, sent
+
 from kafkafs.tree.options import TreeOptions
 from storage.log.view import Isolation
-from storage.testing.logs import LogOnMemory, sent
 
 if TYPE_CHECKING:
     from conftest import Views

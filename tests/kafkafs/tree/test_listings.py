@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from kafkafs.locator.paths import PartitionDirectory, PartitionDirectoryPath
 from kafkafs.tree.errors import DamagedError, NotThereError
@@ -15,7 +16,6 @@ from kafkafs.tree.offset_directory import OffsetDirectory
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.time_views import TimeDirectory
 from storage.log.view import Isolation
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from conftest import Views

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import StandingClock, sent
 
 from kafkafs.locator.descent import parse_path
 from kafkafs.sizes import SizeCache
@@ -20,7 +21,6 @@ from storage.errors import StorageError
 from storage.files import Files
 from storage.log.log import Log
 from storage.store.store import Mode, Store
-from storage.testing.logs import StandingClock, sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

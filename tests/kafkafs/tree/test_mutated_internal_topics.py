@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from internal_messages import random_fields
 from internal_mutations import mutated
+from memory_logs import StandingClock
 
 from kafkafs.dump.json_form import JsonForm
 from kafkafs.dump.log_dump import LogDump, Selection
@@ -30,7 +31,6 @@ from storage.log.producers.state import AppendOrigin
 from storage.record import batches_of_rows
 from storage.record.kernel.message_writer import write_message
 from storage.store.store import Mode, Store
-from storage.testing.logs import StandingClock
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from kafkafs.locator.formats import Format
 from kafkafs.render.record_renderer import RecordRenderer
@@ -16,7 +17,6 @@ from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.options import Damage, TreeOptions
 from storage.log.view import Isolation
 from storage.record.encoding import BatchForm, batches_of_rows
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from conftest import Views

@@ -6,14 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from damaged_logs import DamagedLog
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from kafkafs.render.envelope_reading import rows_of_envelopes
 from kafkafs.tree.options import TreeOptions
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm
 from storage.segment.names import Kind
-from storage.testing.damaged_log import DamagedLog
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from conftest import Views

@@ -7,12 +7,12 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.options import TreeOptions
 from storage.log.view import Isolation
 from storage.record.encoding import BatchForm, batches_of_rows
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from conftest import Views

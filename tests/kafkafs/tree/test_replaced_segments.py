@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import StandingClock, sent
 
 from kafkafs.locator.descent import parse_path
 from kafkafs.sizes import SizeCache
@@ -17,7 +18,6 @@ from kafkafs.tree.tree import Tree
 from storage.files import Files
 from storage.store.compactions import Compactions
 from storage.store.store import Store
-from storage.testing.logs import StandingClock, sent
 
 if TYPE_CHECKING:
     from pathlib import Path

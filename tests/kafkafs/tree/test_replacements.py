@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from memory_logs import DIRECTORY, LogOnMemory, sent
+
 from kafkafs.tree.replacements import Replacements
 from storage.log.followed_log import FollowedLog
-from storage.testing.logs import DIRECTORY, LogOnMemory, sent
 
 
 def filled() -> LogOnMemory:

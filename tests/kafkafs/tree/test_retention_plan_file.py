@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memory_logs import NOW_MS, StandingClock, sent
+
 from kafkafs.locator.descent import parse_path
 from kafkafs.sizes import SizeCache
 from kafkafs.tree.control import ControlNodes
@@ -13,7 +15,6 @@ from kafkafs.tree.tree import Tree
 from storage.files import Files
 from storage.store.retentions import Retentions
 from storage.store.store import Mode, Store
-from storage.testing.logs import NOW_MS, StandingClock, sent
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, LogOnMemory, sent
 
 from kafkafs.locator.paths import PartitionDirectory, PartitionDirectoryPath, SegmentPath
 from kafkafs.sizes import SizeCache
@@ -16,7 +17,6 @@ from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile
 from storage.files import Files
-from storage.testing.logs import DIRECTORY, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

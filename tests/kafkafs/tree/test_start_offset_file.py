@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import SETTINGS, LogOnMemory, StandingClock, sent
 
 from kafkafs.locator.descent import parse_path
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath
@@ -24,7 +25,6 @@ from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_of
 from storage.log_dir.topic_settings import SETTINGS_NAME
 from storage.store.store import Mode, Store
 from storage.testing.faults import Cut, Effect
-from storage.testing.logs import SETTINGS, LogOnMemory, StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ import os
 from contextlib import closing
 from pathlib import Path
 
+from memory_logs import StandingClock
+
 from kafkafs.locator.descent import parse_path
 from kafkafs.sizes import SizeCache
 from kafkafs.tree.control import ControlNodes
@@ -16,7 +18,6 @@ from kafkafs.tree.tree import Tree
 from storage.files import Files
 from storage.properties import parse_properties
 from storage.store.store import Store
-from storage.testing.logs import StandingClock
 
 
 def test_a_path_stays_one_line() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath, PartitionPath, TopicPath
 from kafkafs.render.envelope import Envelope
@@ -19,7 +20,6 @@ from storage.log.followed_log import FollowedLog
 from storage.log.view import Isolation
 from storage.log_dir.log_dir import LogDir
 from storage.record import BatchForm, Codec
-from storage.testing.logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, LogOnMemory, sent
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath
 from kafkafs.sizes import SizeCache
@@ -13,7 +14,6 @@ from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.stream_file import StreamFile
 from storage.log.view import Isolation
-from storage.testing.logs import DIRECTORY, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from conftest import Views

@@ -6,11 +6,11 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import LogOnMemory, sent
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath
 from kafkafs.sizes import SizeCache
 from kafkafs.tree.stream_file import StreamFile
-from storage.testing.logs import LogOnMemory, sent
 
 if TYPE_CHECKING:
     from conftest import Views

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from compacting import Compacting
+from keyed_logs import COMPACT, KeyedLog
+from memory_logs import DIRECTORY
 
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.limits import CleanerLimits
@@ -18,10 +21,7 @@ from storage.errors import (
     LogChangedError,
 )
 from storage.segment.names import FileName, Kind, State
-from storage.testing.compacting import Compacting
 from storage.testing.faults import Cut, Effect
-from storage.testing.keyed_log import COMPACT, KeyedLog
-from storage.testing.logs import DIRECTORY
 
 if TYPE_CHECKING:
     from storage.log.log import Log

@@ -5,24 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from compactable_logs import CompactableLog, compactable_logs
+from compacting import Compacting, segments_of
+from compaction_model import comparable
+from consuming import consumed
 from hypothesis import event, given
 from hypothesis import strategies as st
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
+from soundness import damages
 
 from storage.log.view import Isolation
 from storage.testing.codec import OracleBatch
-from storage.testing.compactable_logs import CompactableLog, compactable_logs
-from storage.testing.compacting import Compacting, segments_of
-from storage.testing.compaction_model import comparable
-from storage.testing.consuming import consumed
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory
-from storage.testing.soundness import damages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from consuming import ConsumedRecord
+
     from storage.log.log import Log
     from storage.testing.codec import OracleEntry
-    from storage.testing.consuming import ConsumedRecord
 
 pytestmark = pytest.mark.property
 

@@ -7,12 +7,12 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import NOW_MS, LogOnMemory, sent
 
 from storage.cleanup.compaction_plan import Boundary, CompactionPlan, Verdict, dirtiest
 from storage.cleanup.compaction_planning import plan_compaction
 from storage.cleanup.grouping import SegmentExtent, grouped
 from storage.config import TopicConfig
-from storage.testing.logs import NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from keyed_logs import COMPACT, KeyedLog
+from memory_logs import NOW_MS
+from soundness import damages
 
 from storage.errors import CompactionError
 from storage.record import Codec
 from storage.record.encoding import BatchForm
 from storage.segment.names import Kind
-from storage.testing.keyed_log import COMPACT, KeyedLog
-from storage.testing.logs import NOW_MS
-from storage.testing.soundness import damages
 
 
 def test_the_last_record_of_each_key_stays() -> None:

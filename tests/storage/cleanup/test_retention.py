@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import NOW_MS, LogOnMemory, StandingClock, sent
 
 from storage.cleanup.retention import apply_retention, plan_retention
 from storage.cleanup.retention_plan import Rule
@@ -17,7 +18,6 @@ from storage.log.followed_log import FollowedLog
 from storage.log.log import Log
 from storage.log.opening import open_sound_log
 from storage.log.recover.recovery import recover_log
-from storage.testing.logs import NOW_MS, LogOnMemory, StandingClock, sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import NOW_MS, LogOnMemory, sent
 
 from storage.cleanup.retention import plan_retention
 from storage.cleanup.retention_plan import Fate, RetentionPlan, Rule, Scope
 from storage.config import StoreConfig, TopicConfig
-from storage.testing.logs import NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

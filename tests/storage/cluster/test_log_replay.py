@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
 
 from storage.cluster.offsets_topic import OffsetsLog, OffsetsTopic
 from storage.config import TopicConfig
@@ -15,7 +16,6 @@ from storage.log.followed_log import FollowedLog
 from storage.log.producers.state import AppendOrigin
 from storage.record import BatchForm, Codec, EndTransactionMarker, batches_of_rows, marker_batch
 from storage.segment.names import Kind
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory
 
 if TYPE_CHECKING:
     from storage.cluster.log_replay import LogReplay

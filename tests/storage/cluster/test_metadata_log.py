@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
+from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 from metadata_logs import BrokerDir, topic_record, topic_setting
 
 from storage.cluster.metadata_log import MetadataLog
@@ -15,7 +16,6 @@ from storage.config import TopicConfig
 from storage.internal import metadata
 from storage.log.followed_log import FollowedLog
 from storage.record import BatchForm
-from storage.testing.logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from staged_stores import PATHS, StagedStore, values_of
 
 from storage.commit.commits import STAGED_AGE_MS_MAX
 from storage.commit.ledger import LEDGER_NAME, Transaction
@@ -13,7 +14,6 @@ from storage.errors import DiskFullError, StagingError, StoreLockedError
 from storage.store.opening import followed_log
 from storage.store.recovering import Recovered, recover_store
 from storage.store.store import Mode
-from storage.testing.staged_stores import PATHS, StagedStore, values_of
 
 if TYPE_CHECKING:
     from storage.log.followed_log import Withheld

@@ -6,6 +6,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from memory_logs import sent
+from soundness import check_sound
+from staged_stores import PATHS, StagedStore
 
 from storage.commit.ledger import LEDGER_NAME, Ledger, Transaction
 from storage.commit.withdrawal import Withdrawal
@@ -15,9 +18,6 @@ from storage.store.recovering import RecoveryOptions, plan_recovery, recover_sto
 from storage.store.recovering_commit import RecoveredCommit
 from storage.store.store import Mode
 from storage.testing.faults import Cut, CutError
-from storage.testing.logs import sent
-from storage.testing.soundness import check_sound
-from storage.testing.staged_stores import PATHS, StagedStore
 
 TRANSACTION = Transaction("app", 1)
 VALUES = [b"%d" % index * 40 for index in range(12)]

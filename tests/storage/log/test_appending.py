@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from memory_logs import NOW_MS, sent
 
 from storage.config import TopicConfig
 from storage.errors import BatchTooLargeError, ChecksumError, InvalidRecordError, UnexpectedOffsetError
@@ -19,7 +20,6 @@ from storage.testing.codec import (
     encode_batch,
     encode_entry,
 )
-from storage.testing.logs import NOW_MS, sent
 
 CLIENT, COORDINATOR = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
 DAY_MS = 86_400_000

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from memory_logs import DIRECTORY, SETTINGS, LogOnMemory, sent
 
 from storage.errors import DiskFullError, InvalidRecordError, OutOfOrderSequenceError, StorageError
 from storage.log.flushing import Durability
 from storage.record.encoding import BatchForm
 from storage.testing.faults import Cut, Effect
-from storage.testing.logs import DIRECTORY, SETTINGS, LogOnMemory, sent
 
 VALUES = [b"%d" % number * 300 for number in range(12)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import NOW_MS, sent
 
 from storage.clock import Clock
 from storage.config import StoreConfig
@@ -17,7 +18,6 @@ from storage.files import Files
 from storage.log.awake_logs import DESCRIPTORS_A_LOG, AwakeLogs
 from storage.log.log import Log
 from storage.log.opening import open_sound_log
-from storage.testing.logs import NOW_MS, sent
 
 if TYPE_CHECKING:
     from storage.log.view import LogView

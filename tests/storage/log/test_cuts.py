@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
+from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, sent
 
 from storage.log.followed_log import FollowedLog
-from storage.testing.logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, sent
 
 
 def append(lab: LogOnMemory, count: int, epoch: int) -> None:

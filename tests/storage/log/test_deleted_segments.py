@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
+from turns import TurnFiles
 
 from storage.errors import LogChangedError, PoisonedLogError
 from storage.log.view import Isolation
 from storage.segment.names import FileName, Kind, State
 from storage.segment.segment import Segment
 from storage.testing.faults import Cut, Effect
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
-from storage.testing.turns import TurnFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

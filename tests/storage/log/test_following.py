@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from storage.clock import Clock
 from storage.config import TopicConfig
@@ -19,7 +20,6 @@ from storage.segment.index.offset import OffsetIndex
 from storage.segment.index.time import TimeIndex
 from storage.segment.names import FileName, Kind, State
 from storage.segment.segment_names import segments_named
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from storage.log.view import LogView

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
 from storage.log.followed_log import FollowedLog
 from storage.log.producers.state import AppendOrigin
@@ -15,7 +16,6 @@ from storage.log.view import Isolation, SpecialTimestamp
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, marker_batch
 from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State
-from storage.testing.logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
 from storage.errors import BatchTooLargeError, RefusedAppendError, StorageError
 from storage.log.view import Isolation
 from storage.record import BatchForm
 from storage.segment.accounting import per_append_call
 from storage.testing.codec import OracleRecord, batch_of, encode_batch
-from storage.testing.logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
 COMMITTED = Isolation.COMMITTED
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
+from memory_logs import DIRECTORY, sent
+from promising_logs import PromisingLog
+from soundness import check_sound, damages
 
 from storage.errors import DiskFullError
 from storage.log.producers.snapshot import SnapshotFiles
 from storage.segment.names import FileName, Kind
 from storage.testing.faults import Cut, CutError, Effect
-from storage.testing.logs import DIRECTORY, sent
-from storage.testing.promising_log import PromisingLog
-from storage.testing.soundness import check_sound, damages
 
 SMALL = {"segment.bytes": "1000", "segment.index.bytes": "120", "index.interval.bytes": "128"}
 SEEDS = range(30)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import NOW_MS, SETTINGS, LogOnMemory, sent
 
 from storage.errors import DiskFullError, PoisonedLogError
 from storage.log.flushing import Durability
 from storage.testing.faults import Cut, Effect
-from storage.testing.logs import NOW_MS, SETTINGS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

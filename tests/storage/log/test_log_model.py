@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from consuming import consumed
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from memory_logs import PRODUCER_EXPIRATION_MS, SETTINGS, LogOnMemory
 
 from storage.errors import BatchTooLargeError, OutOfOrderSequenceError
 from storage.log.flushing import Durability
@@ -19,8 +21,6 @@ from storage.log.view import Isolation, SpecialTimestamp
 from storage.record import RecordBatch
 from storage.record.control import EndTransactionMarker, encode_end_transaction
 from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
-from storage.testing.consuming import consumed
-from storage.testing.logs import PRODUCER_EXPIRATION_MS, SETTINGS, LogOnMemory
 from storage.testing.model import ModelBatch, ModelLog
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
 from storage.clock import Clock
 from storage.config import TopicConfig
@@ -17,7 +18,6 @@ from storage.log.opening import open_sound_log
 from storage.log.view import Fetched, Isolation, LogView
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm
-from storage.testing.logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

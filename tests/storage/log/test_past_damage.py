@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from storage.errors import ChecksumError, CorruptBatchError, FramingError
 from storage.log.aborted_batches import AbortedBatches, is_control
@@ -15,7 +16,6 @@ from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
 from storage.record.reading import read_batches
 from storage.segment.index.txn import AbortedTransaction
 from storage.testing.codec import OracleRecord, encode_entry, entry_of
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from storage.log.view import LogView

@@ -6,11 +6,11 @@ import errno
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import LogOnMemory, sent
+from soundness import check_sound
 
 from storage.errors import ChecksumError, UnexpectedOffsetError
 from storage.record.rewriting import place
-from storage.testing.logs import LogOnMemory, sent
-from storage.testing.soundness import check_sound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import LogOnMemory, sent
 
 from storage.errors import DiskFullError, LogChangedError, PoisonedLogError, StorageError
 from storage.log.flushing import Durability
 from storage.log.poison import Poison
 from storage.segment.accounting import per_batch
 from storage.testing.faults import BREAKS, Cut, Effect, InterruptError
-from storage.testing.logs import LogOnMemory, sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

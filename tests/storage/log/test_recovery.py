@@ -8,14 +8,14 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 import pytest
+from damaged_logs import RECORDS, DamagedLog, value_at
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.recover.report import Repair
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.segment.names import FileName, Kind, State
-from storage.testing.damaged_log import RECORDS, DamagedLog, value_at
 from storage.testing.faults import Cut, Effect
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from storage.log.recover.report import RecoveryReport

@@ -6,13 +6,13 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 import pytest
+from damaged_logs import RECORDS, DamagedLog
+from memory_logs import DIRECTORY
 
 from storage.errors import CorruptBatchError
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.recover.report import Repair
 from storage.segment.names import FileName, Kind, State
-from storage.testing.damaged_log import RECORDS, DamagedLog
-from storage.testing.logs import DIRECTORY
 
 if TYPE_CHECKING:
     from storage.log.recover.report import RecoveryReport

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
+from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock
 
 from storage.log.followed_log import FollowedLog
 from storage.log.opening import open_sound_log
 from storage.segment.names import FileName, Kind
-from storage.testing.logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock
 
 PRODUCERS = range(100, 114)
 

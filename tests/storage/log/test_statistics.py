@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_logs import StandingClock
 
 from storage.config import TopicConfig
 from storage.log.followed_log import FollowedLog
@@ -28,7 +29,6 @@ from storage.testing.codec import (
     entry_of,
     wrapper_of,
 )
-from storage.testing.logs import StandingClock
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

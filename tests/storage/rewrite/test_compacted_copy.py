@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from compactable_logs import compactable_logs
+from consuming import consumed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_logs import NOW_MS, StandingClock
 
 from storage.errors import CompactionError
 from storage.files import Files
@@ -21,9 +24,6 @@ from storage.rewrite.store_builder import StoreBuilding
 from storage.rewrite.topics import built_topics
 from storage.store.compactions import Compactions
 from storage.store.store import Mode, Store
-from storage.testing.compactable_logs import compactable_logs
-from storage.testing.consuming import consumed
-from storage.testing.logs import NOW_MS, StandingClock
 from storage.testing.memory_files import MemoryFiles
 from storage.verify.verification import Verification
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from storage.testing.compactable_logs import CompactableLog
+    from compactable_logs import CompactableLog
 
 FILES = Files()
 LATER_MS = 1_795_300_000_000

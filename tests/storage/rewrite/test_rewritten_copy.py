@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from aiokafka.record.memory_records import MemoryRecords
+from consuming import ConsumedRecord, consumed
+from memory_logs import NOW_MS, StandingClock
 
 from storage.files import Files
 from storage.log.aborted_batches import is_control
@@ -22,8 +24,6 @@ from storage.rewrite.rewritten_copy import copy_rewritten
 from storage.rewrite.store_builder import StoreBuilding
 from storage.rewrite.topics import built_topics
 from storage.store.store import Mode, Store
-from storage.testing.consuming import ConsumedRecord, consumed
-from storage.testing.logs import NOW_MS, StandingClock
 from storage.verify.verification import Verification
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from consuming import consumed
+from memory_logs import NOW_MS, StandingClock
 
 from storage.commit.ledger import Entries, Ledger, Transaction
 from storage.errors import BuildError, NotAStoreError, StoreLockedError
@@ -20,9 +22,7 @@ from storage.rewrite.store_builder import StoreBuilding
 from storage.rewrite.topics import built_topics
 from storage.store.opening import LogOpening
 from storage.store.store import Mode, Store
-from storage.testing.consuming import consumed
 from storage.testing.faults import Cut, CutError, Effect
-from storage.testing.logs import NOW_MS, StandingClock
 from storage.testing.memory_files import MemoryFiles
 from storage.verify.verification import Verification
 

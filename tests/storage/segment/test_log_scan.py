@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_logs import NOW_MS
 
 from storage.errors import FramingError
 from storage.files import ReadableFile, WritableFile
 from storage.segment.log_file import LogScan
 from storage.testing.codec import OracleEntry, OracleRecord, batch_of, encode_batch, encode_entry
-from storage.testing.logs import NOW_MS
 from storage.testing.memory_files import MemoryFiles
 
 steps = st.tuples(st.integers(0, 3), st.integers(0, 400), st.sampled_from([0, 1, 2]))  # gap, size, magic

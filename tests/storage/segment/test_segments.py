@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_logs import NOW_MS
 
 from storage.config import TopicConfig
 from storage.errors import InvalidIndexEntryError
@@ -16,7 +17,6 @@ from storage.segment.segment import Segment
 from storage.segment.writable_segment import WritableSegment
 from storage.testing.codec import OracleEntry, OracleRecord, batch_of, encode_batch, encode_entry
 from storage.testing.faults import Cut, Effect
-from storage.testing.logs import NOW_MS
 from storage.testing.memory_files import MemoryFiles
 
 BASE = 100

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory
 
 from storage.errors import OffsetOutOfRangeError
 from storage.log.recover.report import Repair
@@ -13,7 +14,6 @@ from storage.segment.segment import Segment
 from storage.segment.splitting import split_segment
 from storage.testing.codec import GZIP, OracleRecord, batch_of, encode_batch, encode_entry, entry_of, wrapper_of
 from storage.testing.faults import Cut, CutError, Effect
-from storage.testing.logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from memory_logs import DIRECTORY, LogOnMemory
 
 from storage.clock import Clock
 from storage.errors import CorruptBatchError
@@ -14,7 +15,6 @@ from storage.record.kernel.crc32c import crc32c
 from storage.segment.names import Kind
 from storage.split.batches import TIME_COLUMNS, BatchReader, BatchRun
 from storage.split.splits import PartitionPlace, Split, splits_of
-from storage.testing.logs import DIRECTORY, LogOnMemory
 
 PLACE = PartitionPlace("/", "topic", 0)
 CRC_AT, ATTRIBUTES_AT = 17, 21

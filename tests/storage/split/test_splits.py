@@ -11,6 +11,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from consuming import consumed
 
 from storage.clock import Clock
 from storage.config import TopicConfig
@@ -21,7 +22,6 @@ from storage.log.view import Isolation
 from storage.split.counting import RecordCounter, Stretch
 from storage.split.reading import SplitReader
 from storage.split.splits import PartitionPlace, Split, packed, splits_of
-from storage.testing.consuming import consumed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 import pytest
+from keyed_logs import KeyedLog
+from memory_logs import DIRECTORY, LogOnMemory
 
 from storage.clock import Clock
 from storage.errors import ChecksumError, FramingError, LogChangedError, RecordsGoneError
@@ -13,8 +15,6 @@ from storage.log.view import Isolation
 from storage.segment.names import Kind
 from storage.split.reading import SplitReader
 from storage.split.splits import PartitionPlace, splits_of
-from storage.testing.keyed_log import KeyedLog
-from storage.testing.logs import DIRECTORY, LogOnMemory
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ import random
 from threading import Event
 from typing import TYPE_CHECKING
 
+from memory_logs import NOW_MS, sent
+
 from storage.clock import Clock
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.log_dir.settings_file import SettingsFile
@@ -14,7 +16,6 @@ from storage.log_dir.topic_settings import TopicSettings
 from storage.store.maintenance import Maintenance
 from storage.store.opening import LogOpening
 from storage.store.store import Mode, Store
-from storage.testing.logs import NOW_MS, sent
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from memory_logs import StandingClock, sent
 from metadata_logs import BrokerDir, partition_record, topic_record
 
 from storage.log_dir.log_dir import CLEAN_MARKER_NAME
@@ -12,7 +13,6 @@ from storage.store.opening import LogOpening
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.recovering import plan_recovery, recover_store
 from storage.store.store import Mode, Store
-from storage.testing.logs import StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
 from storage.verify.finding import Severity
 from storage.verify.verification import Verification

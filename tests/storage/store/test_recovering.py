@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import StandingClock, sent
 
 from storage.errors import MetadataLossError
 from storage.log.recover.report import Repair
@@ -15,7 +16,6 @@ from storage.store.opening import LogOpening
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.recovering import Recovered, RecoveryOptions, plan_recovery, recover_store
 from storage.store.store import Mode, Store
-from storage.testing.logs import StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from memory_logs import NOW_MS
+from staged_stores import PATHS, StagedStore
 
 from storage.commit.staged_file import StagedFile, find_staged
 from storage.errors import InvalidRecordError, InvalidTopicError, RecordTooLargeError, UnknownPartitionError
 from storage.record.compression import Codec
 from storage.store.store import Mode
-from storage.testing.logs import NOW_MS
-from storage.testing.staged_stores import PATHS, StagedStore
 
 ROW = (NOW_MS, b"key", b"value", ())
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from staged_stores import StagedStore
 
 from storage.commit.ledger import Transaction
 from storage.errors import StagingError
 from storage.store.store import Mode
 from storage.testing.faults import Cut, CutError
-from storage.testing.staged_stores import StagedStore
 
 pytestmark = pytest.mark.property
 

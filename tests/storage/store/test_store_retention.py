@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import NOW_MS, StandingClock, sent
 
 from storage.cleanup.retention_plan import RetentionPlan, Rule, Scope
 from storage.errors import LogChangedError, ReadOnlyStoreError
@@ -16,7 +17,6 @@ from storage.log_dir.topic_settings import TopicSettings
 from storage.store.opening import LogOpening
 from storage.store.retentions import Retentions
 from storage.store.store import Mode, Store
-from storage.testing.logs import NOW_MS, StandingClock, sent
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memory_logs import sent
+
 from storage.log.log import Log
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.store.opening import LogOpening
-from storage.testing.logs import sent
 
 if TYPE_CHECKING:
     from pathlib import Path

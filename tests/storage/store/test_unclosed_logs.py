@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import sent
 
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.store import Mode, Store
 from storage.store.unclosed_logs import recover_unclosed_logs
-from storage.testing.logs import sent
 
 if TYPE_CHECKING:
     from pathlib import Path

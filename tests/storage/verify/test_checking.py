@@ -6,12 +6,12 @@ import random
 import struct
 
 import pytest
+from checked_logs import bases, closed_log, damages, filled_log, findings, replace
+from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
 from storage.record.encoding import BatchForm
 from storage.segment.accounting import per_append_call
 from storage.segment.log_file import LogScan
-from storage.testing.checked_logs import bases, closed_log, damages, filled_log, findings, replace
-from storage.testing.logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 from storage.verify.checking import PartitionExpectation, check_partition
 from storage.verify.finding import FindingKind, Severity
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 
+from checked_logs import bases, closed_log, damages, findings, replace
+from memory_logs import DIRECTORY, LogOnMemory
+
 from storage.log.producers.snapshot import decode_snapshot, encode_snapshot
 from storage.record.kernel.crc32c import crc32c
-from storage.testing.checked_logs import bases, closed_log, damages, findings, replace
-from storage.testing.logs import DIRECTORY, LogOnMemory
 from storage.verify.checking import PartitionExpectation, check_partition
 from storage.verify.finding import FindingKind, Severity
 

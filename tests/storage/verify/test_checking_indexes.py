@@ -8,14 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+from checked_logs import bases, closed_log, damages, findings, replace
+from memory_logs import DIRECTORY
 
 from storage.segment.log_file import LogScan
-from storage.testing.checked_logs import bases, closed_log, damages, findings, replace
-from storage.testing.logs import DIRECTORY
 from storage.verify.finding import FindingKind
 
 if TYPE_CHECKING:
-    from storage.testing.logs import LogOnMemory
+    from memory_logs import LogOnMemory
 
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")

@@ -6,11 +6,11 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from checked_logs import append, bases, filled_log, findings
+from memory_logs import DIRECTORY, sent
 
 from storage.files import Files
 from storage.record.encoding import BatchForm
-from storage.testing.checked_logs import append, bases, filled_log, findings
-from storage.testing.logs import DIRECTORY, sent
 from storage.verify.finding import FindingKind
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ import random
 import struct
 
 import pytest
+from checked_logs import bases, closed_log, damages, findings, replace
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from storage.record import Codec, encode_entries, encode_wrapper
 from storage.record.encoding import BatchForm
 from storage.segment.log_file import LogScan
 from storage.testing.batch_codec import OracleRecord
-from storage.testing.checked_logs import bases, closed_log, damages, findings, replace
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 from storage.verify.finding import Finding, FindingKind, Severity
 
 OFFSET_ENTRY = struct.Struct(">ii")

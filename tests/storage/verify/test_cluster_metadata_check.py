@@ -6,11 +6,11 @@ import json
 import struct
 
 import pytest
+from checked_logs import closed_log, replace
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
 
-from storage.testing.checked_logs import closed_log, replace
 from storage.testing.codec import CONTROL, OracleRecord, batch_of, encode_batch, encode_control_key
 from storage.testing.control_codec import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
-from storage.testing.logs import DIRECTORY, NOW_MS, LogOnMemory
 from storage.verify.checking import PartitionExpectation, check_partition
 from storage.verify.finding import Finding, FindingKind, Severity
 

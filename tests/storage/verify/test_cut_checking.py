@@ -7,9 +7,9 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from checked_logs import append, closed_log, filled_log, replace
+from memory_logs import DIRECTORY
 
-from storage.testing.checked_logs import append, closed_log, filled_log, replace
-from storage.testing.logs import DIRECTORY
 from storage.verify.checking import PartitionExpectation, check_partition
 from storage.verify.cut_checking import CutPartition
 from storage.verify.finding_list import KEPT_MAX
@@ -17,7 +17,8 @@ from storage.verify.finding_list import KEPT_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.testing.logs import LogOnMemory
+    from memory_logs import LogOnMemory
+
     from storage.verify.checking import PartitionVerdict
 
 

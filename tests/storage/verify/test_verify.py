@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from partition_writer import open_closed_log
 from verified_stores import NOW_MS, forget_cluster, store_of_two, the_finding, verified
 
 from storage.clock import Clock
@@ -14,7 +15,6 @@ from storage.ids import format_id, parse_id
 from storage.log.partition_metadata import read_topic_id, write_topic_id
 from storage.record import batches_of_rows
 from storage.store.store import Mode, Store
-from storage.testing.partition_writer import open_closed_log
 from storage.verify import verification as verify
 from storage.verify.finding import FindingKind, Severity
 from storage.verify.verification import Verification

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_logs import NOW_MS
 
 from storage.config import TopicConfig
 from storage.errors import InvalidIndexEntryError
@@ -19,7 +20,6 @@ from storage.segment.segment import Segment
 from storage.segment.writable_segment import WritableSegment
 from storage.testing.codec import OracleRecord, batch_of, encode_batch, encode_entry, entry_of
 from storage.testing.faults import Cut, CutError, Effect
-from storage.testing.logs import NOW_MS
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
+
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm
-from storage.testing.logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 from storage.verify.checking import PartitionExpectation, check_partition
 from storage.verify.finding import Severity
 

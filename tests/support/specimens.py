@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
-    from storage.testing.partition_writer import PartitionWriter
+    from partition_writer import PartitionWriter
 
     Fill: TypeAlias = Callable[[PartitionWriter], None]
 

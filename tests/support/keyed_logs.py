@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from compacting import Compacting
+from consuming import consumed
+from memory_logs import NOW_MS, LogOnMemory
+
 from storage.log.view import Isolation
 from storage.record.batch import RecordBatch
 from storage.record.encoding import PLAIN, BatchForm, batches_of_rows
-from storage.testing.compacting import Compacting
-from storage.testing.consuming import consumed
-from storage.testing.logs import NOW_MS, LogOnMemory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from memory_logs import DIRECTORY, LogOnMemory, sent
+
 from storage.segment.names import FileName, Kind, State
-from storage.testing.logs import DIRECTORY, LogOnMemory, sent
 
 if TYPE_CHECKING:
     from storage.log.recover.report import RecoveryReport

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
+    from memory_logs import StandingClock
+
     from storage.log.appending import Appended
     from storage.record.encoding import Headers
-    from storage.testing.logs import StandingClock
     from storage.topics.open_logs import LogRequest
 
     WrittenRow: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]

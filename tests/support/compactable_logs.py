@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
+from memory_logs import DIRECTORY, NOW_MS
 
 from storage.segment.names import FileName, Kind
 from storage.testing.codec import (
@@ -32,7 +33,6 @@ from storage.testing.codec import (
     entry_of,
     wrapper_of,
 )
-from storage.testing.logs import DIRECTORY, NOW_MS
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn

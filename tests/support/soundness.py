@@ -10,8 +10,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from memory_logs import DIRECTORY, LogOnMemory
+
 from storage.record.batch import RecordBatch
-from storage.testing.logs import DIRECTORY, LogOnMemory
 from storage.verify.checking import PartitionExpectation, check_partition
 from storage.verify.finding import Severity
 

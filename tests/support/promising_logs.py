@@ -5,14 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from memory_logs import NOW_MS, LogOnMemory, sent
+from promises import LogPromises, PromisedBatch
+
 from storage.errors import DiskFullError, StorageError
 from storage.log.flushing import Durability
 from storage.log.producers.state import AppendOrigin
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import PLAIN, BatchForm, marker_batch
 from storage.record.reading import read_batches
-from storage.testing.logs import NOW_MS, LogOnMemory, sent
-from storage.testing.promises import LogPromises, PromisedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

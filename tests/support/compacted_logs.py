@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self
 
+from compacting import Compacting
+from consuming import consumed
+from memory_logs import NOW_MS, LogOnMemory
+
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm, batches_of_rows
-from storage.testing.compacting import Compacting
-from storage.testing.consuming import consumed
-from storage.testing.logs import NOW_MS, LogOnMemory
 
 if TYPE_CHECKING:
+    from consuming import ConsumedRecord
+
     from storage.cleanup.compaction_report import CompactionReport
     from storage.log.view import Isolation
-    from storage.testing.consuming import ConsumedRecord
 
 
 SETTINGS: Final = {

@@ -9,6 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from memory_logs import NOW_MS, StandingClock
+
 from storage.commit.commits import discard
 from storage.errors import DiskFullError
 from storage.log.followed_log import Withheld
@@ -17,7 +19,6 @@ from storage.store.opening import LogOpening, followed_log
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
 from storage.testing.faults import Cut, CutError, Effect
-from storage.testing.logs import NOW_MS, StandingClock
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from compaction_model import CompactedSegment, CompactionModel
+
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
 from storage.cleanup.limits import CleanerLimits
@@ -11,7 +13,6 @@ from storage.cleanup.pace import Throttle
 from storage.record.kernel.offset_map import SLOT_BYTES
 from storage.segment.accounting import per_batch
 from storage.testing.codec import decode_batches
-from storage.testing.compaction_model import CompactedSegment, CompactionModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
