@@ -10,13 +10,11 @@ import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
-from storage.files import read_small_file, replace_file
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Collection
 
-    from storage.files import Files
+    from storage.files import Directory
 
 Entry = TypeVar("Entry")
 
@@ -27,15 +25,16 @@ _SPACES: Final = re.compile(f"[{_SPACE}]+")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 
 
-def read_checkpoint(files: Files, path: str | os.PathLike[str], parse: Callable[[list[str]], Entry]) -> list[Entry]:
-    """The entries of a checkpoint in the file's order, each parsed from its columns.
+def read_checkpoint(directory: Directory, name: str, parse: Callable[[list[str]], Entry]) -> list[Entry]:
+    """Read the entries of a checkpoint in the file's order, each parsed from its columns.
 
     `parse` raises `ValueError` if the columns are too many, too few, or not what they should be.
     """
     try:
-        data = read_small_file(files, path, CorruptCheckpointError)
+        data = directory.read_small(name, CorruptCheckpointError)
     except FileNotFoundError:
         return []
+    path = directory.path_of(name)
     if data and not data.strip(b"\0"):
         raise NulFilledCheckpointError("the checkpoint holds nothing but NUL bytes", path=path)
     try:
@@ -55,10 +54,10 @@ def read_checkpoint(files: Files, path: str | os.PathLike[str], parse: Callable[
     return entries
 
 
-def write_checkpoint(files: Files, path: str | os.PathLike[str], entries: Collection[tuple[object, ...]]) -> None:
+def write_checkpoint(directory: Directory, name: str, entries: Collection[tuple[object, ...]]) -> None:
     """Replace a checkpoint, in one step and durably; an entry is its columns."""
     lines = [str(_VERSION), str(len(entries)), *(" ".join(map(str, columns)) for columns in entries)]
-    replace_file(files, path, "".join(f"{line}\n" for line in lines).encode())
+    directory.replace(name, "".join(f"{line}\n" for line in lines).encode())
 
 
 def integer(text: str, *, bits: int) -> int:
@@ -72,7 +71,7 @@ def _number(line: str) -> int:
     return integer(line, bits=32)
 
 
-def _parsed(line: str, parse: Callable[[str], Entry], path: str | os.PathLike[str]) -> Entry:
+def _parsed(line: str, parse: Callable[[str], Entry], path: str) -> Entry:
     try:
         return parse(line)
     except ValueError:

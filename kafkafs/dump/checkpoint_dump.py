@@ -5,6 +5,7 @@ A line is a line of the file, with a partition's topic and number as its directo
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkafs.dump.entry_dump import Entry, EntryDump
@@ -42,13 +43,13 @@ class CheckpointDump(EntryDump):
                 f"the checkpoint has {size_bytes} bytes, above the limit of {self._limit_bytes}"
             )
             return
-        entries: list[Entry] = []
+        path, entries = Path(self._file.path), list[Entry]()
 
         def parsed(columns: list[str]) -> None:
             entries.append(self._parse(columns))
 
         try:
-            read_checkpoint(self._files, self._file.path, parsed)
+            read_checkpoint(self._files.directory(path.parent), path.name, parsed)
         except CorruptCheckpointError as error:
             yield from entries  # those before what is wrong
             yield error

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from storage.files.small_file import read_small_file, replace_file
+
 if TYPE_CHECKING:
+    from storage.errors import StorageError
     from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
     from storage.files.system import Files
 
@@ -46,6 +49,14 @@ class Directory:
     def open_writing(self, name: str, *, create: bool = False, exclusive: bool = False) -> WritableFile:
         """Open a file for writing, or make an empty one; `exclusive` refuses one that exists."""
         return self._files.open_writing(self.path_of(name), create=create, exclusive=exclusive)
+
+    def read_small(self, name: str, refusal: type[StorageError]) -> bytes:
+        """Read all of a small file; raises `refusal` if it is larger than small files are."""
+        return read_small_file(self._files, self.path_of(name), refusal)
+
+    def replace(self, name: str, data: bytes, *, sync: bool = True) -> None:
+        """Give a small file these contents in one step, as `replace_file` does."""
+        replace_file(self._files, self.path_of(name), data, sync=sync)
 
     def status(self, name: str) -> FileStatus | None:
         """What the file system knows of a file or directory in it; None if there is none of that name."""

@@ -6,7 +6,6 @@ on disk before its first batch is written. Fitting it to a log that lost its end
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
@@ -50,8 +49,7 @@ class LeaderEpochs:
 
     def __init__(self, files: Files, directory: str | os.PathLike[str], entries: tuple[EpochStart, ...] = ()) -> None:
         self.entries = entries
-        self._files = files
-        self._path = Path(directory) / EPOCHS_NAME
+        self._directory = files.directory(directory)
 
     @classmethod
     def load(cls, files: Files, directory: str | os.PathLike[str]) -> Self:
@@ -60,7 +58,7 @@ class LeaderEpochs:
         Raises `CorruptCheckpointError`, as `NulFilledCheckpointError` if a loss of power wiped it.
         """
         entries: tuple[EpochStart, ...] = ()
-        for entry in read_checkpoint(files, Path(directory) / EPOCHS_NAME, _entry):
+        for entry in read_checkpoint(files.directory(directory), EPOCHS_NAME, _entry):
             entries = _with(entries, entry)
         return cls(files, directory, entries)
 
@@ -70,7 +68,7 @@ class LeaderEpochs:
         entries: tuple[EpochStart, ...] = ()
         for start in starts:
             entries = _with(entries, start)
-        write_checkpoint(files, Path(directory) / EPOCHS_NAME, entries)
+        write_checkpoint(files.directory(directory), EPOCHS_NAME, entries)
         return cls(files, directory, entries)
 
     @property
@@ -119,7 +117,7 @@ class LeaderEpochs:
 
     def _replace(self, entries: tuple[EpochStart, ...]) -> None:
         if entries != self.entries:
-            write_checkpoint(self._files, self._path, entries)
+            write_checkpoint(self._directory, EPOCHS_NAME, entries)
             self.entries = entries
 
 

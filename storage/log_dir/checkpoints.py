@@ -7,16 +7,14 @@ left to those who open the partitions.
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
-    from storage.files import Files
+    from storage.files import Directory
 
 Partition: TypeAlias = tuple[str, int]  # topic and number
 
@@ -30,17 +28,15 @@ class OffsetCheckpoint(StrEnum):
     FIRST_DIRTY = "cleaner-offset-checkpoint"  # below it everything is compacted
 
 
-def read_offsets(files: Files, directory: str | os.PathLike[str], checkpoint: OffsetCheckpoint) -> dict[Partition, int]:
-    """The offsets in the file's order, none if there is no file; raises `CorruptCheckpointError`."""
-    return dict(read_checkpoint(files, Path(directory) / checkpoint.value, _entry))
+def read_offsets(directory: Directory, checkpoint: OffsetCheckpoint) -> dict[Partition, int]:
+    """Read the offsets in the file's order, none if there is no file; raises `CorruptCheckpointError`."""
+    return dict(read_checkpoint(directory, checkpoint.value, _entry))
 
 
-def write_offsets(
-    files: Files, directory: str | os.PathLike[str], checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, int]
-) -> None:
+def write_offsets(directory: Directory, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, int]) -> None:
     """Replace the file, in one step and durably."""
     entries = [(topic, partition, offset) for (topic, partition), offset in offsets.items()]
-    write_checkpoint(files, Path(directory) / checkpoint.value, entries)
+    write_checkpoint(directory, checkpoint.value, entries)
 
 
 def _entry(columns: list[str]) -> tuple[Partition, int]:

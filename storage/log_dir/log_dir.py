@@ -208,7 +208,7 @@ class LogDir:
         if checkpoint not in self._checkpoints:
             self._flaws.pop(checkpoint, None)
             try:
-                self._checkpoints[checkpoint] = read_offsets(self._files, self.path, checkpoint)
+                self._checkpoints[checkpoint] = read_offsets(self._files.directory(self.path), checkpoint)
             except (CorruptCheckpointError, SymbolicLinkError) as error:
                 self._flaws[checkpoint] = _flaw_of(error)
                 logger.warning("%s (%s); it is taken for empty", _flaw_of(error), self.path / checkpoint.value)
@@ -232,7 +232,7 @@ class LogDir:
         """
         if offsets != self.offsets(checkpoint) or checkpoint in self._unsure:
             self._unsure.add(checkpoint)
-            write_offsets(self._files, self.path, checkpoint, offsets)
+            write_offsets(self._files.directory(self.path), checkpoint, offsets)
             self._checkpoints[checkpoint] = dict(offsets)
             self._unsure.discard(checkpoint)
 

@@ -159,7 +159,7 @@ class LogDirCheck:
         for checkpoint in OffsetCheckpoint:
             offsets[checkpoint] = {}
             try:
-                offsets[checkpoint] = read_offsets(self._files, self.path, checkpoint)
+                offsets[checkpoint] = read_offsets(self._files.directory(self.path), checkpoint)
             except CorruptCheckpointError as error:
                 self._report(damage(FindingKind.CHECKPOINT, checkpoint.value, error.reason))
             except SymbolicLinkError:

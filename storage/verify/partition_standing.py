@@ -34,7 +34,7 @@ class StandingAgain:
         offsets: dict[OffsetCheckpoint, Mapping[Partition, int]] = {}
         for checkpoint in _REACHED:
             try:
-                offsets[checkpoint] = read_offsets(files, path, checkpoint)
+                offsets[checkpoint] = read_offsets(files.directory(path), checkpoint)
             except (CorruptCheckpointError, OSError):
                 offsets[checkpoint] = {}
         is_clean = was_closed(files, path)

@@ -136,7 +136,7 @@ class Verification:
         if not gaps or place.state is not DirectoryState.CURRENT:
             return findings
         try:
-            cleaned = read_offsets(self._files, Path(place.log_dir), OffsetCheckpoint.FIRST_DIRTY)
+            cleaned = read_offsets(self._files.directory(Path(place.log_dir)), OffsetCheckpoint.FIRST_DIRTY)
         except (CorruptCheckpointError, SymbolicLinkError, OSError):
             return findings
         return [each for each in findings if each not in gaps] if place.partition in cleaned else findings

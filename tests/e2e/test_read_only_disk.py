@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from click.testing import Result
-
     from tests.fixtures.small_disks import SmallDisk
 
 

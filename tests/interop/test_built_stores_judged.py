@@ -72,7 +72,7 @@ def sources(datasets: Callable[[str], Path], tmp_path_factory: pytest.TempPathFa
             for path in (found[key] for key in found if key.rpartition("-")[0] == topic):
                 shutil.copytree(path, root / name / path.name)
         ends = {(path.name.rpartition("-")[0], int(path.name[-1])): 10**6 for path in (root / name).iterdir()}
-        write_offsets(FILES, root / name, OffsetCheckpoint.HIGH_WATERMARK, ends)
+        write_offsets(FILES.directory(root / name), OffsetCheckpoint.HIGH_WATERMARK, ends)
     return [root / "compacted", root / "rewritten", root / "repartitioned"]
 
 

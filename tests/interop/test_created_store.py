@@ -63,10 +63,10 @@ def test_a_broker_adopts_a_store(real_kafka, tmp_path: Path, version: str) -> No
         }
         assert format_id(ours) in (tmp_path / "one" / "kafkafs-topics.properties").read_text()
         store.topics.create("more", 2, {"cleanup.policy": "compact"})
-        points = {path: read_offsets(Files(), path, OffsetCheckpoint.RECOVERY_POINT) for path in paths}
+        points = {path: read_offsets(Files().directory(path), OffsetCheckpoint.RECOVERY_POINT) for path in paths}
     for path in paths:
         points[path] = {key: offset for key, offset in points[path].items() if key[0] != "ours"}
-        assert read_offsets(Files(), path, OffsetCheckpoint.RECOVERY_POINT) == points[path]
+        assert read_offsets(Files().directory(path), OffsetCheckpoint.RECOVERY_POINT) == points[path]
 
     log = tmp_path / "broker.log"
     said_bytes = log.stat().st_size

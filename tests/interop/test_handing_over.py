@@ -185,7 +185,7 @@ def test_a_broker_and_we_take_turns(real_kafka: RealKafka, tmp_path: Path, versi
     assert judged.read_committed == readings[Isolation.COMMITTED]
     assert judged.broker_log == []
 
-    recovery_point = read_offsets(Files(), killed, OffsetCheckpoint.RECOVERY_POINT)[TOPIC, 0]
+    recovery_point = read_offsets(Files().directory(killed), OffsetCheckpoint.RECOVERY_POINT)[TOPIC, 0]
     unflushed = [base for base, end in pairwise((*view.bases, view.end_offset)) if end > recovery_point]
     assert 0 < len(unflushed) < len(view.bases)
     with real_kafka.broker(killed.parent, BROKER, version=version) as broker:

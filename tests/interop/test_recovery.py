@@ -70,7 +70,7 @@ def recover(topic_settings: dict[str, dict[str, str]]) -> Recover:
 
 def recover_partition(settings: dict[str, dict[str, str]], files: Files, directory: Path) -> RecoveryReport:
     topic, _, partition = directory.name.rpartition("-")
-    starts = read_offsets(FILES, directory.parent, OffsetCheckpoint.LOG_START)
+    starts = read_offsets(FILES.directory(directory.parent), OffsetCheckpoint.LOG_START)
     return recover_log(
         files,
         Clock(),

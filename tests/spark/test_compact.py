@@ -48,7 +48,7 @@ def content(path: Path, topic: str) -> tuple[object, ...]:
 
 def test_the_new_store_has_what_the_cleaner_leaves_of_a_copy(spark: SparkSession, source: Path, tmp_path: Path) -> None:
     copy, target = tmp_path / "copy", tmp_path / "target"
-    write_offsets(FILES, source, OffsetCheckpoint.HIGH_WATERMARK, {(topic, 0): 10**6 for topic in TOPICS})
+    write_offsets(FILES.directory(source), OffsetCheckpoint.HIGH_WATERMARK, {(topic, 0): 10**6 for topic in TOPICS})
     shutil.copytree(source, copy)
     before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
     rows = {

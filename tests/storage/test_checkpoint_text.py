@@ -17,9 +17,17 @@ from storage.testing.memory_files import MemoryFiles
 if TYPE_CHECKING:
     from storage.files import Files
 
-PATH = "/checkpoint"
+NAME = "checkpoint"
+PATH = f"/logs/{NAME}"
 OLD = [("a", 1)]
 NEW = [("b", 2), ("c", 3)]
+
+
+def logs_in_memory() -> MemoryFiles:
+    files = MemoryFiles()
+    files.make_directory("/logs")
+    files.sync_directory("/")
+    return files
 
 
 def pair(columns: list[str]) -> tuple[str, int]:
@@ -28,10 +36,10 @@ def pair(columns: list[str]) -> tuple[str, int]:
 
 
 def read(data: bytes) -> list[tuple[str, int]]:
-    files = MemoryFiles()
+    files = logs_in_memory()
     with files.open_writing(PATH, create=True) as file:
         file.write_at(0, [data])
-    return read_checkpoint(files, PATH, pair)
+    return read_checkpoint(files.directory("/logs"), NAME, pair)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +95,7 @@ def test_nothing_but_nul_is_a_case_of_its_own() -> None:
 
 
 def test_no_file_is_no_entries() -> None:
-    assert read_checkpoint(MemoryFiles(), PATH, pair) == []
+    assert read_checkpoint(logs_in_memory().directory("/logs"), NAME, pair) == []
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -110,16 +118,16 @@ def test_integers_keep_to_their_width(bits: int) -> None:
 
 @given(st.lists(st.tuples(st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True), st.integers(-(2**63), 2**63 - 1))))
 def test_what_is_written_is_read(entries: list[tuple[str, int]]) -> None:
-    files = MemoryFiles()
-    write_checkpoint(files, PATH, entries)
-    assert read_checkpoint(files, PATH, pair) == entries
+    files = logs_in_memory()
+    write_checkpoint(files.directory("/logs"), NAME, entries)
+    assert read_checkpoint(files.directory("/logs"), NAME, pair) == entries
 
 
 def steps_of_a_write() -> range:
-    files = MemoryFiles()
-    write_checkpoint(files, PATH, OLD)
+    files = logs_in_memory()
+    write_checkpoint(files.directory("/logs"), NAME, OLD)
     before = files.steps
-    write_checkpoint(files, PATH, NEW)
+    write_checkpoint(files.directory("/logs"), NAME, NEW)
     return range(before, files.steps)
 
 
@@ -127,26 +135,26 @@ def steps_of_a_write() -> range:
 @pytest.mark.parametrize("effect", Effect)
 def test_a_cut_leaves_the_old_or_the_new(step: int, effect: Effect) -> None:
     for seed in range(8):
-        files = MemoryFiles()
-        write_checkpoint(files, PATH, OLD)
+        files = logs_in_memory()
+        write_checkpoint(files.directory("/logs"), NAME, OLD)
         files.cut = Cut(step, effect, seed)
         with pytest.raises((CutError, OSError, MemoryError, InterruptError)) as raised:
-            write_checkpoint(files, PATH, NEW)
+            write_checkpoint(files.directory("/logs"), NAME, NEW)
         if effect is not Effect.DEATH:
-            assert read_checkpoint(files, PATH, pair) in (OLD, NEW)
+            assert read_checkpoint(files.directory("/logs"), NAME, pair) in (OLD, NEW)
             is_full = isinstance(raised.value, OSError) and raised.value.errno == errno.ENOSPC
-            assert not is_full or read_checkpoint(files, PATH, pair) == OLD
-            assert [name for name in files.names("/") if name != "checkpoint"] == []
+            assert not is_full or read_checkpoint(files.directory("/logs"), NAME, pair) == OLD
+            assert [name for name in files.names("/logs") if name != "checkpoint"] == []
         survivors: list[Files] = [files.after_process_death(), files.after_power_loss(seed)]
         for survivor in survivors:
-            assert read_checkpoint(survivor, PATH, pair) in (OLD, NEW)
-            write_checkpoint(survivor, PATH, NEW)
-            assert read_checkpoint(survivor, PATH, pair) == NEW
+            assert read_checkpoint(survivor.directory("/logs"), NAME, pair) in (OLD, NEW)
+            write_checkpoint(survivor.directory("/logs"), NAME, NEW)
+            assert read_checkpoint(survivor.directory("/logs"), NAME, pair) == NEW
 
 
 def test_what_was_written_survives_a_loss_of_power() -> None:
     for seed in range(20):
-        files = MemoryFiles()
-        write_checkpoint(files, PATH, OLD)
-        write_checkpoint(files, PATH, NEW)
-        assert read_checkpoint(files.after_power_loss(seed), PATH, pair) == NEW
+        files = logs_in_memory()
+        write_checkpoint(files.directory("/logs"), NAME, OLD)
+        write_checkpoint(files.directory("/logs"), NAME, NEW)
+        assert read_checkpoint(files.after_power_loss(seed).directory("/logs"), NAME, pair) == NEW

@@ -119,7 +119,7 @@ def test_a_dry_run_says_to_the_byte_what_applying_leaves(store: Path) -> None:
     assert count(store, "due") == row["recordsKept"] + 1  # and the one in the active segment
     assert latest(store, "due") == kept
     assert not any(name.endswith((".deleted", ".cleaned", ".swap")) for name in contents(store))
-    assert read_offsets(Files(), store, OffsetCheckpoint.FIRST_DIRTY) == {("due", 0): 6}
+    assert read_offsets(Files().directory(store), OffsetCheckpoint.FIRST_DIRTY) == {("due", 0): 6}
     assert (store / ".kafka_cleanshutdown").exists()
     again = compact(store, "due", "--apply")
     assert again.stdout.startswith("due-0: there is nothing to compact up to offset 6, where the active segment begins")

@@ -183,8 +183,8 @@ def test_a_recovered_store_counts_as_closed_properly(damaged: str) -> None:
     recover(damaged, "--apply")
     for path in damaged.split(","):
         assert Path(path, ".kafka_cleanshutdown").exists()
-        ends = read_offsets(Files(), path, OffsetCheckpoint.RECOVERY_POINT)
-        watermarks = read_offsets(Files(), path, OffsetCheckpoint.HIGH_WATERMARK)
+        ends = read_offsets(Files().directory(path), OffsetCheckpoint.RECOVERY_POINT)
+        watermarks = read_offsets(Files().directory(path), OffsetCheckpoint.HIGH_WATERMARK)
         assert len(ends) > 20
         assert all(watermark <= ends[partition] for partition, watermark in watermarks.items())
     assert watermarks["t-compact", 0] == 3200

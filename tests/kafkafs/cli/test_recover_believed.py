@@ -118,7 +118,7 @@ def test_a_damaged_checkpoint_is_written_again(
         OffsetCheckpoint.HIGH_WATERMARK: {("orders", 0): 6},
         OffsetCheckpoint.FIRST_DIRTY: {("orders", 0): 0},
     }
-    assert read_offsets(Files(), crashed_store, checkpoint) == expected[checkpoint]
+    assert read_offsets(Files().directory(crashed_store), checkpoint) == expected[checkpoint]
     assert CliRunner().invoke(main, ["verify", str(crashed_store)]).exit_code == EXIT_DONE
     assert "damaged checkpoint" not in recover(crashed_store, "--apply").stdout
 

@@ -143,7 +143,7 @@ def test_what_is_not_known_to_be_replicated_stays(tmp_path: Path) -> None:
         store.topics.create("orders", 1)
         in_tree(tree_of(store), "orders/0/append").open_writing().write(b"a\nb\nc\nd\n")
     (tmp_path / SETTINGS_NAME).unlink()
-    write_offsets(Files(), tmp_path, OffsetCheckpoint.HIGH_WATERMARK, {("orders", 0): 3})
+    write_offsets(Files().directory(tmp_path), OffsetCheckpoint.HIGH_WATERMARK, {("orders", 0): 3})
     with Store.open([tmp_path], mode=Mode.READ_WRITE, files=Files(), clock=Clock()) as store:
         file = in_tree(tree_of(store), "orders/0/log-start-offset")
         with pytest.raises(InvalidInputError, match="what lies at 3 and behind it is not known to be replicated"):
@@ -199,12 +199,12 @@ def test_a_full_disk_deletes_nothing() -> None:
                 refused += 1
                 assert (text(file), store.log("orders", 0).view.start_offset) == (b"1\n", 1)
                 for left in (files, files.after_process_death(), files.after_power_loss(step)):
-                    assert read_offsets(left, "/a", OffsetCheckpoint.LOG_START) == {("orders", 0): 1}
+                    assert read_offsets(left.directory("/a"), OffsetCheckpoint.LOG_START) == {("orders", 0): 1}
                 writing.write(b"3\n")
             except PoisonedLogError:
                 assert store.log("orders", 0).view.start_offset == 1  # whether the name is on disk is unknown
                 store.write_checkpoints()
-                assert read_offsets(files, "/a", OffsetCheckpoint.LOG_START) == {("orders", 0): 1}
+                assert read_offsets(files.directory("/a"), OffsetCheckpoint.LOG_START) == {("orders", 0): 1}
                 step += 1
                 continue
             assert text(file) == b"3\n"
@@ -225,7 +225,7 @@ def test_the_checkpoint_of_a_move_under_way_is_not_taken_back() -> None:
         in_tree(tree_of(store), "orders/0/append").open_writing().write(b"a\nb\nc\nd\n")
         store.request("orders", 0).checkpoint_start(2)
         store.write_checkpoints()
-        assert read_offsets(files, "/a", OffsetCheckpoint.LOG_START) == {("orders", 0): 2}
+        assert read_offsets(files.directory("/a"), OffsetCheckpoint.LOG_START) == {("orders", 0): 2}
 
 
 def test_records_stay_deleted_when_the_process_dies_behind_the_write(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_records_stay_deleted_when_the_process_dies_behind_the_write(tmp_path: P
         for name in "ab":
             shutil.copytree(tmp_path / name, tmp_path / "left" / name)
     left = [tmp_path / "left" / name for name in "ab"]
-    checkpointed = [read_offsets(Files(), path, OffsetCheckpoint.LOG_START) for path in left]
+    checkpointed = [read_offsets(Files().directory(path), OffsetCheckpoint.LOG_START) for path in left]
     assert checkpointed[0] | checkpointed[1] == {("orders", 1): 7, ("orders", 2): 20}
     with Store.open(left, mode=Mode.READ_WRITE, files=Files(), clock=Clock()) as store:
         tree = tree_of(store)

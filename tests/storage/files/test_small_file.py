@@ -61,7 +61,11 @@ def test_a_file_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.Monk
     [
         ("leader-epoch-checkpoint", LeaderEpochs.load, CorruptCheckpointError),
         *(
-            (each.value, lambda files, path, each=each: read_offsets(files, path, each), CorruptCheckpointError)
+            (
+                each.value,
+                lambda files, path, each=each: read_offsets(files.directory(path), each),
+                CorruptCheckpointError,
+            )
             for each in OffsetCheckpoint
         ),
         ("meta.properties", read_meta_properties, CorruptMetadataError),

@@ -27,10 +27,10 @@ def test_real_checkpoints(
     assert len(found) >= 2
     for path in found:
         data = path.read_bytes()
-        offsets = read_offsets(FILES, path.parent, checkpoint)
+        offsets = read_offsets(FILES.directory(path.parent), checkpoint)
         lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
         assert data.decode() == "".join(f"{line}\n" for line in ("0", str(len(lines)), *lines))
-        write_offsets(FILES, tmp_path, checkpoint, offsets)
+        write_offsets(FILES.directory(tmp_path), checkpoint, offsets)
         assert (tmp_path / checkpoint.value).read_bytes() == data
         assert [each.name for each in tmp_path.iterdir()] == [checkpoint]
 
@@ -38,10 +38,10 @@ def test_real_checkpoints(
 @pytest.mark.interop
 def test_what_real_checkpoints_say(datasets: Callable[[str], Path]) -> None:
     first, second = (datasets("kafka-2.2") / "kafka-2.2" / name for name in ("d1", "d2"))
-    assert read_offsets(FILES, first, OffsetCheckpoint.LOG_START) == {("t-delrec", 0): 777}
-    assert read_offsets(FILES, second, OffsetCheckpoint.LOG_START) == {}
-    assert read_offsets(FILES, first, OffsetCheckpoint.FIRST_DIRTY)[("t-compact-gzip", 0)] == 2750
-    assert read_offsets(FILES, second, OffsetCheckpoint.HIGH_WATERMARK)[("Weird.topic_name-0-1", 1)] == 20
+    assert read_offsets(FILES.directory(first), OffsetCheckpoint.LOG_START) == {("t-delrec", 0): 777}
+    assert read_offsets(FILES.directory(second), OffsetCheckpoint.LOG_START) == {}
+    assert read_offsets(FILES.directory(first), OffsetCheckpoint.FIRST_DIRTY)[("t-compact-gzip", 0)] == 2750
+    assert read_offsets(FILES.directory(second), OffsetCheckpoint.HIGH_WATERMARK)[("Weird.topic_name-0-1", 1)] == 20
 
 
 @pytest.mark.parametrize("line", ["t 0", "t 0 1 2", "t zero 1", "t 2147483648 1", "t 0 9223372036854775808", ""])
@@ -49,9 +49,9 @@ def test_malformed_entries(tmp_path: Path, line: str) -> None:
     path = tmp_path / OffsetCheckpoint.RECOVERY_POINT.value
     path.write_text(f"0\n1\n{line}\n")
     with pytest.raises(CorruptCheckpointError, match="malformed") as caught:
-        read_offsets(FILES, tmp_path, OffsetCheckpoint.RECOVERY_POINT)
+        read_offsets(FILES.directory(tmp_path), OffsetCheckpoint.RECOVERY_POINT)
     assert caught.value.path == str(path)
 
 
 def test_no_file(tmp_path: Path) -> None:
-    assert read_offsets(FILES, tmp_path, OffsetCheckpoint.RECOVERY_POINT) == {}
+    assert read_offsets(FILES.directory(tmp_path), OffsetCheckpoint.RECOVERY_POINT) == {}

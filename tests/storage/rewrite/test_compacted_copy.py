@@ -135,7 +135,7 @@ def test_real_logs_become_what_the_cleaner_makes_of_them(
     shutil.copytree(datasets(name) / place, source)
     # Nothing is clean yet, and all of it is replicated.
     (source / OffsetCheckpoint.FIRST_DIRTY).unlink(missing_ok=True)
-    write_offsets(FILES, source, OffsetCheckpoint.HIGH_WATERMARK, {(topic, 0): 10**6 for topic in topics})
+    write_offsets(FILES.directory(source), OffsetCheckpoint.HIGH_WATERMARK, {(topic, 0): 10**6 for topic in topics})
     shutil.copytree(source, copy)
     before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
     clock = StandingClock(LATER_MS)

@@ -77,7 +77,7 @@ class Keeper:
         return self.store.log(topic, 0).view.bases
 
     def offsets(self, checkpoint: OffsetCheckpoint) -> dict[tuple[str, int], int]:
-        return read_offsets(self.files, "/a", checkpoint)
+        return read_offsets(self.files.directory("/a"), checkpoint)
 
 
 def test_jobs_are_done_on_a_brokers_schedules() -> None:

@@ -132,7 +132,7 @@ def test_copies_and_strays_are_recovered_and_what_is_deleted_is_not(files: Memor
     assert len(files.read(f"{COPY}/{index}")) == len(files.read(f"{STRAY}/{index}")) == 12
     assert everything(files, DELETED) == deleted
     assert are_marked(files) == [True, True]
-    points = [read_offsets(files, path, OffsetCheckpoint.RECOVERY_POINT) for path in PATHS]
+    points = [read_offsets(files.directory(path), OffsetCheckpoint.RECOVERY_POINT) for path in PATHS]
     assert points == [{("t", 0): 8}, {("t", 0): 8, ("t", 1): 8}]
 
 
@@ -176,12 +176,12 @@ def test_a_store_that_was_opened_for_writing_is_not_marked_beside_a_copy_that_wa
 
 
 def test_the_start_of_a_copy_is_not_forgotten(files: MemoryFiles) -> None:
-    write_offsets(files, "/b", OffsetCheckpoint.LOG_START, {("t", 0): 3})
+    write_offsets(files.directory("/b"), OffsetCheckpoint.LOG_START, {("t", 0): 3})
     told(files)
-    assert read_offsets(files, "/b", OffsetCheckpoint.LOG_START) == {("t", 0): 3}
+    assert read_offsets(files.directory("/b"), OffsetCheckpoint.LOG_START) == {("t", 0): 3}
     with Store.open(PATHS, mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpening()) as store:
         store.log("t", 1)
-    assert read_offsets(files, "/b", OffsetCheckpoint.LOG_START) == {("t", 0): 3}
+    assert read_offsets(files.directory("/b"), OffsetCheckpoint.LOG_START) == {("t", 0): 3}
 
 
 # What is left alone

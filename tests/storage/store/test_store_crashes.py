@@ -245,7 +245,7 @@ def test_closing(stores) -> None:
     for _, dead, step in cuts(stores, prepare, lambda store: store.close()):
         for files in later(stores, dead=dead, step=step):
             for number, path in enumerate(("/a", "/b")):
-                offsets = read_offsets(files, path, OffsetCheckpoint.RECOVERY_POINT)
+                offsets = read_offsets(files.directory(path), OffsetCheckpoint.RECOVERY_POINT)
                 assert offsets[("t", number)] in (3, 7)
                 if CLEAN_MARKER_NAME in files.names(path):
                     assert offsets[("t", number)] == 7

@@ -117,7 +117,7 @@ def test_a_topic_of_a_broker_is_touched_once_its_policy_is_known_and_only_below_
     lab = Lab({"retention.bytes": "0"})
     lab.store.close()
     lab.forget_settings()
-    write_offsets(lab.files, "/a", OffsetCheckpoint.HIGH_WATERMARK, {("t", 0): 5})
+    write_offsets(lab.files.directory("/a"), OffsetCheckpoint.HIGH_WATERMARK, {("t", 0): 5})
     store = lab.reopen()
     plan = lab.plan()
     assert (plan.scope, plan.is_due, plan.high_watermark) == (Scope.SETTINGS_UNKNOWN, False, 5)
@@ -163,19 +163,19 @@ def test_a_log_that_was_compacted_once_keeps_its_holes_after_its_policy_is_anoth
     lab = Lab({"cleanup.policy": "compact"})
     lab.log.replace(lab.log.view.segments[1:2], [])
     lab.store.topics.change_config("t", {"cleanup.policy": "delete"})
-    noted = read_offsets(lab.files, "/a", OffsetCheckpoint.FIRST_DIRTY)
+    noted = read_offsets(lab.files.directory("/a"), OffsetCheckpoint.FIRST_DIRTY)
     assert noted == {("t", 0): 0}
     if not was_noted:
-        write_offsets(lab.files, "/a", OffsetCheckpoint.FIRST_DIRTY, {})
+        write_offsets(lab.files.directory("/a"), OffsetCheckpoint.FIRST_DIRTY, {})
     lab.reopen_after_crash()
     assert lab.log.view.bases == ((0, 4, 6) if was_noted else (0,))
     lab.reopen()
-    assert read_offsets(lab.files, "/a", OffsetCheckpoint.FIRST_DIRTY) == (noted if was_noted else {})
+    assert read_offsets(lab.files.directory("/a"), OffsetCheckpoint.FIRST_DIRTY) == (noted if was_noted else {})
 
 
 def test_what_the_cleaner_knows_of_a_topic_stays_when_its_policy_is_another() -> None:
     lab = Lab({"cleanup.policy": "compact"})
     lab.store.close()
-    write_offsets(lab.files, "/a", OffsetCheckpoint.FIRST_DIRTY, {("t", 0): 4})
+    write_offsets(lab.files.directory("/a"), OffsetCheckpoint.FIRST_DIRTY, {("t", 0): 4})
     lab.reopen().topics.change_config("t", {"cleanup.policy": "delete"})
-    assert read_offsets(lab.files, "/a", OffsetCheckpoint.FIRST_DIRTY) == {("t", 0): 4}
+    assert read_offsets(lab.files.directory("/a"), OffsetCheckpoint.FIRST_DIRTY) == {("t", 0): 4}

@@ -38,5 +38,5 @@ def offsets(stores, log_dir: Path, number: int) -> set[int]:
         found[("t", number)]
         for seed in range(10)
         for checkpoint in OffsetCheckpoint
-        if ("t", number) in (found := read_offsets(stores.files.after_power_loss(seed), log_dir, checkpoint))
+        if ("t", number) in (found := read_offsets(stores.files.after_power_loss(seed).directory(log_dir), checkpoint))
     }
