@@ -204,7 +204,7 @@ def _reason(recovered: Recovered) -> str:
 
 def _log_dir_lines(log_dir: RecoveredLogDir) -> Iterator[str]:
     """What changes at the top of a log directory, and why its logs were not read, or are not marked."""
-    believed = log_dir.believed_segments
+    believed = log_dir.trusted_segments
     if log_dir.steps or log_dir.trusts_marker or believed or not log_dir.is_closed:
         yield f"{log_dir.path}:"
     if log_dir.trusts_marker:
@@ -227,7 +227,7 @@ def _log_dir_object(log_dir: RecoveredLogDir) -> dict[str, object]:
     return {
         "logDir": str(log_dir.path),
         "trustsMarker": log_dir.trusts_marker,
-        "believedSegments": log_dir.believed_segments,
+        "believedSegments": log_dir.trusted_segments,
         "closed": log_dir.is_closed,
         "steps": [{"repair": step.repair.value, "name": step.name, "reason": step.reason} for step in log_dir.steps],
     }
@@ -256,7 +256,7 @@ def _object(recovered: Recovered) -> dict[str, object]:
         "endOffset": report.end_offset,
         "highWatermark": recovered.high_watermark,
         "lostBytes": report.lost_bytes,
-        "believedSegments": report.believed_segments,
+        "believedSegments": report.trusted_segments,
         "scannedSegments": report.scanned_segments,
         "scannedBytes": report.scanned_bytes,
         "steps": [

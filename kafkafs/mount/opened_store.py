@@ -18,7 +18,7 @@ from storage.log.awake_logs import AwakeLogs
 from storage.log_dir.creation import are_vacant
 from storage.log_dir.recognition import LOCK_NAME
 from storage.log_dir.server_properties import read_server_properties
-from storage.store.opening import FlushThread, LogOpening
+from storage.store.opening import FlushThread, LogOpener
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _word(logs: Mapping[Partition, PartitionLog], failure: Exception | None) -> 
 def _made_or_opened(paths: Sequence[Path], options: MountOptions) -> Store:
     files, clock = Files(), Clock()
     awake = AwakeLogs(awake_logs_max(raise_limit()))
-    open_log = LogOpening(in_background=FlushThread(), awake=awake)
+    open_log = LogOpener(in_background=FlushThread(), awake=awake)
     given = options.server_properties
     settings = {} if given is None else read_server_properties(NamedFiles(), given)
     if are_vacant(files, paths) and options.is_writable is not False:

@@ -68,13 +68,13 @@ def _times(visible: VisibleLog) -> list[int]:
     view = visible.view
     if not view.segments:
         return []
-    counts = [reach.segment.time_index.entries_count for reach in view.reaches(visible.start_offset)]
+    counts = [part.segment.time_index.entries_count for part in view.slices(visible.start_offset)]
     total = sum(counts)
     # Of indexes that are too large to be read for this, the last entry of each has to do.
     step = -(-total // (_NAMES_MAX - 1)) if total <= _READ_ENTRIES_MAX else None
     times = {view.segments[-1].largest_timestamp[0]}
     slot = 0
-    for (segment, _, _), count in zip(view.reaches(visible.start_offset), counts, strict=True):
+    for (segment, _, _), count in zip(view.slices(visible.start_offset), counts, strict=True):
         if step is None:
             times.add(segment.largest_timestamp[0])
         elif count:

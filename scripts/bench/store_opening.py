@@ -13,7 +13,7 @@ from pathlib import Path
 
 from storage.clock import Clock
 from storage.files import Files
-from storage.store.opening import LogOpening
+from storage.store.opening import LogOpener
 from storage.store.store import Mode, Store
 
 PARTITIONS_COUNT = 10_000
@@ -53,7 +53,7 @@ def peak_bytes() -> int:
 
 def main() -> int:
     start = time.process_time()
-    with Store.open([sys.argv[1]], mode=Mode.READ_ONLY, files=Files(), clock=Clock(), open_log=LogOpening()) as store:
+    with Store.open([sys.argv[1]], mode=Mode.READ_ONLY, files=Files(), clock=Clock(), open_log=LogOpener()) as store:
         logs = [store.log(topic, partition) for topic, partition in store.topics.inventory.partitions()]
         print(time.process_time() - start, peak_bytes())
         start = time.process_time()

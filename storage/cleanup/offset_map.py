@@ -41,19 +41,19 @@ def fill_map(offsets: OffsetMap, view: LogView, start_offset: int, end_offset: i
     Behind the map's latest offset nothing of the log is known.
     """
     transactions = CleanedTransactions(view.aborted(start_offset, end_offset))
-    for reach in view.reaches(start_offset):
-        segment = reach.segment
+    for part in view.slices(start_offset):
+        segment = part.segment
         if segment.base_offset >= end_offset:
             break
         read = pace.passing(segment.batches_near(start_offset, None, window_bytes=pace.buffer_bytes))
         try:
-            for batch in sound_batches(read, segment.base_offset, reach.end_offset):
+            for batch in sound_batches(read, segment.base_offset, part.end_offset):
                 if not _take(offsets, batch, start_offset, transactions):
                     return
         except CorruptBatchError as error:
             raise error.located(path=segment.path(Kind.LOG)) from None
         # Where offsets are missing at the segment's end, they are known to be.
-        offsets.advance(min(reach.end_offset, end_offset) - 1)
+        offsets.advance(min(part.end_offset, end_offset) - 1)
 
 
 def _take(offsets: OffsetMap, batch: Batch, start_offset: int, transactions: CleanedTransactions) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from storage.errors import CorruptMetadataError, InvalidIdError
 from storage.files import read_small_file, replace_file
 from storage.ids import format_id, parse_id
-from storage.log.followed_log import Withheld
+from storage.log.followed_log import UncommittedRange
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -110,13 +110,13 @@ class Ledger:
         """Have the file say this, durably; after an error it says the one or the other."""
         replace_file(self._files, self._found()[0], _text(entries).encode())
 
-    def withheld(self, partition: Partition) -> Withheld:
+    def withheld(self, partition: Partition) -> UncommittedRange:
         """What readers are not shown of the partition, as long as a commit is under way."""
         entries = self.current
         extent = None if entries.pending is None else entries.pending.extents.get(partition)
         if extent is None:
-            return Withheld(entries.sequence)
-        return Withheld(entries.sequence, extent.first_offset, extent.end_offset)
+            return UncommittedRange(entries.sequence)
+        return UncommittedRange(entries.sequence, extent.first_offset, extent.end_offset)
 
     def names_of(self, names: Collection[str]) -> set[str]:
         """Those of the staged files that the commit which is pending needs."""

@@ -81,7 +81,7 @@ class LeaderEpochs:
         if epoch >= 0:
             self._replace(_with(self.entries, EpochStart(epoch, offset)))
 
-    def follow(self, batches: Sequence[Batch]) -> None:
+    def assign_from(self, batches: Sequence[Batch]) -> None:
         """Take in batches that are about to be written; those of old versions have no epochs, and end all that was."""
         for batch in batches:
             if not isinstance(batch, RecordBatch):

@@ -19,7 +19,7 @@ from weakref import WeakSet
 from storage.errors import CorruptMetadataError, UnknownPartitionError
 from storage.log.cuts import KnownEpochs, find_cut
 from storage.log.epochs import LeaderEpochs
-from storage.log.index_cache import RecentSegments
+from storage.log.index_cache import IndexCache
 from storage.log.partition_metadata import read_topic_id
 from storage.log.producers.followed import FollowedProducers
 from storage.log.readable_log import ReadableLog
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     Listing = tuple[int, list[str]]
 
 
-class Withheld(NamedTuple):
+class UncommittedRange(NamedTuple):
     """What is not shown of a log, because more is to come that belongs to it: from `offset` up to `end_offset`.
 
     Where the log ends behind that, somebody went on who knows nothing of it, and all is shown. `sequence` is another
@@ -88,7 +88,7 @@ class FollowedLog(ReadableLog):
         start_offset: int = 0,
         recovery_point: int = 0,
         producer_expiration_ms: int,
-        withheld: Callable[[], Withheld] = Withheld,
+        withheld: Callable[[], UncommittedRange] = UncommittedRange,
         look_again: Callable[[], None] = lambda: None,
     ) -> None:
         self.directory = Path(directory)
@@ -102,8 +102,8 @@ class FollowedLog(ReadableLog):
         self._expiration_ms = producer_expiration_ms
         self._ask_withheld = withheld
         self._look_again = look_again
-        self._withheld: Withheld | None = None  # when that was last asked for
-        self._recent = RecentSegments()
+        self._withheld: UncommittedRange | None = None  # when that was last asked for
+        self._recent = IndexCache()
         self._looking = Lock()  # held while the directory is looked at
         self._listing: Listing | None = None
         self._found: dict[Segment, _Found] = {}  # in the order of their offsets
@@ -301,7 +301,7 @@ class FollowedLog(ReadableLog):
         assert isinstance(segment, FollowedSegment)
         return self._identity(found.names) != found.identity or segment.look() is Change.REPLACED
 
-    def _shown(self, withheld: Withheld) -> LogView:
+    def _shown(self, withheld: UncommittedRange) -> LogView:
         """The view of the segments that were found, as far as they are to be seen."""
         if not self._found:
             return self._view_of((), self.checkpointed_start, 0)

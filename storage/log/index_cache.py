@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SEGMENTS_MAX = 16
 
 
-class RecentSegments:
+class IndexCache:
     """The segments that were used last; what the others have loaded is given back. Any thread may use this."""
 
     def __init__(self, limit: int = SEGMENTS_MAX) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _REPLACED_NAMES: Final = frozenset({EPOCHS_NAME, PARTITION_METADATA_NAME})
 
 
-def tidy(files: Files, directory: str | os.PathLike[str]) -> list[Step]:
+def remove_leftovers(files: Files, directory: str | os.PathLike[str]) -> list[Step]:
     """End what was under way, and remove what belongs to nothing; gives what was done."""
     steps = [
         Step(Repair.REMOVED if tidied.became is None else Repair.RENAMED, tidied.name, tidied.reason)

@@ -155,7 +155,7 @@ class Log(SegmentedLog):
         check_fits(stored, self.config)
         with self._poison.changing:
             with self._poison.refusing:
-                self.epochs.follow(stored.batches)
+                self.epochs.assign_from(stored.batches)
                 active = self._segment_for(stored, now_ms)
                 active.append(stored.buffers, self._accounting(stored.batches))
             self._take_notice(stored, active)
@@ -185,8 +185,8 @@ class Log(SegmentedLog):
                 ended = self.producers.apply(batch)
                 if ended is not None and (aborted := ended.index_entry()) is not None:
                     active.add_aborted(aborted)
-        self.producers.advance(end_offset)
-        self.producers.acknowledge(end_offset)
+        self.producers.set_end_offset(end_offset)
+        self.producers.on_high_watermark(end_offset)
         if self._durability is Durability.SYNCED:
             active.sync_log()
         self._publish(self.view.start_offset, end_offset)

@@ -83,7 +83,7 @@ class LogSegments:
                 return index
         raise LogChangedError("no segment of the log begins there", path=self._directory, offset=base_offset)
 
-    def leave(self, count: int) -> tuple[Segment, ...]:
+    def detach_before(self, count: int) -> tuple[Segment, ...]:
         """Let go of the first segments, and give them; their files stay."""
         left, self.all = self.all[:count], self.all[count:]
         return left
@@ -159,7 +159,7 @@ class LogSegments:
         self.flushing.replace(active)
         self.all = (*kept[:-1], active)
 
-    def restart(self, offset: int, config: TopicConfig, now_ms: int) -> None:
+    def reset_to(self, offset: int, config: TopicConfig, now_ms: int) -> None:
         """Drop everything and begin anew at an offset; that is durable when this returns."""
         self.active.close()
         self._remove(self.all)

@@ -54,7 +54,7 @@ def open_sound_log(
         producers.snapshots.remove_strays([*bases, base_offset])
         producers.truncate_and_reload(checkpointed_start, end_offset, now_ms)
         replay(producers, [*closed, active], end_offset)
-        producers.acknowledge(end_offset)
+        producers.on_high_watermark(end_offset)
         epochs = LeaderEpochs.load(files, directory)
         epochs.truncate_from_start(start_offset)
         epochs.truncate_from_end(end_offset)

@@ -21,7 +21,7 @@ from storage.segment.sound_batch_search import position_behind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.log.view import LogView, Reach
+    from storage.log.view import LogView, SegmentSlice
     from storage.record.reading import Batch
     from storage.segment.segment import Segment
 
@@ -35,25 +35,25 @@ def batches_past_damage(
     is neither zeros nor a batch that is not there yet. Memory stays within the larger of a window and a batch. Raises
     `FileNotFoundError` at a segment that is gone.
     """
-    for reach in view.reaches(offset):
+    for part in view.slices(offset):
         damage: list[CorruptBatchError] = []  # of which it is not known yet whether it lies before the offset
-        for piece in _Walk(reach, offset, window_bytes):
+        for piece in _Walk(part, offset, window_bytes):
             if isinstance(piece, CorruptBatchError):
                 damage.append(piece)
                 continue
             if damage and _begins_above(piece, offset):
-                yield from ((reach.segment, error) for error in damage)
+                yield from ((part.segment, error) for error in damage)
             damage.clear()
             if piece.last_offset >= offset:
-                yield reach.segment, piece
-        yield from ((reach.segment, error) for error in damage)
+                yield part.segment, piece
+        yield from ((part.segment, error) for error in damage)
 
 
 class _Walk:
     """The batches of a segment from before an offset on, and its damage; iterate over it once."""
 
-    def __init__(self, reach: Reach, offset: int, window_bytes: int) -> None:
-        self._segment, self._end, self._end_offset = reach
+    def __init__(self, part: SegmentSlice, offset: int, window_bytes: int) -> None:
+        self._segment, self._end, self._end_offset = part
         self._path = self._segment.path(Kind.LOG)
         self._window_bytes = window_bytes
         self._batches: Iterator[Batch] | None = self._segment.batches_near(offset, self._end, window_bytes=window_bytes)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
-from storage.log.view import DEFAULT_READ_BYTES, Fetched, Isolation, LogView
+from storage.log.view import DEFAULT_READ_BYTES, FetchResult, Isolation, LogView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.segment.segment import TimedOffset
+    from storage.segment.segment import TimestampAndOffset
 
 T = TypeVar("T")
 
@@ -25,11 +25,13 @@ class ReadableLog(ABC):
 
     def read(
         self, offset: int, *, max_bytes: int = DEFAULT_READ_BYTES, isolation: Isolation = Isolation.UNCOMMITTED
-    ) -> Fetched:
+    ) -> FetchResult:
         """As `LogView.read`, on the newest view."""
         return self.on_view(lambda view: view.read(offset, max_bytes=max_bytes, isolation=isolation))
 
-    def find_timestamp(self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED) -> TimedOffset | None:
+    def find_timestamp(
+        self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED
+    ) -> TimestampAndOffset | None:
         """As `LogView.find_timestamp`, on the newest view."""
         return self.on_view(lambda view: view.find_timestamp(timestamp, isolation=isolation))
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from storage.errors import DiskFullError, OffsetOutOfRangeError, PoisonedLogError, StorageError
 from storage.log.flushing import Durability
-from storage.log.index_cache import RecentSegments
+from storage.log.index_cache import IndexCache
 from storage.log.log_segments import LogSegments
 from storage.log.poison import Poison
 from storage.log.producers.replay import replay
 from storage.log.readable_log import ReadableLog
-from storage.log.view import Decided, LogView
+from storage.log.view import LogView, StableState
 from storage.segment.accounting import per_batch
 from storage.segment.writable_segment import undoing
 
@@ -78,7 +78,7 @@ class SegmentedLog(ReadableLog):
             now_ms=clock.now_ms(),
         )
         self._flushing = self._segments.flushing
-        self._recent = RecentSegments()
+        self._recent = IndexCache()
         self._writing = Lock()  # held by whoever changes the log
         self._poison = Poison(directory)
         self._is_closed = False
@@ -117,7 +117,7 @@ class SegmentedLog(ReadableLog):
         """A full disk leaves the log as it was, but for a producer snapshot at its end."""
         following = self._segments.create(base_offset, self.config, now_ms)
         try:
-            self.producers.advance(base_offset)
+            self.producers.set_end_offset(base_offset)
             self.producers.take_snapshot(sync=False)
         except OSError:
             with undoing(self.directory):
@@ -192,9 +192,9 @@ class SegmentedLog(ReadableLog):
         self._flushing.lower(offset)
         self._lower_checkpoints(offset)
         if offset < segments.all[0].base_offset:
-            segments.restart(offset, self.config, now_ms)
+            segments.reset_to(offset, self.config, now_ms)
             self.epochs.clear()
-            self.producers.restart(offset)
+            self.producers.reset_to(offset)
         else:
             segments.truncate_to(offset, self.config, now_ms)
             self.epochs.truncate_from_end(offset)
@@ -202,7 +202,7 @@ class SegmentedLog(ReadableLog):
             is_at_base = start_offset == segments.all[0].base_offset
             self.producers.truncate_and_reload(start_offset - is_at_base, offset, now_ms)
             replay(self.producers, segments.all, offset)
-            self.producers.acknowledge(offset)
+            self.producers.on_high_watermark(offset)
             self.producers.take_snapshot()
         self._publish(start_offset, offset)
 
@@ -223,7 +223,7 @@ class SegmentedLog(ReadableLog):
                 with self._poison.refusing:
                     self._checkpoint_start(offset)
                 # Epochs from before the start stay known: a log without its checkpoint begins with its first segment.
-                self.producers.move_start(offset)
+                self.producers.advance_log_start(offset)
                 self._publish(offset, view.end_offset)
 
     def remove_before(self, base_offset: int) -> list[Path]:
@@ -239,8 +239,8 @@ class SegmentedLog(ReadableLog):
             count = self._segments.count_before(base_offset)
             start_offset = max(view.start_offset, base_offset)
             with self._poison.changing:
-                doomed = self._segments.leave(count)
-                self.producers.move_start(start_offset)
+                doomed = self._segments.detach_before(count)
+                self.producers.advance_log_start(start_offset)
                 self._publish(start_offset, view.end_offset)
                 deleted = self._segments.delete(doomed)
                 deleted += self._delete_snapshots(segment.base_offset for segment in doomed)
@@ -331,7 +331,7 @@ class SegmentedLog(ReadableLog):
 
     def _show(self, segments: tuple[Segment, ...], start_offset: int, end_offset: int, end_position: int) -> None:
         """Give readers another view."""
-        decided = Decided(self.producers.last_stable_offset(start_offset, end_offset))
+        decided = StableState(self.producers.last_stable_offset(start_offset, end_offset))
         bounds = start_offset, end_offset, end_position
         self._view = LogView(segments, *bounds, lambda: decided, self._recent, cuts=self._cuts)
 

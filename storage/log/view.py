@@ -18,12 +18,12 @@ from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.segment.log_file import WINDOW_BYTES
 from storage.segment.names import Kind
-from storage.segment.segment import LOOKUP_WINDOW_BYTES, TimedOffset
+from storage.segment.segment import LOOKUP_WINDOW_BYTES, TimestampAndOffset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from storage.log.index_cache import RecentSegments
+    from storage.log.index_cache import IndexCache
     from storage.record.reading import Batch
     from storage.segment.index.txn import AbortedTransaction
     from storage.segment.segment import Segment
@@ -48,7 +48,7 @@ class SpecialTimestamp(IntEnum):
     LATEST_TIERED = -5  # the latest that is kept elsewhere; nothing is
 
 
-class Fetched(NamedTuple):
+class FetchResult(NamedTuple):
     """Whole batches with right checksums, in the order of their offsets, and the transactions that are left out.
 
     The first batch may begin below the offset that was asked for. Control batches are among them. `next_offset` is
@@ -60,14 +60,14 @@ class Fetched(NamedTuple):
     aborted: list[AbortedTransaction]
 
 
-class Decided(NamedTuple):
+class StableState(NamedTuple):
     """How far the transactions of a view are decided, and those of the aborted that indexes may not have yet."""
 
     last_stable_offset: int
     aborted: Sequence[AbortedTransaction] = ()
 
 
-class Reach(NamedTuple):
+class SegmentSlice(NamedTuple):
     """A segment, and how far it is part of a view: to its own end, or to a position; and below which offset."""
 
     segment: Segment
@@ -91,8 +91,8 @@ class LogView:
         start_offset: int,
         end_offset: int,
         end_position: int,
-        decided: Callable[[], Decided],
-        recent: RecentSegments,
+        decided: Callable[[], StableState],
+        recent: IndexCache,
         *,
         cuts: tuple[int, ...] = (),
     ) -> None:
@@ -137,7 +137,7 @@ class LogView:
 
     def read(
         self, offset: int, *, max_bytes: int = DEFAULT_READ_BYTES, isolation: Isolation = Isolation.UNCOMMITTED
-    ) -> Fetched:
+    ) -> FetchResult:
         """The batches from the one that holds the offset on: at least one if there is one, then up to `max_bytes`.
 
         Their checksums are right, and at `COMMITTED` none belongs to an aborted transaction: those count as read, and
@@ -167,7 +167,7 @@ class LogView:
             aborted = self.aborted(offset, next_offset)
             left_out = AbortedBatches(aborted)
             batches = [batch for batch in batches if is_control(batch) or not left_out.has(batch)]
-        return Fetched(batches, next_offset, aborted)
+        return FetchResult(batches, next_offset, aborted)
 
     def batches(self, offset: int) -> Iterator[Batch]:
         """All batches from the one that holds the offset on, in bounded memory; their checksums are not looked at.
@@ -179,7 +179,7 @@ class LogView:
 
     def find(self, offset: int) -> Batch | None:
         """The first batch whose last offset is not below the offset; its checksum is not looked at."""
-        for segment, end, _ in self.reaches(offset):
+        for segment, end, _ in self.slices(offset):
             found = segment.find(offset, end)
             if found is not None:
                 return found
@@ -201,7 +201,9 @@ class LogView:
         # What was aborted after this view was made it shows as not yet decided, behind its last stable offset.
         return [found[last_offset] for last_offset in sorted(found) if last_offset < self.end_offset]
 
-    def find_timestamp(self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED) -> TimedOffset | None:
+    def find_timestamp(
+        self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED
+    ) -> TimestampAndOffset | None:
         """The first record whose timestamp is not below this one, found as Kafka finds it; None if there is none.
 
         That is a record of the first segment that has such a timestamp anywhere, from the log's start on. Negative
@@ -209,11 +211,11 @@ class LogView:
         """
         match timestamp:
             case SpecialTimestamp.LATEST:
-                return TimedOffset(self.bound(isolation), NO_TIMESTAMP, NO_LEADER_EPOCH)
+                return TimestampAndOffset(self.bound(isolation), NO_TIMESTAMP, NO_LEADER_EPOCH)
             case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
-                return TimedOffset(self.start_offset, NO_TIMESTAMP, NO_LEADER_EPOCH)
+                return TimestampAndOffset(self.start_offset, NO_TIMESTAMP, NO_LEADER_EPOCH)
             case SpecialTimestamp.LATEST_TIERED:
-                return TimedOffset(-1, NO_TIMESTAMP, NO_LEADER_EPOCH)
+                return TimestampAndOffset(-1, NO_TIMESTAMP, NO_LEADER_EPOCH)
             case SpecialTimestamp.LARGEST:
                 segment = max(self.segments, key=lambda segment: segment.largest_timestamp[0], default=None)
                 if segment is None:
@@ -229,20 +231,20 @@ class LogView:
         """The segment that the offset is in, or would be; None if there are no segments."""
         return self.segments[self._index_of(offset)] if self.segments else None
 
-    def reaches(self, offset: int) -> Iterator[Reach]:
+    def slices(self, offset: int) -> Iterator[SegmentSlice]:
         """The segments from the one on that the offset is in, or would be."""
         following = self._index_of(offset)
         for segment in self.segments[following:]:
             following += 1
             is_last = following == len(self.segments)
-            yield Reach(
+            yield SegmentSlice(
                 self._recent.use(segment),
                 self.end_position if is_last else None,
                 self.end_offset if is_last else self.segments[following].base_offset,
             )
 
     def _batches(self, offset: int, window_bytes: int) -> Iterator[Batch]:
-        for segment, end, _ in self.reaches(offset):
+        for segment, end, _ in self.slices(offset):
             first = segment.find(offset, end)
             if first is not None:
                 yield first

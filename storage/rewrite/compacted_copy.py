@@ -115,9 +115,9 @@ class _CompactedCopy:
     def _copy_rest(self, cleaned: int) -> None:
         """Copy the segments behind those that were cleaned, each as it is."""
         copying, building = self._copying, self._copying.building
-        for reach in list(copying.reaches())[cleaned:]:
-            building.cut(reach.segment.base_offset, limit_bytes=max(reach.segment.size_bytes, 1))
-            for batch, aborted, modified_ms in copying.batches(reach):
+        for part in list(copying.slices())[cleaned:]:
+            building.cut(part.segment.base_offset, limit_bytes=max(part.segment.size_bytes, 1))
+            for batch, aborted, modified_ms in copying.batches(part):
                 kept = KeptBatch(batch.view(0, batch.size_bytes), is_unchanged=True, aborted=aborted)
                 building.add(batch, kept, modified_ms)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from storage.config import TopicConfig
     from storage.files import Files
-    from storage.log.view import LogView, Reach
+    from storage.log.view import LogView, SegmentSlice
     from storage.log_dir.checkpoints import Partition
     from storage.record.reading import Batch
     from storage.rewrite.store_builder import StoreBuilding
@@ -80,23 +80,23 @@ class LogCopying:
     @property
     def size_bytes(self) -> int:
         """How large the segments are, up to the end of their last batch."""
-        return sum(map(_size_bytes, self.reaches()))
+        return sum(map(_size_bytes, self.slices()))
 
-    def reaches(self) -> Iterable[Reach]:
+    def slices(self) -> Iterable[SegmentSlice]:
         """All segments of the log."""
-        return self.view.reaches(self.base_offset) if self.view.segments else ()
+        return self.view.slices(self.base_offset) if self.view.segments else ()
 
-    def batches(self, reach: Reach) -> Iterator[CopiedBatch]:
+    def batches(self, part: SegmentSlice) -> Iterator[CopiedBatch]:
         """The batches of a segment; raises a `CorruptBatchError` where they are damaged."""
-        segment = reach.segment
-        if not _size_bytes(reach):
+        segment = part.segment
+        if not _size_bytes(part):
             return
         status = segment.log_status()
         modified_ms = 0 if status is None else status.modified_ms
         try:
-            for batch in sound_batches(segment.batches(0, reach.end), segment.base_offset, reach.end_offset):
+            for batch in sound_batches(segment.batches(0, part.end), segment.base_offset, part.end_offset):
                 yield CopiedBatch(batch, self._aborted.get(batch.last_offset), modified_ms)
-            segment.check_end(reach.end)
+            segment.check_end(part.end)
         except CorruptBatchError as error:
             raise error.located(path=segment.path(Kind.LOG)) from None
 
@@ -126,5 +126,5 @@ class LogCopying:
         self._build.put(self.directory, self.partition, built)
 
 
-def _size_bytes(reach: Reach) -> int:
-    return reach.segment.size_bytes if reach.end is None else reach.end
+def _size_bytes(part: SegmentSlice) -> int:
+    return part.segment.size_bytes if part.end is None else part.end

@@ -56,8 +56,8 @@ def _rewrite(copying: LogCopying, rules: RewriteRules) -> BatchRewriting:
     rewriting = BatchRewriting(rules, copying.config, last)
     if copying.view.segments:
         copying.building.cut(copying.base_offset)
-    for reach in copying.reaches():
-        for copied in copying.batches(reach):
+    for part in copying.slices():
+        for copied in copying.batches(part):
             _write(copying, rewriting.add(copied))
     _write(copying, rewriting.rest())
     return rewriting

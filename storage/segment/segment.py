@@ -37,7 +37,7 @@ LOOKUP_WINDOW_BYTES: Final = 16 * 1024
 _LAST_TIMESTAMP: Final = 2**63 - 1
 
 
-class TimedOffset(NamedTuple):
+class TimestampAndOffset(NamedTuple):
     """A record's offset, its timestamp and the epoch of the leader that wrote it; -1 for what there is none of."""
 
     offset: int
@@ -205,14 +205,14 @@ class Segment:
         batch = self.find(offset, end)
         return None if batch is None else batch.position
 
-    def find_timestamp(self, timestamp: int, starting_offset: int, end: int | None = None) -> TimedOffset | None:
+    def find_timestamp(self, timestamp: int, starting_offset: int, end: int | None = None) -> TimestampAndOffset | None:
         """The first record from `starting_offset` whose timestamp is not below this one."""
         known = self._believed(timestamp, end)
         for batch in self.batches_near(max(known.offset, starting_offset), end):
             if batch.max_timestamp >= timestamp:
                 for record in batch.records():
                     if record.timestamp >= timestamp and record.offset >= starting_offset:
-                        return TimedOffset(record.offset, record.timestamp, leader_epoch_of(batch))
+                        return TimestampAndOffset(record.offset, record.timestamp, leader_epoch_of(batch))
         return None
 
     def _believed(self, timestamp: int, end: int | None) -> TimeEntry:
@@ -231,7 +231,7 @@ class Segment:
         batch = self.find(entry.offset, end)
         return batch is not None and batch.max_timestamp == entry.timestamp
 
-    def find_largest_timestamp(self, end: int | None = None) -> TimedOffset | None:
+    def find_largest_timestamp(self, end: int | None = None) -> TimestampAndOffset | None:
         """The first record that has the largest timestamp of all, which is -1 where none has one; None without records.
 
         Records of version 0 cannot have one and are passed over.
@@ -242,7 +242,7 @@ class Segment:
             if batch.max_timestamp == timestamp and batch.magic > 0:
                 for record in batch.records():
                     if record.timestamp == timestamp:
-                        return TimedOffset(record.offset, timestamp, leader_epoch_of(batch))
+                        return TimestampAndOffset(record.offset, timestamp, leader_epoch_of(batch))
         return None
 
     @property

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from storage.log.readable_log import ReadableLog
-    from storage.log.view import LogView, Reach
+    from storage.log.view import LogView, SegmentSlice
     from storage.record.reading import Batch
     from storage.segment.index.txn import AbortedTransaction
 
@@ -127,9 +127,9 @@ def splits_of(
             view.segments[-1].check_end(view.end_position)
         return [
             split
-            for reach in (view.reaches(start) if start < end else ())
-            if reach.segment.base_offset < end
-            for split in _SegmentCutter(view, place, reach, isolation).splits(start, end, size_bytes)
+            for part in (view.slices(start) if start < end else ())
+            if part.segment.base_offset < end
+            for split in _SegmentCutter(view, place, part, isolation).splits(start, end, size_bytes)
         ]
 
     return log.on_view(cut)
@@ -176,10 +176,10 @@ def _within(view: LogView, place: PartitionPlace, start: int, end: int, on_loss:
 class _SegmentCutter:
     """One segment of a view, cut."""
 
-    def __init__(self, view: LogView, place: PartitionPlace, reach: Reach, isolation: Isolation) -> None:
+    def __init__(self, view: LogView, place: PartitionPlace, part: SegmentSlice, isolation: Isolation) -> None:
         self._view = view
         self._place = place
-        self._segment, end, self._end_offset = reach
+        self._segment, end, self._end_offset = part
         self._isolation = isolation
         self._path = self._segment.path(Kind.LOG)
         # What follows the batches of a closed segment in its file is damage, and whoever reads it has to say so.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class LogOpening:
+class LogOpener:
     """What a `Store` takes as `open_log`; `reports` are what recovery had to do, by the partition.
 
     Appends are as durable as `durability` says. `in_background` runs what brings a rolled segment to disk. How many of
@@ -92,7 +92,7 @@ def recover_requested(request: LogRequest, files: Files) -> RecoveryReport:
         is_clean=request.is_clean,
         recovery_point=request.recovery_point,
         start_offset=request.start_offset,
-        may_lack_offsets=request.may_lack_offsets,
+        allows_offset_gaps=request.allows_offset_gaps,
         producer_expiration_ms=request.store_config.producer_id_expiration_ms,
     )
 

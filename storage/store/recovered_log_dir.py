@@ -33,7 +33,7 @@ _LOST: Final = {
 class RecoveredLogDir(NamedTuple):
     """What became of a log directory, apart from the directories of partitions in it.
 
-    If recovery `trusts_marker`, it looked at the ends of the logs only. Otherwise it did not read `believed_segments`,
+    If recovery `trusts_marker`, it looked at the ends of the logs only. Otherwise it did not read `trusted_segments`,
     which lie before the recovery points of their logs. One that is not `is_closed` has a log that was not recovered,
     and no marker. `damaged_checkpoints` of the steps are about checkpoints that could not be read.
     """
@@ -43,7 +43,7 @@ class RecoveredLogDir(NamedTuple):
     trusts_marker: bool
     is_closed: bool
     is_unchanged: bool
-    believed_segments: int = 0
+    trusted_segments: int = 0
     damaged_checkpoints: int = 0
 
 
@@ -98,7 +98,7 @@ def recovered_log_dir(
     has_marker: bool,
     is_changed: bool,
     trusts_marker: bool,
-    believed_segments: int,
+    trusted_segments: int,
 ) -> RecoveredLogDir:
     """What becomes of a log directory whose checkpoints are to say this, and in which logs changed or not.
 
@@ -121,9 +121,9 @@ def recovered_log_dir(
             reason = "brokers write none beside nothing but the cluster's metadata log, and remove none"
             steps.append(Step(Repair.REMOVED, CLEAN_MARKER_NAME, reason))
     elif marker is None:
-        from_points = " from its recovery point on" if believed_segments else ""
+        from_points = " from its recovery point on" if trusted_segments else ""
         steps.append(Step(Repair.ADDED, CLEAN_MARKER_NAME, f"every log in the directory is recovered{from_points}"))
     elif not is_unchanged and marker != clean_marker():
         steps.append(Step(Repair.REBUILT, CLEAN_MARKER_NAME, "the directory changed since a broker wrote it"))
     repaired = len(damaged.keys() & offsets.keys())
-    return RecoveredLogDir(log_dir.path, steps, trusts_marker, is_closed, is_unchanged, believed_segments, repaired)
+    return RecoveredLogDir(log_dir.path, steps, trusts_marker, is_closed, is_unchanged, trusted_segments, repaired)

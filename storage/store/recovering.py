@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import StorageError, SymbolicLinkError
 from storage.files import OverlayFiles
-from storage.log.followed_log import Withheld
-from storage.log.index_cache import RecentSegments
+from storage.log.followed_log import UncommittedRange
+from storage.log.index_cache import IndexCache
 from storage.log.recover.recovery import refuse_links
 from storage.log.recover.report import RecoveryReport
-from storage.log.view import Decided, LogView
+from storage.log.view import LogView, StableState
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.directory_names import DirectoryName, DirectoryState
 from storage.log_dir.recognition import has_segment
@@ -202,7 +202,7 @@ class _Run:
                 self._tell(Recovered(*partition, directory, watermark, None, error))
                 continue
             report = self._reports.pop(directory)
-            self._believed[log_dir] += report.believed_segments
+            self._believed[log_dir] += report.trusted_segments
             if report.steps:
                 self._changed.add(log_dir)
             self._tell(Recovered(*partition, directory, watermark, report, None))
@@ -236,7 +236,7 @@ class _Run:
                 has_marker=self._store.has_marker(log_dir),
                 is_changed=log_dir in self._changed,
                 trusts_marker=self._store.was_clean(log_dir) and not self._options.ignores_marker,
-                believed_segments=self._believed[log_dir],
+                trusted_segments=self._believed[log_dir],
             )
             if told.is_unchanged:
                 self._store.unchanged.add(log_dir)
@@ -284,10 +284,10 @@ def request_beside(store: Store, clock: Clock, log_dir: LogDir, name: DirectoryN
         is_clean=store.was_clean(log_dir),
         recovery_point=known(OffsetCheckpoint.RECOVERY_POINT),
         start_offset=known(OffsetCheckpoint.LOG_START),
-        may_lack_offsets=True,
+        allows_offset_gaps=True,
         lower_checkpoints=lambda _: None,
         checkpoint_start=lambda _: None,
-        withheld=Withheld,
+        withheld=UncommittedRange,
         look_again=lambda: None,
     )
 
@@ -297,4 +297,4 @@ def _view(request: LogRequest, files: Files, report: RecoveryReport) -> LogView:
     bases = sorted(name.offset for name in names if name and name.kind is Kind.LOG and name.state is State.LIVE)
     segments = tuple(Segment(request.files, request.directory, base) for base in bases)
     end_offset = report.end_offset
-    return LogView(segments, report.start_offset, end_offset, 0, lambda: Decided(end_offset), RecentSegments())
+    return LogView(segments, report.start_offset, end_offset, 0, lambda: StableState(end_offset), IndexCache())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from storage.commit.ledger import Ledger
 from storage.commit.withdrawal import StagedBatches, withdrawal_of
 from storage.errors import StorageError
-from storage.log.followed_log import Withheld
+from storage.log.followed_log import UncommittedRange
 from storage.store.opening import followed_log
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _withdrawals(store: Store, pending: Intent) -> list[Withdrawal]:
         if partition not in store.topics.inventory.topics.get(topic, {}):
             continue
         staged = StagedBatches.read(store.files, directories, pending.staged, (topic, partition))
-        with closing(followed_log(replace(store.request(topic, partition), withheld=Withheld))) as log:
+        with closing(followed_log(replace(store.request(topic, partition), withheld=UncommittedRange))) as log:
             there = withdrawal_of((topic, partition), extent, log.view, staged)
         found += [] if there is None else [there]
     return found

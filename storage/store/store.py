@@ -27,7 +27,7 @@ from storage.log_dir.meta_properties import check_agreement
 from storage.log_dir.recognition import check_stores
 from storage.log_dir.topic_names import CLUSTER_METADATA
 from storage.store.beside import Beside
-from storage.store.opening import FlushThread, LogOpening, followed_log
+from storage.store.opening import FlushThread, LogOpener, followed_log
 from storage.topics.checkpointing import lower_checkpoints, offsets_to_write, write_checkpoints, write_log_start
 from storage.topics.open_logs import LogRequest, OpenLogs
 from storage.topics.topics import Topics
@@ -56,7 +56,7 @@ class Mode(Enum):
 class Store:
     """Log directories that are open together; made by `open` and `create`, and closed at the end.
 
-    `open_log` says how logs are opened, which is a `LogOpening`'s way unless another is given. Any thread may call
+    `open_log` says how logs are opened, which is a `LogOpener`'s way unless another is given. Any thread may call
     anything until it is closed. The log of the cluster's metadata is only ever followed: brokers alone change it, and
     recover it at each start, with or without the clean-shutdown marker.
 
@@ -80,7 +80,7 @@ class Store:
         self.log_dirs = tuple(log_dirs)
         self.files = files
         self._clock = clock
-        self._logs = OpenLogs(LogOpening(in_background=FlushThread()) if open_log is None else open_log)
+        self._logs = OpenLogs(LogOpener(in_background=FlushThread()) if open_log is None else open_log)
         self.topics = Topics(
             self.log_dirs,
             self._logs,
@@ -242,14 +242,14 @@ class Store:
             is_clean=self._is_clean(log_dir, (topic, partition)),
             recovery_point=log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT).get((topic, partition), 0),
             start_offset=log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0),
-            may_lack_offsets=self._may_lack_offsets(log_dir, (topic, partition)),
+            allows_offset_gaps=self._allows_offset_gaps(log_dir, (topic, partition)),
             lower_checkpoints=lambda offset: lower_checkpoints(log_dir, (topic, partition), offset),
             checkpoint_start=lambda offset: write_log_start(log_dir, (topic, partition), offset),
             withheld=lambda: self._ledger.withheld((topic, partition)),
             look_again=self.look_again,
         )
 
-    def _may_lack_offsets(self, log_dir: LogDir, partition: Partition) -> bool:
+    def _allows_offset_gaps(self, log_dir: LogDir, partition: Partition) -> bool:
         """Whether the partition was compacted once, or may have been: by a broker, or before that was lost."""
         was_compacted = partition in log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
         is_lost = log_dir.flaw(OffsetCheckpoint.FIRST_DIRTY) is not None

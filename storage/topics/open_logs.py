@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.config import StoreConfig, TopicConfig
     from storage.files import Files
-    from storage.log.followed_log import Withheld
+    from storage.log.followed_log import UncommittedRange
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
 
@@ -58,10 +58,10 @@ class LogRequest:
     """All that there is to know about a log before it is opened.
 
     If it `is_clean`, everything in it is on disk in the form that a closed log has; otherwise everything below
-    `recovery_point` is on disk. It begins at `start_offset` or later, and `may_lack_offsets` in between if a broker had
-    it. Before it is truncated `lower_checkpoints` is to be called, so that none of them says more of the log than the
-    offset at which it then ends; before its start is moved `checkpoint_start`, so that the checkpoint says where to. A
-    follower of the log does not show what is `withheld`, and calls `look_again` before it says that the log is gone.
+    `recovery_point` is on disk. It begins at `start_offset` or later, and `allows_offset_gaps` if a broker had it. Call
+    `lower_checkpoints` before a truncation, so that no checkpoint says more of the log than the offset at which it then
+    ends, and `checkpoint_start` before its start moves, so that the checkpoint says where to. A follower of the log
+    does not show what is `withheld`, and calls `look_again` before it says that the log is gone.
     """
 
     files: Files
@@ -75,10 +75,10 @@ class LogRequest:
     is_clean: bool
     recovery_point: int
     start_offset: int
-    may_lack_offsets: bool
+    allows_offset_gaps: bool
     lower_checkpoints: Callable[[int], None]
     checkpoint_start: Callable[[int], None]
-    withheld: Callable[[], Withheld]
+    withheld: Callable[[], UncommittedRange]
     look_again: Callable[[], None]
 
 

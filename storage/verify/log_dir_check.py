@@ -63,7 +63,7 @@ class Compacted(NamedTuple):
     partitions: Collection[Partition]
     current: Collection[Partition]
 
-    def may_lack_offsets(self, partition: Partition, state: DirectoryState) -> bool:
+    def allows_offset_gaps(self, partition: Partition, state: DirectoryState) -> bool:
         """Whether offsets that the partition lacks may have been compacted away."""
         is_copied = state is DirectoryState.FUTURE and partition not in self.current
         is_unknown = is_copied or state is DirectoryState.STRAY
@@ -123,7 +123,7 @@ class LogDirCheck:
                 directory=str(self.path / str(name)),
                 is_clean=is_clean and name.state is not DirectoryState.STRAY and not is_metadata,
                 has_topic_id=has_topic_id and is_current,  # which a copy is given with what is copied
-                is_compacted=compacted.may_lack_offsets(partition, name.state),
+                is_compacted=compacted.allows_offset_gaps(partition, name.state),
                 start_offset=offsets[OffsetCheckpoint.LOG_START].get(partition, 0) if is_spoken_of else 0,
                 reached=reached(offsets, partition) if is_spoken_of else {},
                 outdated=outdated_names,

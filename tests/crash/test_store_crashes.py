@@ -16,7 +16,7 @@ from storage.errors import StorageError
 from storage.log.flushing import Durability
 from storage.record.encoding import BatchForm
 from storage.record.reading import read_batches
-from storage.store.opening import LogOpening
+from storage.store.opening import LogOpener
 from storage.store.retentions import Retentions
 from storage.store.store import Mode, Store
 from storage.testing.faults import BREAKS
@@ -41,7 +41,7 @@ class PromisingStore:
     unsure: dict[str, int] = field(default_factory=dict)
     logs: dict[tuple[str, int], LogPromises] = field(default_factory=dict)
     store: Store | None = None
-    opening: LogOpening | None = None
+    opening: LogOpener | None = None
 
     def survivor(self, files: MemoryFiles) -> PromisingStore:
         logs = {partition: promises.copy() for partition, promises in self.logs.items()}
@@ -50,7 +50,7 @@ class PromisingStore:
     # Its life
 
     def open(self, make: bool = False) -> Store:
-        self.opening = LogOpening(durability=self.durability, draw=random.Random(0))
+        self.opening = LogOpener(durability=self.durability, draw=random.Random(0))
         given = {"files": self.files, "clock": StandingClock(), "open_log": self.opening}
         entropy = random.Random(self.files.steps).randbytes
         if make:

@@ -15,8 +15,8 @@ import pytest
 
 from storage.errors import FramingError
 from storage.files import Files
-from storage.log.index_cache import RecentSegments
-from storage.log.view import Decided, LogView, first_offset_of
+from storage.log.index_cache import IndexCache
+from storage.log.view import LogView, StableState, first_offset_of
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def test_lookups_equal_a_scan(name: str, datasets: Callable[[str], Path], capsys
             start_offset,
             end_offset,
             segments[-1].end_position,
-            partial(Decided, end_offset),
-            RecentSegments(),
+            partial(StableState, end_offset),
+            IndexCache(),
         )
         logs_count += 1
         offsets += check_offsets(view, batches)

@@ -12,7 +12,7 @@ from storage.commit.ledger import LEDGER_NAME, Transaction
 from storage.files import Files
 from storage.log.view import Isolation
 from storage.record.compression import Codec
-from storage.store.opening import LogOpening
+from storage.store.opening import LogOpener
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
 
@@ -62,7 +62,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
             made.topics.create(topic, 1, settings)
     for version in range(3):
         names = [stage(path, task).name for task in range(TASKS * version, TASKS * (version + 1))]
-        opening = LogOpening()
+        opening = LogOpener()
         with Store.open([path], mode=Mode.READ_WRITE, files=Files(), clock=Clock(), open_log=opening) as opened:
             assert opened.commits.commit(names, Transaction("app", version))
     stage(path, TASKS)

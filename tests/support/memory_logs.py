@@ -102,7 +102,7 @@ class LogOnMemory:
         is_clean: bool = False,
         recovery_point: int = 0,
         start_offset: int = 0,
-        may_lack_offsets: bool = False,
+        allows_offset_gaps: bool = False,
     ) -> RecoveryReport:
         """Make of what is there the log of a closed one, to be opened."""
         return recover_log(
@@ -113,7 +113,7 @@ class LogOnMemory:
             is_clean=is_clean,
             recovery_point=recovery_point,
             start_offset=start_offset,
-            may_lack_offsets=may_lack_offsets,
+            allows_offset_gaps=allows_offset_gaps,
             producer_expiration_ms=PRODUCER_EXPIRATION_MS,
         )
 

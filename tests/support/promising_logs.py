@@ -56,14 +56,14 @@ class PromisingLog(LogOnMemory):
         is_clean: bool = False,
         recovery_point: int = 0,
         start_offset: int | None = None,
-        may_lack_offsets: bool = False,
+        allows_offset_gaps: bool = False,
     ) -> RecoveryReport:
         """Recover the directory; the log begins where it was last known to."""
         return super().recover(
             is_clean=is_clean,
             recovery_point=recovery_point,
             start_offset=max(self.promises.starts) if start_offset is None else start_offset,
-            may_lack_offsets=may_lack_offsets,
+            allows_offset_gaps=allows_offset_gaps,
         )
 
     def open(self, start_offset: int | None = None) -> Log:

@@ -13,9 +13,9 @@ from memory_logs import NOW_MS, StandingClock
 
 from storage.commit.commits import discard
 from storage.errors import DiskFullError
-from storage.log.followed_log import Withheld
+from storage.log.followed_log import UncommittedRange
 from storage.record.batch import RecordBatch
-from storage.store.opening import LogOpening, followed_log
+from storage.store.opening import LogOpener, followed_log
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
 from storage.testing.faults import Cut, CutError, Effect
@@ -36,7 +36,7 @@ SETTINGS: Final = {"log.segment.bytes": "700", "log.index.size.max.bytes": "120"
 class _Given(TypedDict):
     files: MemoryFiles
     clock: StandingClock
-    open_log: LogOpening
+    open_log: LogOpener
     broker_settings: Mapping[str, str]
 
 
@@ -62,7 +62,7 @@ class StagedStore:
         return Store.open(PATHS, mode=mode, entropy=entropy, **self._given())
 
     def _given(self) -> _Given:
-        opening = LogOpening(draw=random.Random(0))
+        opening = LogOpener(draw=random.Random(0))
         return {"files": self.files, "clock": self.clock, "open_log": opening, "broker_settings": SETTINGS}
 
     def staging(self, store: Store, *, seed: int = 0, new_topics: bool = False, codec: Codec | None = None) -> Staging:
@@ -121,7 +121,7 @@ class StagedStore:
     def bytes_of(self, topic: str, partition: int) -> list[bytes | None]:
         """The values in a partition's files, whether they are to be seen or not."""
         with self.open(Mode.READ_ONLY) as opened:
-            view = followed_log(replace(opened.request(topic, partition), withheld=Withheld)).view
+            view = followed_log(replace(opened.request(topic, partition), withheld=UncommittedRange)).view
             return [record.value for batch in view.batches(0) for record in batch.records()]
 
     def staged_names(self) -> list[str]:

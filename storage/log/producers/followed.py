@@ -11,7 +11,7 @@ from storage.errors import CorruptBatchError
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
 from storage.log.producers.snapshot import SnapshotFiles
-from storage.log.view import Decided
+from storage.log.view import StableState
 
 if TYPE_CHECKING:
     import os
@@ -43,7 +43,7 @@ class FollowedProducers:
         self._states: ProducerStates | None = None
         self._aborted: deque[AbortedTransaction] = deque(maxlen=_ABORTED_MAX)
 
-    def decided(self, segments: Sequence[Segment], start_offset: int, end_offset: int) -> Decided:
+    def decided(self, segments: Sequence[Segment], start_offset: int, end_offset: int) -> StableState:
         """How far the transactions of the log with these bounds are decided.
 
         The last aborted ones are given, as their segment's index may have been looked at before they were in it. Behind
@@ -53,7 +53,7 @@ class FollowedProducers:
             states = self._known(segments, end_offset)
             aborted = tuple(self._aborted)
         stable_offset = states.last_stable_offset(start_offset, min(end_offset, states.end_offset))
-        return Decided(max(stable_offset, start_offset), aborted)
+        return StableState(max(stable_offset, start_offset), aborted)
 
     def states(self, segments: Sequence[Segment], end_offset: int) -> ProducerStates:
         """The producers of the log up to its end, or to damage that it has; for looking at only."""
@@ -82,7 +82,7 @@ class FollowedProducers:
         except CorruptBatchError as error:
             logger.warning("nothing is known of transactions behind this: %s", error)
             return states
-        states.acknowledge(end_offset)
+        states.on_high_watermark(end_offset)
         self._aborted += filter(None, (each.index_entry() for each in ended))
         self._states = states
         return states

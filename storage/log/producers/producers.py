@@ -116,13 +116,13 @@ class ProducerStates:
         self.end_offset = batch.last_offset + 1
         return completed
 
-    def advance(self, end_offset: int) -> None:
+    def set_end_offset(self, end_offset: int) -> None:
         """Say that no producer wrote anything more before this offset."""
         self.end_offset = end_offset
 
-    def acknowledge(self, high_watermark: int) -> None:
+    def on_high_watermark(self, high_watermark: int) -> None:
         """Everything before the high watermark is replicated."""
-        self._transactions.acknowledge(high_watermark)
+        self._transactions.on_high_watermark(high_watermark)
 
     def expire(self, now_ms: int) -> None:
         """Forget the producers that have been silent for too long."""
@@ -151,20 +151,20 @@ class ProducerStates:
             if not log_start_offset < offset <= log_end_offset:
                 self.snapshots.remove(offset)
         if log_end_offset == self.end_offset:
-            self.move_start(log_start_offset)
+            self.advance_log_start(log_start_offset)
             return
         self._producers.clear()
         self._transactions.clear()
         self._snapshot_offset = self.end_offset = self._load_newest(now_ms, log_start_offset)
 
-    def move_start(self, log_start_offset: int) -> None:
+    def advance_log_start(self, log_start_offset: int) -> None:
         """The log begins at this offset now. What its producers did before is still known."""
-        self._transactions.acknowledge(log_start_offset)
+        self._transactions.on_high_watermark(log_start_offset)
         self.end_offset = max(self.end_offset, log_start_offset)
         latest = self.snapshots.latest
         self._snapshot_offset = log_start_offset if latest is None else latest
 
-    def restart(self, end_offset: int) -> None:
+    def reset_to(self, end_offset: int) -> None:
         """Forget everything, snapshots included: the log is empty and goes on at this offset."""
         for offset in self.snapshots.offsets:
             self.snapshots.remove(offset)

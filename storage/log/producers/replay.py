@@ -35,5 +35,5 @@ def replay(producers: ProducerStates, segments: Sequence[Segment], end_offset: i
                     ended.append(transaction)
         else:
             segment.check_end()
-    producers.advance(end_offset)
+    producers.set_end_offset(end_offset)
     return ended

@@ -55,7 +55,7 @@ class Transactions:
         self._unreplicated[first_offset] = marker_offset
         return CompletedTransaction(producer_id, first_offset, marker_offset, last_stable_offset, is_aborted)
 
-    def acknowledge(self, offset: int) -> None:
+    def on_high_watermark(self, offset: int) -> None:
         """Forget the completed transactions whose markers are before this offset."""
         if self._unreplicated:
             self._unreplicated = {first: marker for first, marker in self._unreplicated.items() if marker >= offset}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import CorruptBatchError, CorruptCheckpointError, CorruptIndexError, SymbolicLinkError
 from storage.files import read_small_file
 from storage.log.epochs import EPOCHS_NAME, EpochStart, LeaderEpochs
-from storage.log.leftovers import tidy
+from storage.log.leftovers import remove_leftovers
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
 from storage.log.recover.report import RecoveryReport, Repair, Step
@@ -54,7 +54,7 @@ def recover_log(
     is_clean: bool,
     recovery_point: int = 0,
     start_offset: int = 0,
-    may_lack_offsets: bool = False,
+    allows_offset_gaps: bool = False,
     producer_expiration_ms: int,
 ) -> RecoveryReport:
     """Make the directory that of a closed log, all of it on disk.
@@ -65,18 +65,18 @@ def recover_log(
     before it is emptied.
 
     A log that was only ever appended to has no offset missing: behind a hole between its segments nothing follows, and
-    what is there is dropped. Where the log `may_lack_offsets`, because it was compacted or nobody knows, it is kept.
+    what is there is dropped. Where the log `allows_offset_gaps`, because it was compacted or nobody knows, it is kept.
 
     Raises `SymbolicLinkError` before anything is changed if there is a link in the directory.
     """
     refuse_links(files, directory)
     recovery = _Recovery(
-        files, clock, directory, config, start_offset, producer_expiration_ms, may_lack_offsets=may_lack_offsets
+        files, clock, directory, config, start_offset, producer_expiration_ms, allows_offset_gaps=allows_offset_gaps
     )
-    recovery.report.steps += tidy(files, directory)
+    recovery.report.steps += remove_leftovers(files, directory)
     while not recovery.repair(None if is_clean else recovery_point):
         pass  # a segment was split, which makes others of it
-    recovery.fit(is_clean=is_clean)
+    recovery.trim_to_bounds(is_clean=is_clean)
     return recovery.report
 
 
@@ -97,9 +97,9 @@ class _Recovery:
         start_offset: int,
         producer_expiration_ms: int,
         *,
-        may_lack_offsets: bool,
+        allows_offset_gaps: bool,
     ) -> None:
-        self._may_lack = may_lack_offsets
+        self._may_lack = allows_offset_gaps
         self.report = RecoveryReport()
         self._files = files
         self._clock = clock
@@ -129,7 +129,7 @@ class _Recovery:
         if believed == len(segments) and segments and not ends_whole(self._files, segments[-1]):
             believed -= 1
         if recovery_point is not None:
-            self.report.believed_segments = believed
+            self.report.trusted_segments = believed
         return self._recover(believed)
 
     def _believed(self, recovery_point: int) -> int:
@@ -223,17 +223,17 @@ class _Recovery:
         if unsure[0].base_offset in self._snapshots.offsets:
             self._snapshots.sync_found(unsure[0].base_offset)
         for index, segment in enumerate(unsure):
-            producers.advance(segment.base_offset)
+            producers.set_end_offset(segment.base_offset)
             producers.take_snapshot()
             building = IndexBuilding(segment.base_offset, self._config)
             scan = self._scan(segment, building, producers)
             if scan.overflows:
                 return self._split(segment)
-            producers.advance(scan.next_offset)
+            producers.set_end_offset(scan.next_offset)
             later = unsure[index + 1 :]
             goes_on = not later or later[0].base_offset == scan.next_offset
             # Where the next segment goes on nothing is missing, and bytes that are cut never were the log's.
-            is_end = not goes_on and (scan.trailing_bytes > 0 or not self._may_lack_offsets(segment, later[0]))
+            is_end = not goes_on and (scan.trailing_bytes > 0 or not self._allows_offset_gaps(segment, later[0]))
             if is_end:
                 self._drop(later, f"the log ends before it, at offset {scan.next_offset}")
             if scan.trailing_bytes:
@@ -286,7 +286,7 @@ class _Recovery:
             each.release()
         return producers
 
-    def _may_lack_offsets(self, before: Segment, after: Segment) -> bool:
+    def _allows_offset_gaps(self, before: Segment, after: Segment) -> bool:
         """Whether offsets may be missing between two segments that are whole.
 
         They may where the one cannot have what the other begins with. Elsewhere they are missing within some as well.
@@ -333,7 +333,7 @@ class _Recovery:
 
     # Bounds
 
-    def fit(self, *, is_clean: bool) -> None:
+    def trim_to_bounds(self, *, is_clean: bool) -> None:
         """Fit the log to where it is to begin, and producers and epochs to the log."""
         self._look()
         segments, snapshots = self._segments, self._snapshots

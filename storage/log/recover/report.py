@@ -40,13 +40,13 @@ class Step(NamedTuple):
 class RecoveryReport:
     """The steps in their order, and how much was read for them. The log's bounds are those after all of them.
 
-    `believed_segments` of a log that was not closed properly were not read, because its recovery point says that they
+    `trusted_segments` of a log that was not closed properly were not read, because its recovery point says that they
     are on disk.
     """
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
-        self.believed_segments = 0
+        self.trusted_segments = 0
         self.scanned_segments = 0
         self.scanned_bytes = 0
         self.start_offset = 0

@@ -42,7 +42,7 @@ def opened(made: CompactableLog) -> LogOnMemory:
     for name in on_memory.files.names(DIRECTORY):
         on_memory.files.remove(f"{DIRECTORY}/{name}")
     made.write(on_memory.files)
-    on_memory.recover(may_lack_offsets=True)
+    on_memory.recover(allows_offset_gaps=True)
     on_memory.open()
     return on_memory
 

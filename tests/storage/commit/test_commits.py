@@ -16,7 +16,7 @@ from storage.store.recovering import Recovered, recover_store
 from storage.store.store import Mode
 
 if TYPE_CHECKING:
-    from storage.log.followed_log import Withheld
+    from storage.log.followed_log import UncommittedRange
 
 ROWS = [("t", index % 2, b"%d" % index * 40) for index in range(12)]
 COMMITTED = {
@@ -143,7 +143,7 @@ def test_a_commit_that_ends_while_a_follower_looks_is_seen_whole(store: StagedSt
     store.interrupt([staged.name], is_seen=is_half_written)
     asked = []
 
-    def withheld() -> Withheld:
+    def withheld() -> UncommittedRange:
         asked.append(opened.request("t", 1).withheld())
         if len(asked) == 2:
             store.values(Mode.READ_WRITE)

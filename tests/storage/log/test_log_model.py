@@ -52,11 +52,11 @@ class LogMachine(RuleBasedStateMachine):
 
     steps_done = 0
 
-    @initialize(durability=st.sampled_from(Durability), may_lack_offsets=st.booleans())
-    def create(self, durability: Durability, *, may_lack_offsets: bool) -> None:
+    @initialize(durability=st.sampled_from(Durability), allows_offset_gaps=st.booleans())
+    def create(self, durability: Durability, *, allows_offset_gaps: bool) -> None:
         type(self).steps_done -= 1  # this is none, but is counted like one
         self.durability = durability
-        self.may_lack_offsets = may_lack_offsets
+        self.allows_offset_gaps = allows_offset_gaps
         self.lab = LogOnMemory({**SETTINGS, "segment.ms": str(SEGMENT_MS)}, durability=durability)
         self.model = ModelLog(SEGMENT_BYTES, SEGMENT_MS)
         self.epoch = 1
@@ -115,7 +115,7 @@ class LogMachine(RuleBasedStateMachine):
             if producer_id is not None:
                 sequence = sequences.get(producer_id, self.model.next_sequence(producer_id))
                 sequences[producer_id] = sequence + len(piece)
-            offset += gap * self.may_lack_offsets
+            offset += gap * self.allows_offset_gaps
             sent.append(self.batch(offset, self.now(piece), producer_id, sequence, base_offset=offset))
             offset += len(piece)
         data = b"".join(each for each, _ in sent)
@@ -221,7 +221,7 @@ class LogMachine(RuleBasedStateMachine):
         first = self.model.bases[0]
         offset = first + int(share * (self.model.end_offset - first))
         cut = self.model.find(offset)
-        if cut is not None and not self.may_lack_offsets:
+        if cut is not None and not self.allows_offset_gaps:
             offset = cut.first_offset
         self.lab.log.truncate_to(offset)
         self.model.truncate_to(offset)

@@ -15,7 +15,7 @@ from storage.errors import ChecksumError, OffsetOutOfRangeError
 from storage.files import Files, ReadableFile
 from storage.log.log import Log
 from storage.log.opening import open_sound_log
-from storage.log.view import Fetched, Isolation, LogView
+from storage.log.view import FetchResult, Isolation, LogView
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm
 from storage.testing.memory_files import MemoryFiles
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COMMITTED = Isolation.COMMITTED
 
 
-def values(fetched: Fetched) -> list[bytes | None]:
+def values(fetched: FetchResult) -> list[bytes | None]:
     return [record.value for batch in fetched.batches for record in batch.records()]
 
 

@@ -237,7 +237,7 @@ def test_a_snapshot_is_taken_where_there_is_none_as_new(data: Batches) -> None:
     producers.apply(data(offset=3))
     assert producers.take_snapshot() == 4
     assert producers.take_snapshot() is None
-    producers.advance(10)
+    producers.set_end_offset(10)
     assert producers.take_snapshot(sync=False) == 10
     assert offsets_on_disk(files) == producers.snapshots.offsets == [4, 10]
     assert decode_snapshot(files.read(f"/{10:020}.snapshot")) == producers.states()
@@ -248,7 +248,7 @@ def test_reloading_takes_the_newest_within_the_log(data: Batches) -> None:
     producers = producers_in(files)
     for offset in range(0, 50, 10):
         producers.apply(data(sequence=offset, offset=offset, transactional=True))
-        producers.advance(offset + 10)
+        producers.set_end_offset(offset + 10)
         producers.take_snapshot()
     other = producers_in(files)
     other.truncate_and_reload(10, 45, now_ms=0)
@@ -318,7 +318,7 @@ def test_starting_anew_removes_every_snapshot(data: Batches) -> None:
     producers = producers_in(files)
     producers.apply(data(offset=3, transactional=True))
     producers.take_snapshot()
-    producers.restart(100)
+    producers.reset_to(100)
     assert offsets_on_disk(files) == []
     assert (producers.states(), producers.end_offset, producers.first_unstable_offset) == ([], 100, None)
     assert producers.take_snapshot() == 100

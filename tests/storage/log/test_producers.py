@@ -176,9 +176,9 @@ def test_an_ended_transaction_is_unstable_until_its_marker_is_replicated(
 ) -> None:
     producers.apply(data(transactional=True, offset=10))
     producers.apply(marker(offset=11))
-    producers.acknowledge(11)
+    producers.on_high_watermark(11)
     assert producers.last_stable_offset(0, 11) == 10
-    producers.acknowledge(12)
+    producers.on_high_watermark(12)
     assert producers.first_unstable_offset is None
     assert producers.last_stable_offset(0, 12) == 12
 
@@ -198,7 +198,7 @@ def test_aborted_transactions_say_what_is_stable_after_them(
     assert producers.apply(marker(2, offset=3, commit=False)) == CompletedTransaction(2, 1, 3, 0, is_aborted=True)
     assert producers.apply(marker(1, offset=4, commit=False)) == CompletedTransaction(1, 0, 4, 2, is_aborted=True)
     assert producers.apply(marker(3, offset=5, commit=False)) == CompletedTransaction(3, 2, 5, 6, is_aborted=True)
-    producers.acknowledge(5)
+    producers.on_high_watermark(5)
     assert producers.first_unstable_offset == 2
 
 
@@ -290,10 +290,10 @@ def test_moving_the_start_forgets_ended_transactions_before_it(
     producers.apply(marker(1, offset=1))
     producers.apply(data(2, transactional=True, offset=2))
     producers.apply(marker(2, offset=3))
-    producers.move_start(2)
+    producers.advance_log_start(2)
     assert producers.first_unstable_offset == 2
     assert producers.end_offset == 4
-    producers.move_start(9)
+    producers.advance_log_start(9)
     assert producers.first_unstable_offset is None
     assert producers.end_offset == 9
     assert len(producers.states()) == 2

@@ -174,7 +174,7 @@ def assert_agree(producers: ProducerStates, model: Model) -> None:
         assert [(batch.first_offset, batch.last_offset) for batch in state.batches] == remembered
     assert producers.end_offset == model.end
     open_since = [since for producer_id in known if (since := model.open_since(producer_id)) is not None]
-    producers.acknowledge(model.end)
+    producers.on_high_watermark(model.end)
     assert producers.first_unstable_offset == min(open_since, default=None)
 
 

@@ -148,7 +148,7 @@ def test_aborted_transactions_are_those_of_the_index(datasets: Datasets, name: s
 @pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9"])
 def test_the_open_transaction(datasets: Datasets, name: str) -> None:
     producers = replay(datasets(name) / name / "d1" / "t-txn-open-0").producers
-    producers.acknowledge(producers.end_offset)
+    producers.on_high_watermark(producers.end_offset)
     assert producers.end_offset == 40
     assert producers.first_unstable_offset == producers.last_stable_offset(0, 40) == 0
     (state,) = producers.states()

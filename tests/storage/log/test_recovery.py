@@ -116,14 +116,14 @@ def test_a_log_that_was_closed_is_cut_where_it_does_not_end_with_a_batch() -> No
     assert (report.scanned_segments, report.lost_bytes) == (1, 70)
 
 
-@pytest.mark.parametrize("may_lack_offsets", [False, True])
-def test_what_lies_behind_a_hole_is_kept_where_there_may_be_one(*, may_lack_offsets: bool) -> None:
+@pytest.mark.parametrize("allows_offset_gaps", [False, True])
+def test_what_lies_behind_a_hole_is_kept_where_there_may_be_one(*, allows_offset_gaps: bool) -> None:
     bench = DamagedLog()
     doomed = bench.bases[1]
     for kind in (Kind.LOG, Kind.OFFSET_INDEX, Kind.TIME_INDEX):
         bench.files.remove(bench.path(doomed, kind))
-    report = bench.recover(may_lack_offsets=may_lack_offsets)
-    if may_lack_offsets:
+    report = bench.recover(allows_offset_gaps=allows_offset_gaps)
+    if allows_offset_gaps:
         assert (report.lost_bytes, report.end_offset) == (0, RECORDS)
         bench.open()
         behind = [value_at(offset) for offset in range(bench.bases[2], RECORDS)]

@@ -20,7 +20,7 @@ from storage.rewrite.batches import RewriteRules
 from storage.rewrite.rewritten_copy import copy_rewritten
 from storage.rewrite.store_builder import StoreBuilding
 from storage.rewrite.topics import built_topics
-from storage.store.opening import LogOpening
+from storage.store.opening import LogOpener
 from storage.store.store import Mode, Store
 from storage.testing.faults import Cut, CutError, Effect
 from storage.testing.memory_files import MemoryFiles
@@ -39,7 +39,7 @@ CLOCK = StandingClock()
 def source_files() -> MemoryFiles:
     """A store with a topic of two partitions, one of which is empty."""
     files = MemoryFiles()
-    opening = LogOpening(draw=random.Random(0))  # without a thread, which would come when it likes
+    opening = LogOpener(draw=random.Random(0))  # without a thread, which would come when it likes
     given = {"files": files, "clock": CLOCK, "open_log": opening, "cluster_id": "of-the-source", "node_id": 5}
     with Store.create([SOURCE], **given) as store:
         store.topics.create("t", 2, {"segment.bytes": "600", "retention.ms": "1000"})

@@ -14,7 +14,7 @@ from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.log_dir.settings_file import SettingsFile
 from storage.log_dir.topic_settings import TopicSettings
 from storage.store.maintenance import Maintenance
-from storage.store.opening import LogOpening
+from storage.store.opening import LogOpener
 from storage.store.store import Mode, Store
 from storage.testing.memory_files import MemoryFiles
 
@@ -50,7 +50,7 @@ class Keeper:
             ["/a"],
             files=self.files,
             clock=self.clock,
-            open_log=LogOpening(draw=random.Random(0)),
+            open_log=LogOpener(draw=random.Random(0)),
             entropy=random.Random(0).randbytes,
         )
         for topic, settings in topics.items():
@@ -127,7 +127,7 @@ def test_logs_that_nobody_opened_are_looked_at_without_opening_them() -> None:
     keeper.append("u", 6)
     keeper.store.close()
     keeper.store = Store.open(
-        ["/a"], mode=Mode.READ_WRITE, files=keeper.files, clock=keeper.clock, open_log=LogOpening(draw=random.Random(0))
+        ["/a"], mode=Mode.READ_WRITE, files=keeper.files, clock=keeper.clock, open_log=LogOpener(draw=random.Random(0))
     )
     keeper.maintenance = Maintenance(keeper.store, keeper.clock, keeper.stopped)
     keeper.after(31)
@@ -179,7 +179,7 @@ def test_nothing_of_a_topic_goes_whose_settings_are_unknown() -> None:
     SettingsFile.find(keeper.files, [keeper.store.log_dirs[0].path]).replace(TopicSettings())
     keeper.store.close()
     keeper.store = Store.open(
-        ["/a"], mode=Mode.READ_WRITE, files=keeper.files, clock=keeper.clock, open_log=LogOpening(draw=random.Random(0))
+        ["/a"], mode=Mode.READ_WRITE, files=keeper.files, clock=keeper.clock, open_log=LogOpener(draw=random.Random(0))
     )
     keeper.maintenance = Maintenance(keeper.store, keeper.clock, keeper.stopped)
     for _ in range(400):

@@ -9,7 +9,7 @@ from memory_logs import StandingClock, sent
 from metadata_logs import BrokerDir, partition_record, topic_record
 
 from storage.log_dir.log_dir import CLEAN_MARKER_NAME
-from storage.store.opening import LogOpening
+from storage.store.opening import LogOpener
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.recovering import plan_recovery, recover_store
 from storage.store.store import Mode, Store
@@ -41,7 +41,7 @@ def mark(files: MemoryFiles, directory: str) -> None:
 
 
 def opened(files: MemoryFiles) -> Store:
-    return Store.open([LOGS, META], mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpening())
+    return Store.open([LOGS, META], mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpener())
 
 
 def test_a_store_that_was_closed_needs_no_marker_there_and_gets_none(files: MemoryFiles) -> None:

@@ -12,7 +12,7 @@ from storage.log.recover.report import Repair
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
 from storage.log_dir.log_dir import CLEAN_MARKER_NAME
 from storage.segment.names import FileName, Kind
-from storage.store.opening import LogOpening
+from storage.store.opening import LogOpener
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.recovering import Recovered, RecoveryOptions, plan_recovery, recover_store
 from storage.store.store import Mode, Store
@@ -35,7 +35,7 @@ CLOCK = StandingClock()
 
 def written_log(files: Files, directory: str, batches: int = 8) -> None:
     """A log that was appended to and not closed; its indexes have unused slots."""
-    with Store.create(["/made"], files=files, clock=CLOCK, open_log=LogOpening()) as store:
+    with Store.create(["/made"], files=files, clock=CLOCK, open_log=LogOpener()) as store:
         store.topics.create("x", 1, {"index.interval.bytes": "0", "segment.index.bytes": "240"})
         log = store.log("x", 0)
         for number in range(batches):
@@ -165,12 +165,12 @@ def test_a_copy_that_cannot_be_recovered_keeps_the_marker_away(files: MemoryFile
 def test_a_store_that_was_opened_for_writing_is_not_marked_beside_a_copy_that_was_not_recovered(
     files: MemoryFiles,
 ) -> None:
-    with Store.open(PATHS, mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpening()) as store:
+    with Store.open(PATHS, mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpener()) as store:
         for partition in range(2):
             store.log("t", partition)
     assert are_marked(files) == [True, False]
     told(files)
-    with Store.open(PATHS, mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpening()) as store:
+    with Store.open(PATHS, mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpener()) as store:
         store.log("t", 0)
     assert are_marked(files) == [True, True]
 
@@ -179,7 +179,7 @@ def test_the_start_of_a_copy_is_not_forgotten(files: MemoryFiles) -> None:
     write_offsets(files.directory("/b"), OffsetCheckpoint.LOG_START, {("t", 0): 3})
     told(files)
     assert read_offsets(files.directory("/b"), OffsetCheckpoint.LOG_START) == {("t", 0): 3}
-    with Store.open(PATHS, mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpening()) as store:
+    with Store.open(PATHS, mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpener()) as store:
         store.log("t", 1)
     assert read_offsets(files.directory("/b"), OffsetCheckpoint.LOG_START) == {("t", 0): 3}
 
@@ -287,7 +287,7 @@ def test_a_store_that_is_opened_for_writing_does_not_touch_the_metadata_log(with
     files = with_metadata
     change_metadata(files, 100, b"\x7f")
     before = everything(files, METADATA)
-    with Store.open(PATHS, mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpening()) as store:
+    with Store.open(PATHS, mode=Mode.READ_WRITE, files=files, clock=CLOCK, open_log=LogOpener()) as store:
         store.log("__cluster_metadata", 0)
         store.log("t", 0)
     assert everything(files, METADATA) == before

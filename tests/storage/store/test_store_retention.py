@@ -14,7 +14,7 @@ from storage.errors import LogChangedError, ReadOnlyStoreError
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
 from storage.log_dir.settings_file import SettingsFile
 from storage.log_dir.topic_settings import TopicSettings
-from storage.store.opening import LogOpening
+from storage.store.opening import LogOpener
 from storage.store.retentions import Retentions
 from storage.store.store import Mode, Store
 from storage.testing.memory_files import MemoryFiles
@@ -40,7 +40,7 @@ class Lab:
         return {
             "files": self.files,
             "clock": self.clock,
-            "open_log": LogOpening(draw=random.Random(0)),
+            "open_log": LogOpener(draw=random.Random(0)),
             "entropy": random.Random(self.files.steps).randbytes,
         }
 

@@ -8,14 +8,14 @@ from memory_logs import sent
 
 from storage.log.log import Log
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
-from storage.store.opening import LogOpening
+from storage.store.opening import LogOpener
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def test_no_checkpoint_says_more_of_a_log_than_a_truncation_leaves(stores) -> None:
-    store = stores.create(open_log=LogOpening())
+    store = stores.create(open_log=LogOpener())
     store.topics.create("t", 2)
     for number in range(2):
         log = store.log("t", number)
