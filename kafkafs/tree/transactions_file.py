@@ -14,7 +14,7 @@ from kafkafs.tree.tab_separated import tab_separated
 from storage.errors import StorageError
 from storage.log.producers.state import marker_of
 from storage.record.batch import RecordBatch
-from storage.segment.names import Kind, State, parse_name
+from storage.segment.names import FileSuffix, Kind, parse_name
 
 if TYPE_CHECKING:
     from storage.clock import Clock
@@ -75,7 +75,11 @@ class TransactionsFile(ProducerFact):
         source = self._source
         names = [name for text in source.files.names(source.directory) if (name := parse_name(text)) is not None]
         return sorted(
-            {name.offset for name in names if name.kind is Kind.TRANSACTION_INDEX and name.state is not State.DELETED},
+            {
+                name.offset
+                for name in names
+                if name.kind is Kind.TRANSACTION_INDEX and name.suffix is not FileSuffix.DELETED
+            },
             reverse=True,
         )
 

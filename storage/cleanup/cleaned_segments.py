@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.record.reading import read_batches
-from storage.segment.index.builder import IndexBuilding
-from storage.segment.names import FileName, Kind, State, parse_name
+from storage.segment.index.builder import IndexBuilder
+from storage.segment.names import FileName, FileSuffix, Kind, parse_name
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class CleanedSegments(CountedSegments):
         self._directory = Path(directory)
         self._config = config
         self._accounting = accounting
-        self._begun: list[tuple[WritableFile, IndexBuilding]] = []
+        self._begun: list[tuple[WritableFile, IndexBuilder]] = []
         self._written_bytes = 0  # of the last segment
         self._pending: list[tuple[Batch, Buffer]] = []
         self._flushed_bytes = 0  # since that was last told
@@ -96,9 +96,9 @@ class CleanedSegments(CountedSegments):
         """Begin a segment at the offset, in which everything goes from now on."""
         self._write()
         super().begin(base_offset)
-        path = self._directory / str(FileName(base_offset, Kind.LOG, State.CLEANED))
+        path = self._directory / str(FileName(base_offset, Kind.LOG, FileSuffix.CLEANED))
         file = self._files.open_writing(path, create=True)
-        self._begun.append((file, IndexBuilding(base_offset, self._config)))
+        self._begun.append((file, IndexBuilder(base_offset, self._config)))
         self._written_bytes = 0
 
     def flush(self) -> int:
@@ -145,7 +145,9 @@ def remove_cleaned(files: Files, directory: str | os.PathLike[str]) -> None:
 
     As long as anything of it was there, a replacement that a crash interrupts would be taken for an incomplete one.
     """
-    names = [name for text in files.names(directory) if (name := parse_name(text)) and name.state is State.CLEANED]
+    names = [
+        name for text in files.names(directory) if (name := parse_name(text)) and name.suffix is FileSuffix.CLEANED
+    ]
     for name in names:
         files.remove(Path(directory, str(name)))
     if names:

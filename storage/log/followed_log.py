@@ -25,9 +25,8 @@ from storage.log.producers.followed import FollowedProducers
 from storage.log.readable_log import ReadableLog
 from storage.log.view import LogView
 from storage.segment.followed_segment import Change, FollowedSegment
-from storage.segment.names import Kind
+from storage.segment.names import Kind, SegmentNames, segments_named
 from storage.segment.segment import Segment
-from storage.segment.segment_names import SegmentNames, segments_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -181,7 +180,7 @@ class FollowedLog(ReadableLog):
         with self._looking:
             self.is_parted = True
             for segment in self._found:
-                segment.release()
+                segment.unload()
 
     def is_whole_with(self, sizes: Mapping[str, int]) -> bool:
         """Whether files of these sizes have all that was known of the last segment: a copy may still be on its way."""
@@ -197,7 +196,7 @@ class FollowedLog(ReadableLog):
         with self._looking:
             self._is_closed = True
             for segment in self._found:
-                segment.release()
+                segment.unload()
 
     # Looking
 

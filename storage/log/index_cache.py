@@ -29,5 +29,5 @@ class IndexCache:
             if len(self._segments) > self._limit:
                 released, _ = self._segments.popitem(last=False)
         if released is not None:
-            released.release()
+            released.unload()
         return segment

@@ -9,7 +9,7 @@ from storage.files import TEMPORARY_SUFFIX
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.partition_metadata import PARTITION_METADATA_NAME
 from storage.log.recover.report import Repair, Step
-from storage.segment.names import SEGMENT_KINDS, Kind, State, parse_name
+from storage.segment.names import SEGMENT_KINDS, FileSuffix, Kind, parse_name
 from storage.segment.replacement import finish_replacements
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def remove_leftovers(files: Files, directory: str | os.PathLike[str]) -> list[St
         for tidied in finish_replacements(files, directory)
     ]
     texts = sorted(files.names(directory))
-    names = [name for text in texts if (name := parse_name(text)) is not None and name.state is State.LIVE]
+    names = [name for text in texts if (name := parse_name(text)) is not None and name.suffix is FileSuffix.LIVE]
     bases = {name.offset for name in names if name.kind is Kind.LOG}
     orphans = [str(name) for name in names if name.kind in SEGMENT_KINDS and name.offset not in bases]
     doomed = dict.fromkeys(orphans, "there is no log to it")

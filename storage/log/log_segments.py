@@ -152,7 +152,7 @@ class LogSegments:
                 config,
                 now_ms=now_ms,
                 jitter_ms=draw_jitter_ms(config, self._draw),
-                same_as=kept[-1],
+                share_files_with=kept[-1],
             )
         active.truncate_to(offset, now_ms)
         self._files.sync_directory(self._directory)

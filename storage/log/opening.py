@@ -11,7 +11,7 @@ from storage.log.epochs import LeaderEpochs
 from storage.log.log_parts import LogParts
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
-from storage.segment.names import Kind, State, parse_name
+from storage.segment.names import FileSuffix, Kind, parse_name
 from storage.segment.rolling import draw_jitter_ms
 from storage.segment.segment import Segment
 from storage.segment.writable_segment import WritableSegment
@@ -41,7 +41,7 @@ def open_sound_log(
     """
     now_ms, jitter_ms = clock.now_ms(), draw_jitter_ms(config, draw)
     names = [name for text in files.names(directory) if (name := parse_name(text))]
-    bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.state is State.LIVE)
+    bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
     closed = [Segment(files, directory, base_offset) for base_offset in bases[:-1]]
     make = WritableSegment.open_writing if bases else WritableSegment.create
     base_offset = bases[-1] if bases else start_offset

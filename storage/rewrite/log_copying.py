@@ -69,7 +69,9 @@ class LogCopying:
     def _rolled(self, files: Files) -> LogView:
         view = self.view
         last = view.segments[-1]
-        closed = Segment(files, self.log.directory, last.base_offset, size_bytes=view.end_position, same_as=last)
+        closed = Segment(
+            files, self.log.directory, last.base_offset, size_bytes=view.end_position, share_files_with=last
+        )
         return view.rolled(closed, Segment(files, self.directory, view.end_offset, size_bytes=0))
 
     @property

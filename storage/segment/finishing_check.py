@@ -27,7 +27,7 @@ def is_finished(files: Files, segment: Segment) -> bool:
     except CorruptIndexError:
         return False
     finally:
-        segment.release()
+        segment.unload()
 
 
 def ends_whole(files: Files, segment: Segment) -> bool:
@@ -41,7 +41,7 @@ def ends_whole(files: Files, segment: Segment) -> bool:
     except (CorruptBatchError, CorruptIndexError):
         return False
     finally:
-        segment.release()
+        segment.unload()
     return start <= scan.end == scan.position
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from storage.files import Files, ReadableFile
     from storage.record.reading import Batch
-    from storage.segment.segment_names import SegmentNames
+    from storage.segment.names import SegmentNames
 
 _FILE_END: Final = 2**63 - 1
 _TRAIL_BATCHES: Final = 64
@@ -100,7 +100,7 @@ class FollowedSegment(Segment):
             with self._looking:
                 if self._largest is None:
                     self._largest = self.read_largest_timestamp()
-                    self.release()  # one that is not used for anything else keeps no memory
+                    self.unload()  # one that is not used for anything else keeps no memory
         return self._largest
 
     def look(self) -> Change:

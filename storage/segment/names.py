@@ -1,7 +1,10 @@
-"""What the files of a partition directory are called, and what a name says.
+"""The names of files in a partition's directory, and the segments that a set of names makes up.
 
 A segment's files bear its base offset in twenty digits. A producer snapshot bears the offset up to which it holds.
-A second suffix says that a file is on its way: in or out.
+A second suffix marks a file that is being put in place, or is to be removed.
+
+A replacement counts as soon as it is complete: while a `.cleaned` file is left, the old segments are the log. After
+that the `.swap` segments are, and hide the old ones in their range. Only their batches say how far that range goes.
 """
 
 from __future__ import annotations
@@ -9,11 +12,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Kind(StrEnum):
-    """The suffix of a file, which says what it holds."""
+    """The kind of a file, by its first suffix."""
 
     LOG = ".log"
     OFFSET_INDEX = ".index"
@@ -22,11 +28,11 @@ class Kind(StrEnum):
     SNAPSHOT = ".snapshot"
 
 
-class State(StrEnum):
-    """The second suffix of a file, which says what becomes of it."""
+class FileSuffix(StrEnum):
+    """The second suffix of a file: none for one in place."""
 
     LIVE = ""
-    DELETED = ".deleted"  # to be removed: nobody needs it any more
+    DELETED = ".deleted"  # to be removed, and still read by those who hold the segment
     CLEANED = ".cleaned"  # being written, by a cleaning or a split that may not end
     SWAP = ".swap"  # complete, and about to stand in for what it replaces
 
@@ -35,7 +41,7 @@ SEGMENT_KINDS: Final = (Kind.LOG, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANS
 """The files that make up a segment, in the order in which they are renamed."""
 
 _NAME: Final = re.compile(
-    rf"(\d{{20}})({'|'.join(re.escape(kind) for kind in Kind)})({'|'.join(re.escape(state) for state in State)})"
+    rf"(\d{{20}})({'|'.join(re.escape(kind) for kind in Kind)})({'|'.join(re.escape(suffix) for suffix in FileSuffix)})"
 )
 
 
@@ -45,19 +51,57 @@ class FileName:
 
     offset: int
     kind: Kind
-    state: State = State.LIVE
+    suffix: FileSuffix = FileSuffix.LIVE
 
     def __str__(self) -> str:
-        return f"{self.offset:020d}{self.kind}{self.state}"
+        return f"{self.offset:020d}{self.kind}{self.suffix}"
 
-    def becoming(self, state: State) -> FileName:
-        """The same file in another state."""
-        return FileName(self.offset, self.kind, state)
+    def with_suffix(self, suffix: FileSuffix) -> FileName:
+        """The same file with another suffix."""
+        return FileName(self.offset, self.kind, suffix)
 
 
 def parse_name(name: str) -> FileName | None:
-    """What the name of a file in a partition directory says; None if it belongs to no segment."""
+    """Take the name of a file in a partition's directory apart; None if it is no segment's."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    return FileName(int(match[1]), Kind(match[2]), State(match[3]))
+    return FileName(int(match[1]), Kind(match[2]), FileSuffix(match[3]))
+
+
+class SegmentNames(NamedTuple):
+    """A segment that has a log, and the kinds of its files that still have the names of swap files."""
+
+    base_offset: int
+    swapped: frozenset[Kind]
+
+    @property
+    def is_swap(self) -> bool:
+        """True if its log is still a swap file."""
+        return Kind.LOG in self.swapped
+
+    def name(self, kind: Kind) -> str:
+        """The name of the segment's file of this kind, if it has one."""
+        return str(FileName(self.base_offset, kind, FileSuffix.SWAP if kind in self.swapped else FileSuffix.LIVE))
+
+
+def segments_named(texts: Iterable[str]) -> list[SegmentNames]:
+    """The segments that these names make up, ascending. Those that a swap segment hides are among them."""
+    names = {name for text in texts if (name := parse_name(text)) is not None and name.kind in SEGMENT_KINDS}
+    incomplete_from = min((name.offset for name in names if name.suffix is FileSuffix.CLEANED), default=None)
+    swapped: dict[int, set[Kind]] = {}
+    for name in names:
+        if name.suffix is FileSuffix.SWAP and (incomplete_from is None or name.offset < incomplete_from):
+            swapped.setdefault(name.offset, set()).add(name.kind)
+    for name in names:
+        # Only a swap file that is the segment's log makes the live files those of the segment that it replaces.
+        if name.suffix is FileSuffix.LIVE and Kind.LOG not in swapped.get(name.offset, ()):
+            swapped.get(name.offset, set()).discard(name.kind)
+    bases = {name.offset for name in names if name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE}
+    bases |= {offset for offset, kinds in swapped.items() if Kind.LOG in kinds}
+    return [SegmentNames(offset, _swapped(swapped.get(offset, set()))) for offset in sorted(bases)]
+
+
+def _swapped(kinds: set[Kind]) -> frozenset[Kind]:
+    """Files beside a log that has yet to get its name are named like it, if there are any."""
+    return frozenset(SEGMENT_KINDS) if Kind.LOG in kinds else frozenset(kinds)

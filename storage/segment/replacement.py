@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import CorruptBatchError
 from storage.segment.log_file import LogScan
-from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State, parse_name
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
 
 if TYPE_CHECKING:
     import os
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Tidied(NamedTuple):
-    """What became of a file that a crash had left: it has another name, or is gone if `became` is None."""
+class Leftover(NamedTuple):
+    """A file that a crash had left. It was renamed to `became`, or removed if that is None."""
 
     name: str
     became: str | None
@@ -46,81 +46,83 @@ def replace_segments(
     """
     directory = Path(directory)
     for base_offset in sorted(new, reverse=True):
-        _rename(files, directory, base_offset, State.CLEANED, State.SWAP)
+        _rename(files, directory, base_offset, FileSuffix.CLEANED, FileSuffix.SWAP)
     files.sync_directory(directory)
     deleted = [path for segment in old for path in segment.own_files.delete()]
     for base_offset in sorted(new):
-        _rename(files, directory, base_offset, State.SWAP, State.LIVE)
+        _rename(files, directory, base_offset, FileSuffix.SWAP, FileSuffix.LIVE)
     files.sync_directory(directory)
     return deleted
 
 
-def _rename(files: Files, directory: Path, base_offset: int, before: State, after: State) -> None:
+def _rename(files: Files, directory: Path, base_offset: int, before: FileSuffix, after: FileSuffix) -> None:
     """Rename what there is of a segment."""
     for kind in SEGMENT_KINDS:
         name = FileName(base_offset, kind, before)
         if files.status(directory / str(name)) is not None:
-            files.rename(directory / str(name), directory / str(name.becoming(after)))
+            files.rename(directory / str(name), directory / str(name.with_suffix(after)))
 
 
-def finish_replacements(files: Files, directory: str | os.PathLike[str]) -> list[Tidied]:
+def finish_replacements(files: Files, directory: str | os.PathLike[str]) -> list[Leftover]:
     """End what a crash interrupted, as far as it had got, and remove what was about to be removed."""
     finishing = _Finishing(files, Path(directory))
-    for name in finishing.in_state(State.DELETED):
+    for name in finishing.having(FileSuffix.DELETED):
         finishing.remove(name, "it was about to be removed")
     finishing.remove_incomplete()
     finishing.remove_replaced()
     # The logs go first: as long as one is left, whoever begins anew takes what is in place for what it replaces.
-    for name in sorted(finishing.in_state(State.SWAP), key=lambda name: name.kind is not Kind.LOG):
+    for name in sorted(finishing.having(FileSuffix.SWAP), key=lambda name: name.kind is not Kind.LOG):
         finishing.put_in_place(name)
-    if finishing.tidied:
+    if finishing.leftovers:
         files.sync_directory(directory)
-    return finishing.tidied
+    return finishing.leftovers
 
 
 class _Finishing:
-    """A directory that is being tidied, and what has been done to it."""
+    """A directory that is being leftovers, and what has been done to it."""
 
     def __init__(self, files: Files, directory: Path) -> None:
-        self.tidied: list[Tidied] = []
+        self.leftovers: list[Leftover] = []
         self._files = files
         self._directory = directory
         names = (parse_name(text) for text in sorted(files.names(directory)))
         self._names = [name for name in names if name is not None]
 
-    def in_state(self, state: State) -> list[FileName]:
-        return [name for name in self._names if name.state is state]
+    def having(self, suffix: FileSuffix) -> list[FileName]:
+        return [name for name in self._names if name.suffix is suffix]
 
     def remove(self, name: FileName, reason: str) -> None:
         self._files.remove(self._directory / str(name))
         self._names.remove(name)
-        self.tidied.append(Tidied(str(name), None, reason))
+        self.leftovers.append(Leftover(str(name), None, reason))
 
     def remove_incomplete(self) -> None:
         """Remove new segments as long as one of them is not complete."""
-        cleaned = self.in_state(State.CLEANED)
+        cleaned = self.having(FileSuffix.CLEANED)
         if cleaned:
-            void = [name for name in self.in_state(State.SWAP) if name.offset >= min(each.offset for each in cleaned)]
+            void = [
+                name for name in self.having(FileSuffix.SWAP) if name.offset >= min(each.offset for each in cleaned)
+            ]
             # The swap files go first: with the last `.cleaned` gone, those left would count as complete.
             for name in (*void, *cleaned):
                 self.remove(name, "it belongs to a replacement that was not complete")
 
     def remove_replaced(self) -> None:
         """Remove what new segments, which are complete, replace."""
-        swapped = [name.offset for name in self.in_state(State.SWAP) if name.kind is Kind.LOG]
+        swapped = [name.offset for name in self.having(FileSuffix.SWAP) if name.kind is Kind.LOG]
         if swapped:
             end = max(
-                _next_offset(self._files, self._directory / str(FileName(offset, Kind.LOG, State.SWAP)), offset)
+                _next_offset(self._files, self._directory / str(FileName(offset, Kind.LOG, FileSuffix.SWAP)), offset)
                 for offset in swapped
             )
-            for name in self.in_state(State.LIVE):
+            for name in self.having(FileSuffix.LIVE):
                 if min(swapped) <= name.offset < end:
                     self.remove(name, "it is replaced")
 
     def put_in_place(self, name: FileName) -> None:
-        live = name.becoming(State.LIVE)
+        live = name.with_suffix(FileSuffix.LIVE)
         self._files.rename(self._directory / str(name), self._directory / str(live))
-        self.tidied.append(Tidied(str(name), str(live), "a replacement that was complete is in place"))
+        self.leftovers.append(Leftover(str(name), str(live), "a replacement that was complete is in place"))
 
 
 def _next_offset(files: Files, path: Path, base_offset: int) -> int:

@@ -1,7 +1,7 @@
 """One segment of a log, read: where an offset or a time lies in it, and what batches it has.
 
 Nothing is opened before it is needed, and no descriptor is kept: each reading opens the log anew and closes it when it
-ends. What an index has loaded is kept until `release`. A segment that is deleted or replaced is read as before until
+ends. What an index has loaded is kept until `unload`. A segment that is deleted or replaced is read as before until
 its files are removed; one that is removed while it is read is read to the end, and one that is gone when it is opened
 is a `FileNotFoundError`. Writing is left to `WritableSegment`.
 """
@@ -19,9 +19,8 @@ from storage.segment.index.offset import OffsetIndex
 from storage.segment.index.time import TimeEntry, TimeIndex
 from storage.segment.index.txn import TransactionIndex
 from storage.segment.log_file import WINDOW_BYTES, LogScan
-from storage.segment.names import Kind
+from storage.segment.names import Kind, SegmentNames
 from storage.segment.segment_files import SegmentFiles
-from storage.segment.segment_names import SegmentNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,8 +53,8 @@ class Segment:
     and what makes no sense is passed over. Any number of threads may use a segment. Bounds called `end` are positions;
     None stands for the segment's own end.
 
-    What becomes of its files is told to `own_files`; another object that stands for the same segment is `same_as` this
-    one, and learns it too.
+    `own_files` follows the names of its files. A second object for the same segment is made with `share_files_with`
+    the first, so that a deletion or a move reaches both.
     """
 
     __slots__ = (
@@ -83,13 +82,15 @@ class Segment:
         *,
         size_bytes: int | None = None,
         is_finished: bool = True,
-        same_as: Segment | None = None,
+        share_files_with: Segment | None = None,
         names: SegmentNames | None = None,
     ) -> None:
         self.base_offset = base_offset
         if names is None:
             names = SegmentNames(base_offset, frozenset())
-        self.own_files = SegmentFiles(files, directory, names) if same_as is None else same_as.own_files
+        self.own_files = (
+            SegmentFiles(files, directory, names) if share_files_with is None else share_files_with.own_files
+        )
         self._files = files
         self._directory = directory
         self._size_bytes = size_bytes
@@ -299,11 +300,11 @@ class Segment:
     def check_end(self, end: int | None = None) -> None:
         """Raise `FramingError` if what ends the batches before this is damage, behind which there may be more."""
 
-    def release(self) -> None:
+    def unload(self) -> None:
         """Give back the memory that the indexes hold; they are read again when they are needed."""
         for index in (self._offset_index, self._time_index, self._transaction_index):
             if index is not None:
-                index.release()
+                index.unload()
 
 
 def leader_epoch_of(batch: Batch) -> int:

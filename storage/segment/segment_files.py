@@ -14,19 +14,19 @@ from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage.files import Files, FileStatus, ReadableFile
     from storage.segment.index.source import IndexSource
-    from storage.segment.segment_names import SegmentNames
+    from storage.segment.names import SegmentNames
 
 # Where a file may be, in the order in which it is looked for.
-_IN_PLACE: Final = (State.LIVE,)
-_ON_ITS_WAY: Final = (State.LIVE, State.DELETED)
-_DELETED: Final = (State.DELETED,)
+_IN_PLACE: Final = (FileSuffix.LIVE,)
+_ON_ITS_WAY: Final = (FileSuffix.LIVE, FileSuffix.DELETED)
+_DELETED: Final = (FileSuffix.DELETED,)
 _GONE: Final = ()
 
 
@@ -38,27 +38,27 @@ class SegmentFiles:
     been none otherwise. But a log that `lend` gives is there, whatever became of its names, with the indexes that are.
     """
 
-    __slots__ = ("__weakref__", "_directory", "_files", "_log_path", "_names", "_states", "lend")
+    __slots__ = ("__weakref__", "_directory", "_files", "_log_path", "_names", "_suffixes", "lend")
 
     def __init__(self, files: Files, directory: str | os.PathLike[str], names: SegmentNames) -> None:
         self._files = files
         self._directory = directory
         self._names = names
-        self._states: tuple[State, ...] = _IN_PLACE
+        self._suffixes: tuple[FileSuffix, ...] = _IN_PLACE
         self._log_path: str | None = None
         self.lend: Callable[[], ReadableFile | None] = _nothing
 
     def path(self, kind: Kind) -> Path:
         """Where the file of this kind is, or is about to be."""
-        return Path(self._path(kind, State.DELETED if self._states is not _IN_PLACE else State.LIVE))
+        return Path(self._path(kind, FileSuffix.DELETED if self._suffixes is not _IN_PLACE else FileSuffix.LIVE))
 
     def status(self, kind: Kind) -> FileStatus | None:
         """What the file system knows of the file of this kind; None if there is none."""
         while True:
-            states = self._states
-            looks = (self._files.status(self._path(kind, state)) for state in states)
+            suffixes = self._suffixes
+            looks = (self._files.status(self._path(kind, suffix)) for suffix in suffixes)
             found = next((status for status in looks if status is not None), None)
-            if states is self._states:
+            if suffixes is self._suffixes:
                 return found
 
     def open_log(self) -> ReadableFile:
@@ -81,7 +81,7 @@ class SegmentFiles:
 
     def check_is_there(self) -> None:
         """Raise `FileNotFoundError` if the segment was deleted and removed."""
-        if self._states is not _IN_PLACE and self.status(Kind.LOG) is None:
+        if self._suffixes is not _IN_PLACE and self.status(Kind.LOG) is None:
             lent = self.lend()
             if lent is not None:
                 lent.close()
@@ -96,15 +96,15 @@ class SegmentFiles:
         """
         for kind in SEGMENT_KINDS:
             with suppress(FileNotFoundError):
-                self._files.remove(self._path(kind, State.DELETED))
-        self._states = _ON_ITS_WAY
+                self._files.remove(self._path(kind, FileSuffix.DELETED))
+        self._suffixes = _ON_ITS_WAY
         renamed = []
         for kind in SEGMENT_KINDS:
-            path = self._path(kind, State.LIVE)
+            path = self._path(kind, FileSuffix.LIVE)
             if self._files.status(path) is not None:
-                renamed.append(Path(self._path(kind, State.DELETED)))
+                renamed.append(Path(self._path(kind, FileSuffix.DELETED)))
                 self._files.rename(path, renamed[-1])
-        self._states = _DELETED
+        self._suffixes = _DELETED
         return renamed
 
     def move(self, directory: str | os.PathLike[str]) -> None:
@@ -113,26 +113,26 @@ class SegmentFiles:
 
     def lose(self) -> None:
         """The files are gone for good, or are about to be, and others may have any of their names."""
-        self._states = _GONE
+        self._suffixes = _GONE
 
     def _open(self, kind: Kind) -> ReadableFile | None:
         while True:
-            states = self._states
+            suffixes = self._suffixes
             file = None
-            for state in states:
+            for suffix in suffixes:
                 try:
-                    file = self._files.open_reading(self._path(kind, state))
+                    file = self._files.open_reading(self._path(kind, suffix))
                 except FileNotFoundError:
                     continue
                 break
-            if states is self._states:
+            if suffixes is self._suffixes:
                 return file
             if file is not None:
                 file.close()
 
-    def _path(self, kind: Kind, state: State) -> str:
-        if state is not State.LIVE:
-            return str(Path(self._directory, str(FileName(self._names.base_offset, kind, state))))
+    def _path(self, kind: Kind, suffix: FileSuffix) -> str:
+        if suffix is not FileSuffix.LIVE:
+            return str(Path(self._directory, str(FileName(self._names.base_offset, kind, suffix))))
         if kind is not Kind.LOG:
             return str(Path(self._directory, self._names.name(kind)))
         if self._log_path is None:

@@ -12,7 +12,7 @@ from storage.errors import CorruptBatchError
 from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment.log_file import WINDOW_BYTES, LogScan
-from storage.segment.names import FileName, Kind, State
+from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.replacement import replace_segments
 from storage.segment.segment import Segment
 
@@ -35,7 +35,7 @@ def split_segment(files: Files, directory: str | os.PathLike[str], base_offset: 
         parts = _parts(log, base_offset)
         for index, (part_base, start) in enumerate(parts):
             end = parts[index + 1][1] if index + 1 < len(parts) else log.size_bytes()
-            _copy(files, log, start, end, directory / str(FileName(part_base, Kind.LOG, State.CLEANED)))
+            _copy(files, log, start, end, directory / str(FileName(part_base, Kind.LOG, FileSuffix.CLEANED)))
     files.sync_directory(directory)
     bases = [part_base for part_base, _ in parts]
     for path in replace_segments(files, directory, bases, [Segment(files, directory, base_offset)]):

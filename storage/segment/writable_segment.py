@@ -59,10 +59,10 @@ class WritableSegment(Segment):
         *,
         now_ms: int,
         jitter_ms: int,
-        same_as: Segment | None = None,
+        share_files_with: Segment | None = None,
     ) -> None:
         """What `create` and `open_writing` begin with."""
-        super().__init__(files, directory, base_offset, size_bytes=0, same_as=same_as)
+        super().__init__(files, directory, base_offset, size_bytes=0, share_files_with=share_files_with)
         self.created_ms = now_ms
         self.jitter_ms = jitter_ms
         self._index_interval_bytes = config.index_interval_bytes
@@ -119,10 +119,12 @@ class WritableSegment(Segment):
         *,
         now_ms: int,
         jitter_ms: int = 0,
-        same_as: Segment | None = None,
+        share_files_with: Segment | None = None,
     ) -> Self:
         """Open a segment to go on with it; its files are whole, and its log ends with its last batch."""
-        segment = cls(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms, same_as=same_as)
+        segment = cls(
+            files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms, share_files_with=share_files_with
+        )
         log = files.open_writing(segment.path(Kind.LOG))
         opened: list[WritableFile | OffsetIndex | TimeIndex] = [log]
         try:
@@ -266,9 +268,11 @@ class WritableSegment(Segment):
 
     def closed(self) -> Segment:
         """The segment once it is finished, as it is read then."""
-        return Segment(self._files, self._directory, self.base_offset, size_bytes=self._size_bytes, same_as=self)
+        return Segment(
+            self._files, self._directory, self.base_offset, size_bytes=self._size_bytes, share_files_with=self
+        )
 
-    def release(self) -> None:
+    def unload(self) -> None:
         """Nothing: the indexes of a segment that is written are mapped, and hold no memory of their own."""
 
     @property

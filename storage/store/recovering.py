@@ -22,7 +22,7 @@ from storage.log.view import LogView, StableState
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.directory_names import DirectoryName, DirectoryState
 from storage.log_dir.recognition import has_segment
-from storage.segment.names import Kind, State, parse_name
+from storage.segment.names import FileSuffix, Kind, parse_name
 from storage.segment.segment import Segment
 from storage.store.metadata_guard import recover_guarded
 from storage.store.recovered_log_dir import RecoveredLogDir, StoreBefore, recovered_log_dir
@@ -294,7 +294,7 @@ def request_beside(store: Store, clock: Clock, log_dir: LogDir, name: DirectoryN
 
 def _view(request: LogRequest, files: Files, report: RecoveryReport) -> LogView:
     names = map(parse_name, files.names(request.directory))
-    bases = sorted(name.offset for name in names if name and name.kind is Kind.LOG and name.state is State.LIVE)
+    bases = sorted(name.offset for name in names if name and name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
     segments = tuple(Segment(request.files, request.directory, base) for base in bases)
     end_offset = report.end_offset
     return LogView(segments, report.start_offset, end_offset, 0, lambda: StableState(end_offset), IndexCache())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from storage.errors import CorruptCheckpointError, LogChangedError
 from storage.log.epochs import LeaderEpochs, may_begin_at
-from storage.segment.names import FileName, Kind, State, parse_name
+from storage.segment.names import FileName, FileSuffix, Kind, parse_name
 from storage.verify.checking import PartitionVerdict, check_partition, listed
 from storage.verify.partition_look import PartitionLook
 from storage.verify.segment_check import Expected
@@ -68,7 +68,7 @@ class CutPartition:
         except OSError:
             return None
         names = [name for text in listing if (name := parse_name(text)) is not None]
-        bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.state is State.LIVE)
+        bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
         pieces = [
             SegmentPiece(
                 expected.directory,

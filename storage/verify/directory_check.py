@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from storage.cluster.metadata_log import is_left_of_metadata_snapshot
 from storage.files import TEMPORARY_SUFFIX
-from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State, parse_name
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
 from storage.verify.finding import FindingKind, damage, linked, notice
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class DirectoryCheck:
             if status.is_link:
                 self._findings.add(linked(text))
         for name in self._names:
-            if name.state in {State.CLEANED, State.SWAP}:
-                end = "it did not end" if name.state is State.CLEANED else "it was not brought to its end"
+            if name.suffix in {FileSuffix.CLEANED, FileSuffix.SWAP}:
+                end = "it did not end" if name.suffix is FileSuffix.CLEANED else "it was not brought to its end"
                 self._findings.add(
                     damage(
                         FindingKind.INTERRUPTED_REPLACEMENT,
@@ -50,9 +50,9 @@ class DirectoryCheck:
                 )
         bases = set(self.bases)
         for name in self._names:
-            if name.state is State.LIVE and name.kind in SEGMENT_KINDS and name.offset not in bases:
+            if name.suffix is FileSuffix.LIVE and name.kind in SEGMENT_KINDS and name.offset not in bases:
                 self._report_orphan(name)
-        left_over = sum(name.state is State.DELETED for name in self._names)
+        left_over = sum(name.suffix is FileSuffix.DELETED for name in self._names)
         left_over += sum(text.endswith(TEMPORARY_SUFFIX) for text in self._listing)
         if self._is_cluster_metadata:
             left_over += sum(is_left_of_metadata_snapshot(text) for text in self._listing)
@@ -61,11 +61,11 @@ class DirectoryCheck:
 
     def _report_orphan(self, name: FileName) -> None:
         """An index that was used and whose log is neither about to be removed nor about to be put in place."""
-        logs = (FileName(name.offset, Kind.LOG, state) for state in (State.DELETED, State.SWAP))
+        logs = (FileName(name.offset, Kind.LOG, state) for state in (FileSuffix.DELETED, FileSuffix.SWAP))
         if self._listing[str(name)].size_bytes and not any(str(log) in self._listing for log in logs):
             self._findings.add(damage(FindingKind.ORPHANED_INDEX, str(name), "the index has no log"))
         else:
             self._findings.add(notice(FindingKind.ORPHANED_INDEX, str(name), "the index has no log any more"))
 
     def _live(self, kind: Kind) -> list[int]:
-        return [name.offset for name in self._names if name.kind is kind and name.state is State.LIVE]
+        return [name.offset for name in self._names if name.kind is kind and name.suffix is FileSuffix.LIVE]

@@ -14,7 +14,7 @@ from soundness import damages
 from storage.cleanup.cleaned_segments import remove_cleaned
 from storage.log.recover.report import Repair
 from storage.log.view import Isolation
-from storage.segment.names import State
+from storage.segment.names import FileSuffix
 
 if TYPE_CHECKING:
     from consuming import ConsumedRecord
@@ -47,7 +47,7 @@ def check(log: CompactedLog, before: CompactedLog, after: CompactedLog) -> None:
 
 
 def leftovers(files: MemoryFiles) -> list[str]:
-    return [name for name in files.names(DIRECTORY) if name.endswith((State.CLEANED, State.SWAP))]
+    return [name for name in files.names(DIRECTORY) if name.endswith((FileSuffix.CLEANED, FileSuffix.SWAP))]
 
 
 @pytest.mark.parametrize("keys_max", [3, 100])

@@ -10,7 +10,7 @@ from soundness import check_sound, damages
 
 from storage.log.epochs import EPOCHS_NAME
 from storage.record.encoding import batches_of_rows
-from storage.segment.names import FileName, Kind, State
+from storage.segment.names import FileName, FileSuffix, Kind
 
 pytestmark = pytest.mark.crash
 
@@ -18,8 +18,8 @@ FAR_AWAY = (15, 16, 2**31 + 20, 2**31 + 21, 2**32 + 100)
 SMALL = {"segment.bytes": "1000", "segment.index.bytes": "120", "index.interval.bytes": "128"}
 
 
-def name(base_offset: int, kind: Kind = Kind.LOG, state: State = State.LIVE) -> str:
-    return str(FileName(base_offset, kind, state))
+def name(base_offset: int, kind: Kind = Kind.LOG, suffix: FileSuffix = FileSuffix.LIVE) -> str:
+    return str(FileName(base_offset, kind, suffix))
 
 
 def write(log: PromisingLog, name: str, data: bytes, position: int = 0) -> None:
@@ -85,9 +85,9 @@ def no_epochs(log: PromisingLog) -> None:
 
 def left_overs(log: PromisingLog) -> None:
     for left in (
-        name(0, Kind.OFFSET_INDEX, State.CLEANED),
-        name(5, state=State.DELETED),
-        name(8, state=State.CLEANED),
+        name(0, Kind.OFFSET_INDEX, FileSuffix.CLEANED),
+        name(5, suffix=FileSuffix.DELETED),
+        name(8, suffix=FileSuffix.CLEANED),
         name(8, Kind.SNAPSHOT) + ".tmp",
         name(7, Kind.OFFSET_INDEX),
         name(7, Kind.SNAPSHOT),
@@ -99,9 +99,9 @@ def left_overs(log: PromisingLog) -> None:
 
 def complete_replacement(log: PromisingLog) -> None:
     contents = log.contents()
-    write(log, name(0, state=State.SWAP), contents[name(0)] + contents[name(5)])
-    write(log, name(0, Kind.OFFSET_INDEX, State.SWAP), b"")
-    write(log, name(0, Kind.TIME_INDEX, State.SWAP), b"")
+    write(log, name(0, suffix=FileSuffix.SWAP), contents[name(0)] + contents[name(5)])
+    write(log, name(0, Kind.OFFSET_INDEX, FileSuffix.SWAP), b"")
+    write(log, name(0, Kind.TIME_INDEX, FileSuffix.SWAP), b"")
     log.files.sync_directory(DIRECTORY)
 
 

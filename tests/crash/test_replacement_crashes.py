@@ -8,7 +8,7 @@ import pytest
 from memory_logs import DIRECTORY, sent
 from promising_logs import PromisingLog
 
-from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind
 from storage.segment.replacement import replace_segments
 from storage.segment.segment import Segment
 
@@ -56,7 +56,7 @@ def segments(log: PromisingLog, bases: tuple[int, ...]) -> list[Segment]:
 
 
 def path(base_offset: int, kind: Kind) -> str:
-    return f"{DIRECTORY}/{FileName(base_offset, kind, State.CLEANED)}"
+    return f"{DIRECTORY}/{FileName(base_offset, kind, FileSuffix.CLEANED)}"
 
 
 def left(log: PromisingLog, files: MemoryFiles) -> list[int]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from memory_logs import DIRECTORY, LogOnMemory, sent
 
-from storage.segment.names import FileName, Kind, State
+from storage.segment.names import FileName, FileSuffix, Kind
 
 if TYPE_CHECKING:
     from storage.log.recover.report import RecoveryReport
@@ -37,9 +37,9 @@ class DamagedLog(LogOnMemory):
             self.log.close()
             self.run_tasks()
 
-    def path(self, base: int, kind: Kind = Kind.LOG, state: State = State.LIVE) -> str:
+    def path(self, base: int, kind: Kind = Kind.LOG, suffix: FileSuffix = FileSuffix.LIVE) -> str:
         """Where a file is."""
-        return f"{DIRECTORY}/{FileName(base, kind, state)}"
+        return f"{DIRECTORY}/{FileName(base, kind, suffix)}"
 
     def write(self, path: str, data: bytes, position: int | None = None) -> None:
         """Put the data where it says, or in place of all that is there."""

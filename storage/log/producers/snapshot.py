@@ -17,7 +17,7 @@ from storage.files import replace_file
 from storage.log.producers.state import CachedBatch, ProducerState
 from storage.record.kernel.crc32c import crc32c
 from storage.record.layout import NO_SEQUENCE
-from storage.segment.names import FileName, Kind, State, parse_name
+from storage.segment.names import FileName, FileSuffix, Kind, parse_name
 
 if TYPE_CHECKING:
     import os
@@ -103,7 +103,9 @@ class SnapshotFiles:
         self._directory = Path(directory)
         self._read_only = read_only
         names = [name for text in files.names(directory) if (name := parse_name(text))]
-        self.offsets = sorted(name.offset for name in names if name.kind is Kind.SNAPSHOT and name.state is State.LIVE)
+        self.offsets = sorted(
+            name.offset for name in names if name.kind is Kind.SNAPSHOT and name.suffix is FileSuffix.LIVE
+        )
         self._unsynced: set[int] = set()
         self._syncing = Lock()  # held until what was unsynced is on disk, so that nobody believes it sooner
 
@@ -152,7 +154,7 @@ class SnapshotFiles:
         if offset not in self.offsets:
             return None
         self.offsets = [other for other in self.offsets if other != offset]
-        deleted = self._path(offset, State.DELETED)
+        deleted = self._path(offset, FileSuffix.DELETED)
         self._files.rename(self._path(offset), deleted)
         return deleted
 
@@ -179,8 +181,8 @@ class SnapshotFiles:
             return False
         return True
 
-    def _path(self, offset: int, state: State = State.LIVE) -> Path:
-        return self._directory / str(FileName(offset, Kind.SNAPSHOT, state))
+    def _path(self, offset: int, suffix: FileSuffix = FileSuffix.LIVE) -> Path:
+        return self._directory / str(FileName(offset, Kind.SNAPSHOT, suffix))
 
 
 def _encode(state: ProducerState) -> bytes:

@@ -22,8 +22,8 @@ from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment.checked_scan import CheckedScan, lacks_offsets
 from storage.segment.finishing_check import ends_whole, is_finished
-from storage.segment.index.builder import IndexBuilding, IndexChange
-from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State, parse_name
+from storage.segment.index.builder import IndexBuilder, IndexChange
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
 from storage.segment.segment import Segment
 from storage.segment.splitting import split_segment
 from storage.segment.writable_segment import remove_segment_files
@@ -151,7 +151,7 @@ class _Recovery:
     def _look(self) -> None:
         """Take in which files there are."""
         names = map(parse_name, self._files.names(self._directory))
-        self._names = {name for name in names if name is not None and name.state is State.LIVE}
+        self._names = {name for name in names if name is not None and name.suffix is FileSuffix.LIVE}
         bases = sorted(name.offset for name in self._names if name.kind is Kind.LOG)
         self._segments = [Segment(self._files, self._directory, base_offset) for base_offset in bases]
         if self._snapshots is None:
@@ -195,20 +195,20 @@ class _Recovery:
             except CorruptIndexError:
                 return _INDEXES
             finally:
-                segment.release()
+                segment.unload()
         return () if FileName(segment.base_offset, Kind.TIME_INDEX) in self._names else (Kind.TIME_INDEX,)
 
     def _rebuild_indexes(self, segment: Segment, faulty: Collection[Kind]) -> bool:
         """Build indexes of a segment whose log is believed; False if it was split."""
         producers = self._producers_before(segment, read_only=True)
-        building = IndexBuilding(segment.base_offset, self._config)
+        building = IndexBuilder(segment.base_offset, self._config)
         scan = self._scan(segment, building, producers)
         if scan.overflows:
             return self._split(segment)
         self._write_indexes(segment, building, faulty)
         return True
 
-    def _write_indexes(self, segment: Segment, building: IndexBuilding, kinds: Collection[Kind] = _INDEXES) -> None:
+    def _write_indexes(self, segment: Segment, building: IndexBuilder, kinds: Collection[Kind] = _INDEXES) -> None:
         for kind, change in building.write(self._files, segment, kinds).items():
             repair, reason = _CHANGES[change]
             self._add(repair, FileName(segment.base_offset, kind), reason)
@@ -225,7 +225,7 @@ class _Recovery:
         for index, segment in enumerate(unsure):
             producers.set_end_offset(segment.base_offset)
             producers.take_snapshot()
-            building = IndexBuilding(segment.base_offset, self._config)
+            building = IndexBuilder(segment.base_offset, self._config)
             scan = self._scan(segment, building, producers)
             if scan.overflows:
                 return self._split(segment)
@@ -246,7 +246,7 @@ class _Recovery:
         producers.take_snapshot()
         return True
 
-    def _scan(self, segment: Segment, building: IndexBuilding, producers: ProducerStates) -> CheckedScan:
+    def _scan(self, segment: Segment, building: IndexBuilder, producers: ProducerStates) -> CheckedScan:
         """Learn from every batch that is kept."""
         with self._files.open_reading(segment.path(Kind.LOG)) as file:
             scan = CheckedScan(file, segment.base_offset)
@@ -283,7 +283,7 @@ class _Recovery:
         if earlier:
             replay(producers, earlier, segment.base_offset)
         for each in earlier:
-            each.release()
+            each.unload()
         return producers
 
     def _allows_offset_gaps(self, before: Segment, after: Segment) -> bool:

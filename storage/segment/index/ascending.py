@@ -98,7 +98,7 @@ class IndexFile:
 
     @property
     def loaded_bytes(self) -> int:
-        """The memory that `release` would give back."""
+        """The memory that `unload` would give back."""
         with self._lock:
             return self._entries.loaded_bytes
 
@@ -110,10 +110,10 @@ class IndexFile:
         with self._lock:
             return self._reading().refresh()
 
-    def release(self) -> None:
+    def unload(self) -> None:
         """Give back the memory of an index open for reading; the next lookup reads the file again."""
         with self._lock:
-            self._reading().release()
+            self._reading().unload()
 
     def truncate_to_entries(self, count: int) -> None:
         """Keep the first `count` entries."""
@@ -169,7 +169,7 @@ class IndexFile:
             if isinstance(self._entries, MappedEntries):
                 self._entries.close()
             else:
-                self._entries.release()
+                self._entries.unload()
 
     def _writing(self) -> MappedEntries:
         assert isinstance(self._entries, MappedEntries), "the index is open for reading"

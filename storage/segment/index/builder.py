@@ -17,7 +17,7 @@ from storage.segment.index.offset import OffsetIndex
 from storage.segment.index.time import TimeIndex
 from storage.segment.index.txn import TransactionIndex
 from storage.segment.index.zero_tail import is_zero
-from storage.segment.names import Kind, State
+from storage.segment.names import FileSuffix, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -40,7 +40,7 @@ class IndexChange(Enum):
     REPLACED = "replaced"  # it had other entries
 
 
-class IndexBuilding:
+class IndexBuilder:
     """The indexes of a segment, of whose batches every one is added in its turn."""
 
     def __init__(self, base_offset: int, config: TopicConfig) -> None:
@@ -139,7 +139,7 @@ def _write(files: Files, path: os.PathLike[str], data: bytearray, kind: Kind) ->
 
 
 def _write_cleaned(files: Files, path: os.PathLike[str], data: bytearray) -> str:
-    unfinished = f"{os.fspath(path)}{State.CLEANED}"  # which every broker that finds it removes
+    unfinished = f"{os.fspath(path)}{FileSuffix.CLEANED}"  # which every broker that finds it removes
     with files.open_writing(unfinished, create=True) as file:
         file.truncate(0)
         file.write_at(0, [data])

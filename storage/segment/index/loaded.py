@@ -1,7 +1,7 @@
 """The entries of an index file that others may write, trim or delete at any time: read, never mapped or changed.
 
 Nothing is read before it is asked for, and no descriptor is kept. What was read stays as it is, whatever happens to
-the file, until `refresh` looks again or `release` gives the memory back. Locking is the caller's business.
+the file, until `refresh` looks again or `unload` gives the memory back. Locking is the caller's business.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LoadedEntries:
 
     @property
     def loaded_bytes(self) -> int:
-        """The memory that `release` would give back."""
+        """The memory that `unload` would give back."""
         return len(self._data or b"")
 
     def last(self) -> bytes:
@@ -90,7 +90,7 @@ class LoadedEntries:
         with file:
             return self._bring_in(file, status.identity, is_same=is_same)
 
-    def release(self) -> None:
+    def unload(self) -> None:
         """Give the memory back; the entries are read again when they are needed."""
         self._data = None
 

@@ -118,7 +118,7 @@ class TransactionIndex:
 
     @property
     def loaded_bytes(self) -> int:
-        """The memory that `release` would give back."""
+        """The memory that `unload` would give back."""
         with self._lock:
             return self._entries.loaded_bytes if isinstance(self._entries, LoadedEntries) else 0
 
@@ -191,10 +191,10 @@ class TransactionIndex:
         with self._lock:
             return self._reading().refresh()
 
-    def release(self) -> None:
+    def unload(self) -> None:
         """Give back the memory of an index open for reading; the next look reads the file again."""
         with self._lock:
-            self._reading().release()
+            self._reading().unload()
 
     def flush(self) -> None:
         """Return when the entries are on disk, and the file's name with them. Reading and appending go on meanwhile."""
@@ -222,7 +222,7 @@ class TransactionIndex:
         """Let go of the file and all memory. Closing twice is harmless."""
         with self._closing_lock, self._lock:
             if isinstance(self._entries, LoadedEntries):
-                self._entries.release()
+                self._entries.unload()
             elif self._file is not None:
                 self._file.close()
 

@@ -20,15 +20,15 @@ from storage.errors import (
     CorruptBatchError,
     LogChangedError,
 )
-from storage.segment.names import FileName, Kind, State
+from storage.segment.names import FileName, FileSuffix, Kind
 from storage.testing.faults import Cut, Effect
 
 if TYPE_CHECKING:
     from storage.log.log import Log
 
 
-def names(log: KeyedLog, state: State) -> list[str]:
-    return sorted(name for name in log.files.names(DIRECTORY) if state and name.endswith(state))
+def names(log: KeyedLog, suffix: FileSuffix) -> list[str]:
+    return sorted(name for name in log.files.names(DIRECTORY) if suffix and name.endswith(suffix))
 
 
 def dirty_log() -> KeyedLog:
@@ -113,7 +113,7 @@ def test_a_log_that_changes_meanwhile_is_left_as_it_is() -> None:
     plan = compacting.plan(log.log)
     with pytest.raises((LogChangedError, CompactionError)):
         compacting.compact(log.log, plan)
-    assert names(log, State.CLEANED) == []
+    assert names(log, FileSuffix.CLEANED) == []
     assert log.rows()[-1] == (7, "b3", "x" * 60)
 
 
@@ -131,9 +131,11 @@ def test_a_run_can_be_stopped_anywhere() -> None:
             compacting.compact(log.log, plan)
             break
         except CompactionStoppedError:
-            assert names(log, State.CLEANED) == names(log, State.SWAP) == []
+            assert names(log, FileSuffix.CLEANED) == names(log, FileSuffix.SWAP) == []
             assert set(log.rows()) <= set(before)
-            assert sorted(map(str, compacting.deleted)) == [f"{DIRECTORY}/{name}" for name in names(log, State.DELETED)]
+            assert sorted(map(str, compacting.deleted)) == [
+                f"{DIRECTORY}/{name}" for name in names(log, FileSuffix.DELETED)
+            ]
             assert Compacting(log.files, log.clock).compact(log.log, Compacting(log.files, log.clock).plan(log.log))
             assert len(log.rows()) == 5
         stopped_after += 1
@@ -150,7 +152,7 @@ def test_damage_ends_a_run_and_is_not_given_a_new_checksum() -> None:
         log.compact()
     assert raised.value.path == str(segment.path(Kind.LOG))
     assert raised.value.offset == segment.base_offset
-    assert names(log, State.CLEANED) == []
+    assert names(log, FileSuffix.CLEANED) == []
     assert contents(log.log) == before, "nothing is decided by a damaged batch"
 
 
@@ -162,7 +164,7 @@ def test_damage_in_what_is_clean_ends_a_run_as_well() -> None:
     before = contents(log.log)
     with pytest.raises(ChecksumError):
         log.compact(checkpoint=log.log.view.segments[2].base_offset)
-    assert names(log, State.CLEANED) == []
+    assert names(log, FileSuffix.CLEANED) == []
     assert contents(log.log)[1:] == before[1:]
 
 
@@ -200,7 +202,7 @@ def test_a_disk_that_refuses_ends_a_run(effect: Effect) -> None:
     log.files.cut = Cut(log.files.steps + 3, effect)
     with pytest.raises(CompactionError, match=r"^compacting topic-0 failed: "):
         log.compact()
-    assert names(log, State.CLEANED) == []
+    assert names(log, FileSuffix.CLEANED) == []
     assert contents(log.log) == before
     log.files.cut = None
     log.compact()
@@ -210,9 +212,9 @@ def test_a_disk_that_refuses_ends_a_run(effect: Effect) -> None:
 def test_what_an_earlier_run_has_left_is_removed_first() -> None:
     log = dirty_log()
     for kind in (Kind.LOG, Kind.OFFSET_INDEX):
-        log.files.open_writing(f"{DIRECTORY}/{FileName(77, kind, State.CLEANED)}", create=True).close()
+        log.files.open_writing(f"{DIRECTORY}/{FileName(77, kind, FileSuffix.CLEANED)}", create=True).close()
     log.compact()
-    assert names(log, State.CLEANED) == []
+    assert names(log, FileSuffix.CLEANED) == []
 
 
 class PassingClock:

@@ -16,7 +16,7 @@ from storage.files import Files
 from storage.files.overlay import OverlayFiles
 from storage.files.small_file import replace_file
 from storage.log_dir.log_dir import LogDir
-from storage.segment.names import FileName, Kind, State
+from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.writable_segment import WritableSegment
 from storage.store.store import Mode, Store
 from storage.testing.memory_files import MemoryFiles
@@ -54,8 +54,8 @@ def access(files: Files, path: object) -> tuple[int, int, int]:
     return status.uid, status.gid, status.mode
 
 
-def segment_file(offset: int, kind: Kind, state: State = State.LIVE) -> str:
-    return f"{PARTITION}/{FileName(offset, kind, state)}"
+def segment_file(offset: int, kind: Kind, suffix: FileSuffix = FileSuffix.LIVE) -> str:
+    return f"{PARTITION}/{FileName(offset, kind, suffix)}"
 
 
 def made(files: Files, path: str) -> tuple[int, int, int]:
@@ -138,7 +138,7 @@ class TestModes:
         put(files, segment_file(0, Kind.LOG), 0o600)
         put(files, segment_file(5, Kind.LOG), 0o640)
         assert made(files, segment_file(0, Kind.OFFSET_INDEX))[2] == 0o600
-        assert made(files, segment_file(5, Kind.TIME_INDEX, State.CLEANED))[2] == 0o640
+        assert made(files, segment_file(5, Kind.TIME_INDEX, FileSuffix.CLEANED))[2] == 0o640
         replace_file(files, f"{PARTITION}/{7:020}.snapshot", b"x")
         assert access(files, f"{PARTITION}/{7:020}.snapshot")[2] == 0o640
         replace_file(files, f"{PARTITION}/leader-epoch-checkpoint", b"x")
@@ -148,13 +148,13 @@ class TestModes:
         files = memory()
         put(files, segment_file(0, Kind.LOG), 0o600)
         put(files, segment_file(0, Kind.OFFSET_INDEX), 0o660)
-        assert made(files, segment_file(0, Kind.OFFSET_INDEX, State.CLEANED))[2] == 0o660
+        assert made(files, segment_file(0, Kind.OFFSET_INDEX, FileSuffix.CLEANED))[2] == 0o660
 
     def test_what_is_merged_is_open_to_those_who_may_read_all_of_it(self) -> None:
         files = memory()
         put(files, segment_file(0, Kind.LOG), 0o644)
         put(files, segment_file(5, Kind.LOG), 0o640)
-        assert made(files, segment_file(0, Kind.LOG, State.CLEANED))[2] == 0o640
+        assert made(files, segment_file(0, Kind.LOG, FileSuffix.CLEANED))[2] == 0o640
 
     def test_a_log_that_begins_again_is_no_more_open_than_the_files_beside_it(self) -> None:
         files = memory()

@@ -10,7 +10,7 @@ from turns import TurnFiles
 
 from storage.errors import LogChangedError, PoisonedLogError
 from storage.log.view import Isolation
-from storage.segment.names import FileName, Kind, State
+from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.segment import Segment
 from storage.testing.faults import Cut, Effect
 
@@ -54,11 +54,11 @@ def clean(lab: LogOnMemory, old: Sequence[Segment], offsets: Sequence[int]) -> N
 
 
 def cleaned(base_offset: int, kind: Kind) -> str:
-    return f"{DIRECTORY}/{FileName(base_offset, kind, State.CLEANED)}"
+    return f"{DIRECTORY}/{FileName(base_offset, kind, FileSuffix.CLEANED)}"
 
 
-def names(lab: LogOnMemory, state: State) -> list[str]:
-    return sorted(name for name in lab.files.names(DIRECTORY) if name.endswith(state.value) or not state)
+def names(lab: LogOnMemory, suffix: FileSuffix) -> list[str]:
+    return sorted(name for name in lab.files.names(DIRECTORY) if name.endswith(suffix.value) or not suffix)
 
 
 def offsets(view: LogView) -> list[int]:
@@ -129,7 +129,7 @@ def test_segments_are_replaced_and_readers_of_the_old_ones_go_on() -> None:
     assert offsets(lab.log.view) == [3, 7, *range(8, 16)]
     assert offsets(old) == list(range(16))
     assert deleted[-1].name == f"{4:020}.snapshot.deleted"
-    assert {path.name for path in deleted} == set(names(lab, State.DELETED))
+    assert {path.name for path in deleted} == set(names(lab, FileSuffix.DELETED))
     # The same again: the first generation is gone for good, and nobody is shown the second one in its place.
     second = lab.log.view
     clean(lab, second.segments[:1], (7,))

@@ -18,8 +18,7 @@ from storage.log.followed_log import FollowedLog
 from storage.log.view import Isolation
 from storage.segment.index.offset import OffsetIndex
 from storage.segment.index.time import TimeIndex
-from storage.segment.names import FileName, Kind, State
-from storage.segment.segment_names import segments_named
+from storage.segment.names import FileName, FileSuffix, Kind, segments_named
 
 if TYPE_CHECKING:
     from storage.log.view import LogView
@@ -35,8 +34,8 @@ def values(view: LogView) -> list[bytes | None]:
     return [record.value for batch in view.batches(view.start_offset) for record in batch.records()]
 
 
-def path(base_offset: int, kind: Kind = LOG, state: State = State.LIVE) -> str:
-    return f"{DIRECTORY}/{FileName(base_offset, kind, state)}"
+def path(base_offset: int, kind: Kind = LOG, suffix: FileSuffix = FileSuffix.LIVE) -> str:
+    return f"{DIRECTORY}/{FileName(base_offset, kind, suffix)}"
 
 
 def filled(count: int = 6) -> LogOnMemory:
@@ -97,7 +96,7 @@ def test_retention_moves_the_start_and_reading_goes_on() -> None:
     followed = follow(lab, recovery_point=10**6)
     before = followed.view
     for base_offset in (0, 1):
-        lab.files.rename(path(base_offset), path(base_offset, state=State.DELETED))
+        lab.files.rename(path(base_offset), path(base_offset, suffix=FileSuffix.DELETED))
     assert values(followed.view) == [b"2", b"3", b"4", b"5"]
     with pytest.raises(OffsetOutOfRangeError, match="from 2 up to 6"):
         followed.read(1)
@@ -134,17 +133,17 @@ def test_every_step_of_a_replacement() -> None:
     files = lab.files
     cleaned = files.read(path(0)) + files.read(path(2))  # of segments 0 to 2; 1 is compacted away
     steps = [
-        ("write", path(0, LOG, State.CLEANED), cleaned),
-        ("write", path(0, TIMES, State.CLEANED), TimeIndex.pack(NOW_MS + 2, 2)),
-        ("rename", path(0, LOG, State.CLEANED), path(0, LOG, State.SWAP)),
-        ("rename", path(0, TIMES, State.CLEANED), path(0, TIMES, State.SWAP)),
-        ("rename", path(0), path(0, state=State.DELETED)),
-        ("rename", path(0, TIMES), path(0, TIMES, State.DELETED)),
-        ("rename", path(1), path(1, state=State.DELETED)),
-        ("rename", path(2), path(2, state=State.DELETED)),
-        ("rename", path(0, LOG, State.SWAP), path(0)),
-        ("rename", path(0, TIMES, State.SWAP), path(0, TIMES)),
-        ("remove", path(0, state=State.DELETED), ""),
+        ("write", path(0, LOG, FileSuffix.CLEANED), cleaned),
+        ("write", path(0, TIMES, FileSuffix.CLEANED), TimeIndex.pack(NOW_MS + 2, 2)),
+        ("rename", path(0, LOG, FileSuffix.CLEANED), path(0, LOG, FileSuffix.SWAP)),
+        ("rename", path(0, TIMES, FileSuffix.CLEANED), path(0, TIMES, FileSuffix.SWAP)),
+        ("rename", path(0), path(0, suffix=FileSuffix.DELETED)),
+        ("rename", path(0, TIMES), path(0, TIMES, FileSuffix.DELETED)),
+        ("rename", path(1), path(1, suffix=FileSuffix.DELETED)),
+        ("rename", path(2), path(2, suffix=FileSuffix.DELETED)),
+        ("rename", path(0, LOG, FileSuffix.SWAP), path(0)),
+        ("rename", path(0, TIMES, FileSuffix.SWAP), path(0, TIMES)),
+        ("remove", path(0, suffix=FileSuffix.DELETED), ""),
     ]
     for number, (what, name, more) in enumerate(steps):
         if what == "write":
@@ -165,13 +164,13 @@ def test_every_step_of_a_replacement() -> None:
     ("names", "expected"),
     [
         ([path(5), path(0), path(5, INDEX)], [(0, ""), (5, "")]),
-        ([path(5, LOG, State.DELETED), path(7, INDEX)], []),
-        ([path(0), path(0, LOG, State.CLEANED)], [(0, "")]),
-        ([path(0), path(0, LOG, State.SWAP), path(4, LOG, State.CLEANED)], [(0, "all")]),
-        ([path(0), path(4, LOG, State.SWAP), path(4, LOG, State.CLEANED)], [(0, "")]),
-        ([path(0), path(0, INDEX, State.SWAP)], [(0, ".index")]),
-        ([path(0), path(0, INDEX), path(0, INDEX, State.SWAP)], [(0, "")]),
-        ([path(0, LOG, State.SWAP), path(0, INDEX)], [(0, "all")]),
+        ([path(5, LOG, FileSuffix.DELETED), path(7, INDEX)], []),
+        ([path(0), path(0, LOG, FileSuffix.CLEANED)], [(0, "")]),
+        ([path(0), path(0, LOG, FileSuffix.SWAP), path(4, LOG, FileSuffix.CLEANED)], [(0, "all")]),
+        ([path(0), path(4, LOG, FileSuffix.SWAP), path(4, LOG, FileSuffix.CLEANED)], [(0, "")]),
+        ([path(0), path(0, INDEX, FileSuffix.SWAP)], [(0, ".index")]),
+        ([path(0), path(0, INDEX), path(0, INDEX, FileSuffix.SWAP)], [(0, "")]),
+        ([path(0, LOG, FileSuffix.SWAP), path(0, INDEX)], [(0, "all")]),
     ],
 )
 def test_what_segments_the_names_make_up(names: list[str], expected: list[tuple[int, str]]) -> None:

@@ -15,7 +15,7 @@ from storage.log.producers.state import AppendOrigin
 from storage.log.view import Isolation, SpecialTimestamp
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, marker_batch
-from storage.segment.names import SEGMENT_KINDS, FileName, Kind, State
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +139,7 @@ class FollowingMachine(RuleBasedStateMachine):
             path = f"{DIRECTORY}/{name}"
             if self.lab.files.status(path) is not None:
                 if renamed:
-                    self.lab.files.rename(path, f"{DIRECTORY}/{name.becoming(State.DELETED)}")
+                    self.lab.files.rename(path, f"{DIRECTORY}/{name.with_suffix(FileSuffix.DELETED)}")
                 else:
                     self.lab.files.remove(path)
         self.first_base = following

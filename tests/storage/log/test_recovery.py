@@ -14,7 +14,7 @@ from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.recover.report import Repair
 from storage.record.encoding import BatchForm, batches_of_rows
-from storage.segment.names import FileName, Kind, State
+from storage.segment.names import FileName, FileSuffix, Kind
 from storage.testing.faults import Cut, Effect
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def repairs(report: RecoveryReport) -> list[tuple[Repair, str]]:
     return [(step.repair, step.name) for step in report.steps]
 
 
-def name(base: int, kind: Kind = Kind.LOG, state: State = State.LIVE) -> str:
-    return str(FileName(base, kind, state))
+def name(base: int, kind: Kind = Kind.LOG, suffix: FileSuffix = FileSuffix.LIVE) -> str:
+    return str(FileName(base, kind, suffix))
 
 
 def error_of_recovery(bench: DamagedLog) -> OSError | None:

@@ -12,7 +12,7 @@ from memory_logs import DIRECTORY
 from storage.errors import CorruptBatchError
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.recover.report import Repair
-from storage.segment.names import FileName, Kind, State
+from storage.segment.names import FileName, FileSuffix, Kind
 
 if TYPE_CHECKING:
     from storage.log.recover.report import RecoveryReport
@@ -23,8 +23,8 @@ def repairs(report: RecoveryReport) -> list[tuple[Repair, str]]:
     return [(step.repair, step.name) for step in report.steps]
 
 
-def name(base: int, kind: Kind = Kind.LOG, state: State = State.LIVE) -> str:
-    return str(FileName(base, kind, state))
+def name(base: int, kind: Kind = Kind.LOG, suffix: FileSuffix = FileSuffix.LIVE) -> str:
+    return str(FileName(base, kind, suffix))
 
 
 def check_batches(view: LogView) -> None:
@@ -179,11 +179,11 @@ def test_replacements_are_finished_before_anything_else() -> None:
     values = bench.values()
     base = bench.bases[1]
     for kind in (Kind.LOG, Kind.OFFSET_INDEX, Kind.TIME_INDEX):
-        bench.files.rename(bench.path(base, kind), bench.path(base, kind, State.SWAP))
-    bench.write(bench.path(0, Kind.LOG, State.DELETED), b"old")
+        bench.files.rename(bench.path(base, kind), bench.path(base, kind, FileSuffix.SWAP))
+    bench.write(bench.path(0, Kind.LOG, FileSuffix.DELETED), b"old")
     report = bench.repaired()
     assert repairs(report)[:2] == [
-        (Repair.REMOVED, name(0, Kind.LOG, State.DELETED)),
+        (Repair.REMOVED, name(0, Kind.LOG, FileSuffix.DELETED)),
         (Repair.REMOVED, name(base, Kind.SNAPSHOT)),
     ]
     assert [step.repair for step in report.steps[2:]] == [*[Repair.RENAMED] * 3, Repair.ADDED]

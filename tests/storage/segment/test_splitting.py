@@ -9,7 +9,7 @@ from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory
 
 from storage.errors import OffsetOutOfRangeError
 from storage.log.recover.report import Repair
-from storage.segment.names import FileName, Kind, State, parse_name
+from storage.segment.names import FileName, FileSuffix, Kind, parse_name
 from storage.segment.segment import Segment
 from storage.segment.splitting import split_segment
 from storage.testing.codec import GZIP, OracleRecord, batch_of, encode_batch, encode_entry, entry_of, wrapper_of
@@ -94,7 +94,7 @@ def test_bytes_that_are_no_batch_stay_at_the_end() -> None:
 
 def test_what_an_earlier_attempt_has_left_is_written_over() -> None:
     lab = segment_of(map(new_batch, OFFSETS))
-    put(lab.files, FileName(BASE, Kind.LOG, State.CLEANED), b"\xff" * 10_000)
+    put(lab.files, FileName(BASE, Kind.LOG, FileSuffix.CLEANED), b"\xff" * 10_000)
     split_segment(lab.files, DIRECTORY, BASE)
     assert lab.contents()[str(FileName(BASE, Kind.LOG))] == b"".join(map(new_batch, OFFSETS[:3]))
 
@@ -118,7 +118,7 @@ def test_recovery_makes_segments_of_it_that_can_be_used(make: Callable[[int], by
         assert segment.largest_timestamp == (NOW_MS, offsets[0])
         segment.offset_index.check()
         segment.time_index.check()
-        segment.release()
+        segment.unload()
     log = lab.open()
     assert lab.values() == [b"%d" % offset for offset in OFFSETS]
     for offset in OFFSETS:

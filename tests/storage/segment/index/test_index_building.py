@@ -13,9 +13,9 @@ from storage.config import TopicConfig
 from storage.errors import InvalidIndexEntryError
 from storage.record import read_batches
 from storage.segment.accounting import per_batch
-from storage.segment.index.builder import IndexBuilding
+from storage.segment.index.builder import IndexBuilder
 from storage.segment.index.txn import AbortedTransaction
-from storage.segment.names import FileName, Kind, State
+from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.segment import Segment
 from storage.segment.writable_segment import WritableSegment
 from storage.testing.codec import OracleRecord, batch_of, encode_batch, encode_entry, entry_of
@@ -67,7 +67,7 @@ def built(
     batches: Sequence[bytes], config: TopicConfig, *aborted: AbortedTransaction, files: MemoryFiles | None = None
 ) -> dict[Kind, bytes]:
     files = directory() if files is None else files
-    building = IndexBuilding(BASE, config)
+    building = IndexBuilder(BASE, config)
     for each in read_batches(b"".join(batches)):
         building.add(each)
     for transaction in aborted:
@@ -147,7 +147,7 @@ def test_they_replace_what_is_there_and_leave_nothing_beside_it() -> None:
     for kind in INDEX_KINDS:
         with files.open_writing(f"{DIRECTORY}/{FileName(BASE, kind)}", create=True) as file:
             file.write_at(0, [b"\xff" * 5000])
-    with files.open_writing(f"{DIRECTORY}/{FileName(BASE, Kind.TIME_INDEX, State.CLEANED)}", create=True) as file:
+    with files.open_writing(f"{DIRECTORY}/{FileName(BASE, Kind.TIME_INDEX, FileSuffix.CLEANED)}", create=True) as file:
         file.write_at(0, [b"\xff" * 5000])  # what an earlier attempt left
     batches = [batch(BASE + number, NOW_MS + number) for number in range(9)]
     found = built(batches, settings(), files=files)

@@ -111,7 +111,7 @@ def test_nothing_about_the_file_changes(path: Path) -> None:
     index.lookup(BASE + 15)
     index.check()
     index.refresh()
-    index.release()
+    index.unload()
     assert list(index) == entries(2)
     index.close()
     after = path.stat()
@@ -134,7 +134,7 @@ def test_no_operation_that_changes_something_is_even_tried() -> None:
     assert (list(index), index.last_entry, index.lookup(9), index.ignored_slots) == ([(5, 1)], (5, 1), (5, 1), 100)
     index.check()
     index.refresh()
-    index.release()
+    index.unload()
     index.close()
     assert files.steps == steps
 
@@ -152,7 +152,7 @@ def test_what_was_read_survives_truncation_and_deletion(path: Path) -> None:
     assert not index.refresh()
     assert list(index) == entries(2000)
     assert index.lookup(BASE + 9) == (BASE, 0)
-    index.release()
+    index.unload()
     assert index.lookup(BASE + 20000) == (BASE, 0)  # where to begin, for who knows nothing better
     assert (index.entries_count, list(index)) == (0, [])
 
@@ -225,7 +225,7 @@ def test_a_million_entries_and_the_last_of_them_without_reading_the_others(tmp_p
         assert index.loaded_bytes == 0
         assert index.lookup(77) == (77, 77)
         assert index.loaded_bytes == count * 12
-        index.release()
+        index.unload()
         assert index.loaded_bytes == 0
         assert index.lookup(78) == (78, 78)
 
