@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from storage.record.batch import RecordBatch
-
 if TYPE_CHECKING:
     from storage.record.kernel.decode import Record
     from storage.record.reading import Batch
@@ -40,7 +38,7 @@ class Bounds:
     def hold_times_of(self, batch: Batch) -> bool:
         """Whether any time from the batch's first to its largest timestamp is wanted, as its header has them."""
         first = batch.max_timestamp
-        if isinstance(batch, RecordBatch) and batch.delete_horizon_ms is None:
+        if batch.delete_horizon_ms is None:
             first = min(batch.base_timestamp, first)
         return self._hold_times(first, batch.max_timestamp)
 

@@ -178,7 +178,7 @@ class LogDump:
 
     def _is_wanted(self, batch: Batch) -> bool:
         # A wrapper does not tell its first offset, but it lies behind what came before.
-        lowest = batch.base_offset if isinstance(batch, RecordBatch) else min(self._lowest_offset, batch.last_offset)
+        lowest = min(self._lowest_offset, batch.base_offset) if batch.count is None else batch.base_offset
         self._lowest_offset = batch.last_offset + 1
         bounds = self._selection.bounds
         if not bounds.may_hold_records_of(batch, lowest):

@@ -9,14 +9,13 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.render.envelope import Envelope
-from storage.errors import ChecksumError
-from storage.log.aborted_batches import AbortedBatches, is_control
+from storage.log.aborted_batches import AbortedBatches
 from storage.record.batch import RecordBatch
 from storage.record.kernel.values import run_lines, run_size, section_lines, section_size
 from storage.record.layout import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from typing_extensions import Buffer
 
@@ -39,7 +38,7 @@ class Visible:
         """Whether records of the batch, which begins below the end, are seen; those of control batches never are."""
         if not batch.attributes & _MAY_BE_HIDDEN:
             return True
-        return not (is_control(batch) or self._aborted.has(batch))
+        return not (batch.is_control or self._aborted.has(batch))
 
 
 class Passed(NamedTuple):
@@ -90,12 +89,12 @@ class ValueLines(BatchLines):
                 return Passed(first.size_bytes, 0, section_size(first, section), b"")
             lines = section_lines(first, section)
         else:
-            lines = b"".join([_value_line(record) for record in _records(first)])
+            lines = b"".join([_value_line(record) for record in first.checked_records()])
         return Passed(first.size_bytes, 0, len(lines), lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
         """How many bytes the batch's values below the offset come to, with their newlines."""
-        return sum(len(_value_line(record)) for record in _records(batch) if record.offset < offset)
+        return sum(len(_value_line(record)) for record in batch.checked_records() if record.offset < offset)
 
 
 class EnvelopeLines(BatchLines):
@@ -107,28 +106,13 @@ class EnvelopeLines(BatchLines):
     def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:  # noqa: ARG002 -- what takes so long is done batch by batch
         """Pass one batch."""
         first.check_crc()
-        lines = b"".join(map(self._line, _records(first))) if visible.shows(first) else b""
+        lines = b"".join(map(self._line, first.checked_records())) if visible.shows(first) else b""
         return Passed(first.size_bytes, 0, len(lines), b"" if only_size else lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
         """How many bytes the envelopes of the batch's records below the offset come to."""
-        return sum(len(self._line(record)) for record in _records(batch) if record.offset < offset)
+        return sum(len(self._line(record)) for record in batch.checked_records() if record.offset < offset)
 
 
 def _value_line(record: Record) -> bytes:
     return (record.value or b"") + b"\n"
-
-
-def _records(batch: Batch) -> Iterator[Record]:
-    """The records of a batch whose own checksum is right; those within it are looked at here."""
-    if isinstance(batch, RecordBatch):
-        yield from batch.records()
-        return
-    for entry in batch.entries():
-        if not entry.crc_matches:
-            raise ChecksumError(
-                f"an entry within the wrapper does not have its CRC {entry.crc:08x}",
-                position=batch.position,
-                offset=entry.record.offset,
-            )
-        yield entry.record

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.record.batch import RecordBatch
-from storage.record.layout import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
-
 if TYPE_CHECKING:
     from storage.record.kernel.decode import Record
-    from storage.record.legacy import LegacyBatch
     from storage.record.reading import Batch
 
 BATCH_FIELD: Final = "batch"
@@ -26,26 +22,11 @@ def batch_member(record: Record, batch: Batch, *, segment: str, transaction: str
     `segment` is the name of the file that the batch is in; `transaction` says how the transaction ended that the batch
     belongs to, None if it belongs to none.
     """
-    own = _of_record_batch(record, batch) if isinstance(batch, RecordBatch) else _of_message_set(batch)
+    count = sum(1 for _ in batch.records()) if batch.count is None else batch.count  # a wrapper's header has none
     return {
-        **own,
-        "transaction": transaction,
-        "timestampType": batch.timestamp_type.label,
-        "maxTimestamp": batch.max_timestamp,
-        "magic": batch.magic,
-        "codec": batch.codec.label,
-        "crc": batch.crc,
-        "segment": segment,
-        "position": batch.position,
-        "size": batch.size_bytes,
-    }
-
-
-def _of_record_batch(record: Record, batch: RecordBatch) -> dict[str, object]:
-    return {
-        "baseOffset": batch.base_offset,
+        "baseOffset": batch.read_first_offset(),
         "lastOffset": batch.last_offset,
-        "count": batch.count,
+        "count": count,
         "producerId": batch.producer_id,
         "producerEpoch": batch.producer_epoch,
         "baseSequence": batch.base_sequence,
@@ -55,23 +36,13 @@ def _of_record_batch(record: Record, batch: RecordBatch) -> dict[str, object]:
         "isTransactional": batch.is_transactional,
         "isControl": batch.is_control,
         "deleteHorizonMs": batch.delete_horizon_ms,
-    }
-
-
-def _of_message_set(batch: LegacyBatch) -> dict[str, object]:
-    """The outer entry does not say where it begins and how many records it has, so they are counted."""
-    offsets = [record.offset for record in batch.records()]
-    return {
-        "baseOffset": offsets[0],
-        "lastOffset": batch.last_offset,
-        "count": len(offsets),
-        "producerId": NO_PRODUCER_ID,
-        "producerEpoch": NO_PRODUCER_EPOCH,
-        "baseSequence": NO_SEQUENCE,
-        "lastSequence": NO_SEQUENCE,
-        "sequence": NO_SEQUENCE,
-        "partitionLeaderEpoch": NO_LEADER_EPOCH,
-        "isTransactional": False,
-        "isControl": False,
-        "deleteHorizonMs": None,
+        "transaction": transaction,
+        "timestampType": batch.timestamp_type.label,
+        "maxTimestamp": batch.max_timestamp,
+        "magic": batch.magic,
+        "codec": batch.codec.label,
+        "crc": batch.crc,
+        "segment": segment,
+        "position": batch.position,
+        "size": batch.size_bytes,
     }

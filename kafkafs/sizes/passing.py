@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, FramingError
-from storage.log.view import first_offset_of
 from storage.record.layout import CODEC_MASK
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class Passing:
 
     def _is_apart(self, batch: Batch) -> bool:
         """Whether it is not worth another thread, or not to be looked into beforehand."""
-        return _THREADS == 1 or not batch.attributes & CODEC_MASK or first_offset_of(batch) >= self._visible.end_offset
+        return _THREADS == 1 or not batch.attributes & CODEC_MASK or batch.base_offset >= self._visible.end_offset
 
     def _rest(self, groups: deque[Group], group: list[Batch], end: int) -> Iterator[Told]:
         """What is left of the groups, and a last one, none of which are left then."""
@@ -98,7 +97,7 @@ class Passing:
         return outcomes
 
     def _pass(self, batch: Batch, end: int) -> Passed:
-        offset, end_offset = first_offset_of(batch), self._visible.end_offset
+        offset, end_offset = batch.base_offset, self._visible.end_offset
         if offset >= end_offset:
             raise CorruptBatchError(
                 f"the batch begins with offset {offset}, and the log ends at {end_offset}",

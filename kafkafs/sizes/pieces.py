@@ -13,7 +13,6 @@ from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
 from kafkafs.sizes.passing import Passing
 from storage.errors import CorruptBatchError, FramingError
-from storage.log.view import first_offset_of
 from storage.segment.index.zero_tail import is_zero
 from storage.segment.log_file import LogScan
 from storage.segment.sound_batch_search import position_behind
@@ -77,7 +76,7 @@ class LinePieces:
                     if batch.position < position:  # it was passed together with one before it
                         next_offset = batch.last_offset + 1
                         continue
-                    if first_offset_of(batch) >= self._visible.end_offset and not self._to_tail:
+                    if batch.base_offset >= self._visible.end_offset and not self._to_tail:
                         return
                     try:
                         passed = come_to()

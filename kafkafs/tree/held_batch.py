@@ -6,7 +6,6 @@ from bisect import bisect_left
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.errors import ChecksumError
 from storage.record.compression import Codec
 from storage.record.kernel.decode import RecordIterator
 from storage.record.legacy import LegacyBatch
@@ -47,11 +46,7 @@ class HeldBatch:
         self.batch = copy
         self.segment = segment
         self.last_offset = copy.last_offset
-        self.first_offset = copy.last_offset
-        if not isinstance(copy, LegacyBatch):
-            self.first_offset = copy.base_offset
-        elif records:
-            self.first_offset = records[0].offset
+        self.first_offset = records[0].offset if copy.count is None else copy.base_offset
         self.records: Sequence[Record] = records if is_visible else ()
         self.size_bytes = _BATCH_BYTES + copy.size_bytes + size_bytes
 
@@ -78,13 +73,7 @@ def decode(batch: Batch) -> Decoded:
 def _decode_entries(batch: LegacyBatch) -> Decoded:
     records: list[Record] = []
     size_bytes = 0
-    for record, crc, crc_matches, _ in batch.entries():
-        if not crc_matches:
-            raise ChecksumError(
-                f"an entry within the wrapper does not have its CRC {crc:08x}",
-                position=batch.position,
-                offset=record.offset,
-            )
+    for record in batch.checked_records():
         records.append(record)
         size_bytes += record.key_size + record.value_size + _RECORD_BYTES
     return Decoded(records, size_bytes)

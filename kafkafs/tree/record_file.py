@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from kafkafs.locator.formats import Format
 from kafkafs.locator.offsets import AtOffset, FromEnd, RecordRange
@@ -14,7 +14,6 @@ from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.record_xattrs import record_xattrs
 from kafkafs.tree.stream_file import unknown_xattr
 from storage.log.transaction_ends import TransactionEnd, transaction_end
-from storage.record.batch import RecordBatch
 from storage.record.layout import NO_TIMESTAMP
 from storage.segment.names import Kind
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import Found, VisibleLog
     from storage.record.kernel.decode import Record
-    from storage.record.reading import Batch
 
 
 class RecordFile(File):
@@ -94,7 +92,7 @@ class RecordFile(File):
     def _indented(self) -> bytes:
         record, batch, segment = self._found
         end: TransactionEnd | None = None
-        if _is_transactional(batch):
+        if batch.is_transactional:
             end = self._source.ask(lambda visible: transaction_end(batch, visible.view, self._source.log.producers))
             self._is_decided = end in {TransactionEnd.COMMITTED, TransactionEnd.ABORTED}
         member = batch_member(record, batch, segment=segment.path(Kind.LOG).name, transaction=end)
@@ -103,12 +101,8 @@ class RecordFile(File):
     @property
     def _is_size_pending(self) -> bool:
         """Whether more of the log is to be read than a `stat` may, to know how the record's transaction ended."""
-        is_asked = self._format is Format.JSON and self._rendered is None and _is_transactional(self._found.batch)
+        is_asked = self._format is Format.JSON and self._rendered is None and self._found.batch.is_transactional
         return is_asked and is_long_to_read(self._source)
-
-
-def _is_transactional(batch: Batch) -> TypeGuard[RecordBatch]:
-    return isinstance(batch, RecordBatch) and batch.is_transactional
 
 
 def value_attributes(record: Record, place: Path) -> Attributes | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.record.batch import RecordBatch
 from storage.record.layout import NO_TIMESTAMP, TimestampType
 from storage.segment.names import Kind
 
@@ -48,7 +47,7 @@ def _facts(found: Found) -> Iterator[tuple[str, bytes]]:
         yield f"{_PREFIX}timestamp", b"%d" % record.timestamp
     yield f"{_PREFIX}timestamp_type", TimestampType(record.timestamp_type).label.encode()
     yield f"{_PREFIX}codec", batch.codec.label.encode()
-    if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
+    if batch.producer_id >= 0:
         yield f"{_PREFIX}producer_id", b"%d" % batch.producer_id
     yield f"{_PREFIX}segment", segment.path(Kind.LOG).name.encode()
     yield f"{_PREFIX}position", b"%d" % batch.position

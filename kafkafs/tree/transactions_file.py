@@ -13,7 +13,6 @@ from kafkafs.tree.log_fact import ProducerFact, age_s
 from kafkafs.tree.tab_separated import tab_separated
 from storage.errors import StorageError
 from storage.log.producers.state import marker_of
-from storage.record.batch import RecordBatch
 from storage.segment.names import FileSuffix, Kind, parse_name
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def _marker(transaction: AbortedTransaction, view: LogView) -> _Marker | None:
     """The marker that aborted the transaction, if the log still has it."""
     try:
         batch = view.find(transaction.last_offset)
-        if not isinstance(batch, RecordBatch) or batch.base_offset != transaction.last_offset:
+        if batch is None or batch.base_offset != transaction.last_offset:
             return None
         marker = marker_of(batch)
     except StorageError:

@@ -14,10 +14,9 @@ from kafkafs.tree.errors import DamagedError
 from kafkafs.tree.held_batch import HeldBatch, decode
 from kafkafs.tree.options import Damage
 from storage.errors import CorruptBatchError
-from storage.log.aborted_batches import AbortedBatches, is_control
+from storage.log.aborted_batches import AbortedBatches
 from storage.log.past_damage import batches_past_damage
 from storage.log.view import Isolation
-from storage.record.batch import RecordBatch
 from storage.segment.log_file import WINDOW_BYTES
 from storage.segment.names import Kind
 from storage.segment.segment import LOOKUP_WINDOW_BYTES
@@ -189,7 +188,7 @@ class VisibleLog:
         for segment, piece in batches_past_damage(self.view, offset, window_bytes=LOOKUP_WINDOW_BYTES):
             if isinstance(piece, CorruptBatchError):
                 raise self._damaged(piece)
-            if isinstance(piece, RecordBatch) and piece.base_offset > offset:
+            if piece.starts_at_or_after(offset + 1):
                 return None
             try:
                 return HeldBatch(piece, segment, is_visible=self._is_visible(piece))
@@ -198,9 +197,9 @@ class VisibleLog:
         return None
 
     def _is_visible(self, batch: Batch) -> bool:
-        if is_control(batch):
+        if batch.is_control:
             return False
-        if not self.is_committed or not isinstance(batch, RecordBatch) or not batch.is_transactional:
+        if not self.is_committed or not batch.is_transactional:
             return True
         return not AbortedBatches(self.view.aborted(batch.base_offset, batch.last_offset + 1)).has(batch)
 
@@ -222,9 +221,9 @@ class VisibleLog:
             if isinstance(piece, CorruptBatchError):
                 yield piece
                 continue
-            if isinstance(piece, RecordBatch) and piece.base_offset >= end:
+            if piece.starts_at_or_after(end):
                 return
-            if not is_control(piece) and not (aborted and aborted.has(piece, segment)):
+            if not piece.is_control and not (aborted and aborted.has(piece, segment)):
                 try:
                     records = _between(decode(piece).records, start, end)
                 except CorruptBatchError as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.record.reading import read_batches
 from storage.segment.index.builder import IndexBuilder
@@ -54,7 +53,7 @@ class CountedSegments:
             (batch,) = read_batches(kept.data)
         is_too_large = self._used_bytes > 0 and self._used_bytes + batch.size_bytes > self._limit_bytes
         if is_too_large or batch.last_offset - self.bases[-1] > LARGEST_OFFSET_DELTA:
-            self.begin(_first_offset(batch))
+            self.begin(batch.read_first_offset())
         self._used_bytes += batch.size_bytes
         self.size_bytes += batch.size_bytes
         self._take(batch, kept)
@@ -152,9 +151,3 @@ def remove_cleaned(files: Files, directory: str | os.PathLike[str]) -> None:
         files.remove(Path(directory, str(name)))
     if names:
         files.sync_directory(directory)
-
-
-def _first_offset(batch: Batch) -> int:
-    if isinstance(batch, RecordBatch):
-        return batch.base_offset
-    return next(batch.records()).offset

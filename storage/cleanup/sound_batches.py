@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError
-from storage.log.view import first_offset_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,11 +21,11 @@ def sound_batches(batches: Iterable[Batch], base_offset: int, end_offset: int) -
     last_offset = base_offset - 1
     for batch in batches:
         batch.check_crc()
-        if not last_offset < first_offset_of(batch) <= batch.last_offset < end_offset:
+        if not last_offset < batch.base_offset <= batch.last_offset < end_offset:
             raise CorruptBatchError(
                 f"the batch ends at {batch.last_offset}, and has to lie above {last_offset} and below {end_offset}",
                 position=batch.position,
-                offset=first_offset_of(batch),
+                offset=batch.base_offset,
             )
         last_offset = batch.last_offset
         yield batch

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import CorruptBatchError, StorageError
 from storage.log.past_damage import batches_past_damage
 from storage.log.producers.state import marker_of
-from storage.record.batch import RecordBatch
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:
@@ -113,14 +112,12 @@ class LogReplay(ABC):
         return batch is None or (batch.last_offset, batch.crc) != (last_offset, crc)
 
     def _take_batch(self, batch: Batch, start_offset: int) -> None:
-        producer_id: int | None = None
-        if isinstance(batch, RecordBatch):
-            if batch.is_control:
-                marker = marker_of(batch)
-                if marker is not None:
-                    self._end_transaction(batch.producer_id, batch.base_offset, is_commit=marker.committed)
-                return
-            producer_id = batch.producer_id if batch.is_transactional else None
+        if batch.is_control:
+            marker = marker_of(batch)
+            if marker is not None:
+                self._end_transaction(batch.producer_id, batch.base_offset, is_commit=marker.committed)
+            return
+        producer_id = batch.producer_id if batch.is_transactional else None
         for record in list(batch.records()):  # whole or not at all, as a broken one may be found at its end
             if record.offset >= start_offset and not self._take(record.key, record.value, record.offset, producer_id):
                 self.unread += 1

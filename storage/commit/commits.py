@@ -20,7 +20,6 @@ from storage.commit.withdrawal import StagedBatches, withdrawal_of
 from storage.errors import DiskFullError, StagingError, StorageError, StoreLockedError
 from storage.log.log import Log
 from storage.log_dir.log_dir import LogDir
-from storage.record.batch import RecordBatch
 from storage.record.rewriting import place
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from storage.files import Files
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
+    from storage.record.batch import RecordBatch
     from storage.topics.open_logs import PartitionLog
     from storage.topics.topics import Topics
 
@@ -310,7 +310,7 @@ def _present(view: LogView, extent: Extent, batches: Iterator[RecordBatch]) -> i
         if offset <= view.start_offset:
             present = number
     for stored in view.batches(min(max(extent.first_offset, view.start_offset), view.end_offset)):
-        if not isinstance(stored, RecordBatch) or stored.base_offset >= extent.end_offset:
+        if stored.base_offset >= extent.end_offset:
             break
         number, crc = places.get(stored.base_offset, (0, 0))
         if number and crc == stored.crc:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from storage.record.batch import RecordBatch
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -30,14 +28,9 @@ class AbortedBatches:
 
     def has(self, batch: Batch) -> bool:
         """Whether the batch belongs to one of the transactions."""
-        if not isinstance(batch, RecordBatch) or not batch.is_transactional:
+        if not batch.is_transactional:
             return False
         # A cleaner may have taken a transaction's first records away, but never moves one.
         ranges = self._ranges.get(batch.producer_id, [])
         last_begun = bisect_right(ranges, batch.last_offset, key=lambda each: each[0]) - 1
         return last_begun >= 0 and ranges[last_begun][1] >= batch.base_offset
-
-
-def is_control(batch: Batch) -> bool:
-    """Whether the batch holds control records, which are for consumers themselves and not for their users."""
-    return isinstance(batch, RecordBatch) and batch.is_control

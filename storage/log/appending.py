@@ -158,7 +158,7 @@ def stored_by_follower(data: Buffer, *, next_offset: int) -> StoredBatches | Non
     largest = NO_TIMESTAMP
     for batch in walk:
         batch.check_crc()
-        first_offset = batch.base_offset if isinstance(batch, RecordBatch) else batch.last_offset
+        first_offset = batch.base_offset
         if not last_offset < first_offset <= batch.last_offset:
             raise UnexpectedOffsetError(
                 f"a batch has the offsets {first_offset} to {batch.last_offset} where {last_offset + 1} is next",
@@ -169,10 +169,8 @@ def stored_by_follower(data: Buffer, *, next_offset: int) -> StoredBatches | Non
         batches.append(batch)
     if not batches:
         return None
-    first = batches[0]
-    first_offset = first.base_offset if isinstance(first, RecordBatch) else first.last_offset
     whole = memoryview(data).cast("B")[: walk.position]
-    return StoredBatches((whole,), batches, first_offset, last_offset, walk.position, largest)
+    return StoredBatches((whole,), batches, batches[0].base_offset, last_offset, walk.position, largest)
 
 
 def _check_size(size_bytes: int, config: TopicConfig) -> None:

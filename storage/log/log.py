@@ -22,7 +22,6 @@ from storage.log.appending import (
 from storage.log.flushing import Durability
 from storage.log.producers.state import AppendOrigin
 from storage.log.segmented_log import SegmentedLog
-from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH
 from storage.segment.rolling import Incoming, roll_reason
 
@@ -148,8 +147,7 @@ class Log(SegmentedLog):
             return self._append(stored, now_ms)
 
     def _check_followed(self, stored: StoredBatches) -> None:
-        batches = [batch for batch in stored.batches if isinstance(batch, RecordBatch)]
-        self.producers.check(*batches, origin=AppendOrigin.REPLICATION)
+        self.producers.check(*stored.batches, origin=AppendOrigin.REPLICATION)
 
     def _append(self, stored: StoredBatches, now_ms: int) -> Appended:
         check_fits(stored, self.config)
@@ -181,7 +179,7 @@ class Log(SegmentedLog):
         """Learn from what was written, keep the promises about it, and show it to readers."""
         end_offset = stored.last_offset + 1
         for batch in stored.batches:
-            if isinstance(batch, RecordBatch) and batch.producer_id >= 0:
+            if batch.producer_id >= 0:
                 ended = self.producers.apply(batch)
                 if ended is not None and (aborted := ended.index_entry()) is not None:
                     active.add_aborted(aborted)

@@ -6,13 +6,9 @@ sought as a check of the log does it. Whether the records of a sound batch decod
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError, FramingError
-from storage.log.view import first_offset_of
-from storage.record.compression import Codec
-from storage.record.legacy import LegacyBatch
 from storage.segment.index.zero_tail import is_zero
 from storage.segment.log_file import WINDOW_BYTES
 from storage.segment.names import Kind
@@ -85,7 +81,7 @@ class _Walk:
             batch.check_crc()
         except CorruptBatchError as error:
             return error.located(path=self._path)
-        base_offset, first_offset = self._segment.base_offset, first_offset_of(batch)
+        base_offset, first_offset = self._segment.base_offset, batch.base_offset
         if base_offset <= first_offset <= batch.last_offset < self._end_offset:
             return None
         return CorruptBatchError(
@@ -98,7 +94,7 @@ class _Walk:
 
     def _in_order(self, batch: Batch) -> Iterator[Batch | CorruptBatchError]:
         """A sound batch; behind an error if it, or the one before, has offsets that are not its own."""
-        first_offset = first_offset_of(batch)
+        first_offset = batch.base_offset
         if first_offset < self._next_offset:
             yield CorruptBatchError(
                 f"the batch follows on one that ends with {self._next_offset - 1}",
@@ -144,7 +140,4 @@ class _Walk:
 
 def _begins_above(batch: Batch, offset: int) -> bool:
     """Whether the batch has no offset up to this one, so that it may have been in what lies before the batch."""
-    if isinstance(batch, LegacyBatch) and batch.codec is not Codec.NONE:
-        with suppress(CorruptBatchError):  # which is told when it is decoded
-            return next(batch.records()).offset > offset
-    return first_offset_of(batch) > offset
+    return batch.read_first_offset() > offset

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from storage.errors import StorageError
 from storage.log.aborted_batches import AbortedBatches
 from storage.log.producers.state import marker_of
-from storage.record.batch import RecordBatch
 
 if TYPE_CHECKING:
     from storage.log.producers.producers import ProducerStates
     from storage.log.view import LogView
+    from storage.record.reading import Batch
 
 
 class TransactionEnd(StrEnum):
@@ -28,7 +28,7 @@ class TransactionEnd(StrEnum):
     UNKNOWN = "unknown"  # what would say it is damaged
 
 
-def transaction_end(batch: RecordBatch, view: LogView, producers: ProducerStates) -> TransactionEnd:
+def transaction_end(batch: Batch, view: LogView, producers: ProducerStates) -> TransactionEnd:
     """How the transaction ended that this batch of the view belongs to.
 
     `producers` are those of the same log, not from before the view. Raises `FileNotFoundError` if segments went away
@@ -46,7 +46,7 @@ def transaction_end(batch: RecordBatch, view: LogView, producers: ProducerStates
         return TransactionEnd.UNKNOWN
 
 
-def _is_open(batch: RecordBatch, view: LogView, producers: ProducerStates) -> bool:
+def _is_open(batch: Batch, view: LogView, producers: ProducerStates) -> bool:
     """Whether the producer's open transaction, known of all of the view, has the batch."""
     if producers.end_offset < view.end_offset:
         return False
@@ -56,10 +56,10 @@ def _is_open(batch: RecordBatch, view: LogView, producers: ProducerStates) -> bo
     return False
 
 
-def _by_marker(batch: RecordBatch, view: LogView) -> TransactionEnd:
+def _by_marker(batch: Batch, view: LogView) -> TransactionEnd:
     """What the producer's next marker says; the transaction is open if there is none."""
     for later in view.batches(batch.last_offset + 1):
-        if isinstance(later, RecordBatch) and later.is_control and later.producer_id == batch.producer_id:
+        if later.is_control and later.producer_id == batch.producer_id:
             later.check_crc()
             marker = marker_of(later)
             if marker is not None:

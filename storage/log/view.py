@@ -13,8 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import ChecksumError, CorruptBatchError, OffsetOutOfRangeError
-from storage.log.aborted_batches import AbortedBatches, is_control
-from storage.record.batch import RecordBatch
+from storage.log.aborted_batches import AbortedBatches
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.segment.log_file import WINDOW_BYTES
 from storage.segment.names import Kind
@@ -152,7 +151,7 @@ class LogView:
         try:
             for batch in self._batches(offset, min(max(max_bytes, LOOKUP_WINDOW_BYTES), WINDOW_BYTES)):
                 left_bytes -= batch.size_bytes
-                if first_offset_of(batch) >= bound or (batches and left_bytes < 0):
+                if batch.base_offset >= bound or (batches and left_bytes < 0):
                     break
                 self._check(batch)
                 batches.append(batch)
@@ -166,7 +165,7 @@ class LogView:
         if batches and isolation is Isolation.COMMITTED:
             aborted = self.aborted(offset, next_offset)
             left_out = AbortedBatches(aborted)
-            batches = [batch for batch in batches if is_control(batch) or not left_out.has(batch)]
+            batches = [batch for batch in batches if batch.is_control or not left_out.has(batch)]
         return FetchResult(batches, next_offset, aborted)
 
     def batches(self, offset: int) -> Iterator[Batch]:
@@ -274,8 +273,3 @@ class LogView:
 
 
 _base_offset = attrgetter("base_offset")
-
-
-def first_offset_of(batch: Batch) -> int:
-    """The batch's first offset; of an old version's the last, short of decompressing it."""
-    return batch.base_offset if isinstance(batch, RecordBatch) else batch.last_offset

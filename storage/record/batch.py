@@ -59,6 +59,14 @@ class RecordBatch(BatchFrame):
         """When tombstones and markers in here may go, if a cleaner has set that time."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
+    def starts_at_or_after(self, offset: int) -> bool:
+        """Return True if the header alone shows that every record is at the offset or after it."""
+        return self.base_offset >= offset
+
+    def read_first_offset(self) -> int:
+        """Return the base offset: the first record's, whether or not a cleaner has removed that record."""
+        return self.base_offset
+
     @property
     def crc_matches(self) -> bool:
         """Whether the bytes have the checksum that the header carries."""
@@ -88,3 +96,7 @@ class RecordBatch(BatchFrame):
         if not self.attributes & CODEC_MASK or self.count == 0:
             return RecordIterator(self)
         return RecordIterator(self, self.section(limit_bytes=limit_bytes))
+
+    def checked_records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> RecordIterator:
+        """The records in order: they have no checksums of their own."""
+        return self.records(limit_bytes=limit_bytes)

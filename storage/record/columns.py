@@ -7,11 +7,12 @@ the chunk size and by the largest batch, whatever the bytes claim. What keys and
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from storage.errors import ChecksumError, StorageError
+from storage.errors import StorageError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec
 from storage.record.kernel.columns import ColumnFiller
 from storage.record.kernel.region import Region
@@ -219,14 +220,9 @@ class _ColumnReader:
         if batch.last_offset < self._first_offset and not (is_wrapper and batch.last_offset == 0):
             return
         if is_wrapper:
-            # Whether the last entry of a wrapper is right must be known before the first one leaves.
-            for entry in batch.entries(limit_bytes=self._limit_bytes):
-                if self._check_crc and not entry.crc_matches:
-                    raise ChecksumError(
-                        f"an entry within the wrapper does not have its CRC {entry.crc:08x}",
-                        position=batch.position,
-                        offset=entry.record.offset,
-                    )
+            # A wrapper is checked to its last entry before its first record is given.
+            checked = batch.checked_records if self._check_crc else batch.records
+            deque(checked(limit_bytes=self._limit_bytes), maxlen=0)
         for record in batch.records(limit_bytes=self._limit_bytes):
             while not self._filler.append(record, batch):
                 yield from self._next_chunk()

@@ -7,13 +7,22 @@ v2 batches do. Writing message sets is left to `legacy_encoding`.
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.errors import ChecksumError, FramingError, MalformedRecordsError, StorageError
+from storage.errors import ChecksumError, CorruptBatchError, FramingError, MalformedRecordsError, StorageError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of, decompress
 from storage.record.kernel.decode import Record, entry_record
 from storage.record.kernel.walk import BatchFrame, EntryFrame, Walk
-from storage.record.layout import ENTRY_CRC_COVERS_FROM, LOG_APPEND_TIME_BIT, TimestampType
+from storage.record.layout import (
+    CODEC_MASK,
+    ENTRY_CRC_COVERS_FROM,
+    LOG_APPEND_TIME_BIT,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TimestampType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +40,21 @@ class LegacyEntry(NamedTuple):
 
 
 class LegacyBatch(EntryFrame):
-    """One outer entry of a message set: a single record, or a compressed wrapper of several."""
+    """One outer entry of a message set: a single record, or a compressed wrapper of several.
+
+    It answers what a `RecordBatch` answers. As in Kafka, it has no producer, no transaction and no leader epoch.
+    """
 
     __slots__ = ()
+
+    leader_epoch: Final = NO_LEADER_EPOCH
+    producer_id: Final = NO_PRODUCER_ID
+    producer_epoch: Final = NO_PRODUCER_EPOCH
+    base_sequence: Final = NO_SEQUENCE
+    last_sequence: Final = NO_SEQUENCE
+    is_transactional: Final = False
+    is_control: Final = False
+    delete_horizon_ms: Final = None
 
     @property
     def codec(self) -> Codec:
@@ -45,15 +66,41 @@ class LegacyBatch(EntryFrame):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamps; v0 has none."""
+        """CREATE_TIME or LOG_APPEND_TIME; NONE in v0, whose records have no timestamps."""
         if self.magic == 0:
             return TimestampType.NONE
         return TimestampType.LOG_APPEND_TIME if self.attributes & LOG_APPEND_TIME_BIT else TimestampType.CREATE_TIME
 
     @property
+    def count(self) -> int | None:
+        """How many records the batch has; None for a wrapper, whose header does not say."""
+        return None if self.attributes & CODEC_MASK else 1
+
+    @property
     def last_offset(self) -> int:
-        """The offset of the last record, which is the one that the outer entry carries."""
+        """The offset of the last record, the only one in the header."""
         return self.offset
+
+    @property
+    def base_offset(self) -> int:
+        """The header's offset: of a wrapper this is the last one, see `read_first_offset`."""
+        return self.offset
+
+    def starts_at_or_after(self, offset: int) -> bool:
+        """Return True if the header alone shows that every record is at the offset or after it."""
+        return self.offset >= offset and not self.attributes & CODEC_MASK
+
+    def read_first_offset(self) -> int:
+        """Return the first record's offset, for which a wrapper is decompressed; of a damaged one the last offset."""
+        try:
+            return self.offset if self.count else next(self.records()).offset
+        except CorruptBatchError:
+            return self.offset
+
+    @property
+    def base_timestamp(self) -> int:
+        """The header's timestamp, which is the largest one."""
+        return self.timestamp
 
     @property
     def max_timestamp(self) -> int:
@@ -82,6 +129,17 @@ class LegacyBatch(EntryFrame):
     def records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Iterator[Record]:
         """The records in order, at their absolute offsets."""
         return (entry.record for entry in self.entries(limit_bytes=limit_bytes))
+
+    def checked_records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Iterator[Record]:
+        """The records in order; raises `ChecksumError` at the first whose own entry has a wrong checksum."""
+        for entry in self.entries(limit_bytes=limit_bytes):
+            if not entry.crc_matches:
+                raise ChecksumError(
+                    f"an entry within the wrapper does not have its CRC {entry.crc:08x}",
+                    position=self.position,
+                    offset=entry.record.offset,
+                )
+            yield entry.record
 
     def entries(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Iterator[LegacyEntry]:
         """The records in order, each with its own checksum.

@@ -14,8 +14,6 @@ from storage.cleanup.cleaned_segments import CleanedSegments
 from storage.log.epochs import LeaderEpochs
 from storage.log.partition_metadata import write_topic_id
 from storage.log.producers.snapshot import SnapshotFiles
-from storage.log.view import first_offset_of
-from storage.record.batch import RecordBatch
 from storage.record.layout import NO_TIMESTAMP
 from storage.segment.accounting import per_batch
 from storage.segment.replacement import replace_segments
@@ -96,7 +94,7 @@ class PartitionBuilding:
         size_bytes = memoryview(kept.data).nbytes
         if self._is_full(size_bytes, batch.max_timestamp):
             self._end_segment()
-            self._begin_segment(first_offset_of(batch) if isinstance(batch, RecordBatch) else self._next_offset)
+            self._begin_segment(batch.read_first_offset())
         assert self._open is not None
         if not self._open.size_bytes:
             self._first_timestamp = batch.max_timestamp

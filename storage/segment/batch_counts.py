@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import CorruptBatchError
-from storage.record.batch import RecordBatch
-from storage.record.layout import CODEC_MASK, DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT
+from storage.record.layout import DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT
 from storage.segment.log_file import LogScan
 from storage.segment.names import SEGMENT_KINDS, Kind
 
@@ -113,21 +112,12 @@ class _Counting:
             found.largest_batch_bytes = size_bytes
         if batch.max_timestamp > self._largest:
             self._largest = batch.max_timestamp
-        if not isinstance(batch, RecordBatch):
-            self._add_old(batch)
-        elif batch.base_offset < self._start_offset:
+        if batch.count is None or batch.base_offset < self._start_offset:
             self._add_records(batch)
         else:
             found.records += batch.count
             if batch.count:
                 self._begin_at(_first_timestamp(batch))
-
-    def _add_old(self, batch: Batch) -> None:
-        if batch.attributes & CODEC_MASK:
-            self._add_records(batch)
-        else:
-            self.found.records += 1
-            self._begin_at(batch.max_timestamp)
 
     def _add_records(self, batch: Batch) -> None:
         """Count records one by one."""
@@ -149,7 +139,7 @@ class _Counting:
         return self.found
 
 
-def _first_timestamp(batch: RecordBatch) -> int:
+def _first_timestamp(batch: Batch) -> int:
     """The first record's timestamp."""
     if not batch.attributes & _HEADER_HAS_NO_FIRST_TIMESTAMP:
         return batch.base_timestamp

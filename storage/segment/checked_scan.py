@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError
-from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment.log_file import LogScan
 
@@ -51,7 +50,7 @@ class CheckedScan:
                     batch.check_crc()
                 last_offset = batch.last_offset
                 if last_offset < next_offset:
-                    first_offset = batch.base_offset if isinstance(batch, RecordBatch) else last_offset
+                    first_offset = batch.base_offset
                     self.error = CorruptBatchError(
                         f"the batch has the offsets {first_offset} to {last_offset} where {next_offset} is due",
                         path=path,
@@ -80,10 +79,9 @@ def lacks_offsets(base_offset: int, batches: Iterable[Batch]) -> bool:
     next_offset = base_offset
     before: Batch | None = None
     for batch in batches:
-        if isinstance(batch, RecordBatch):
-            lacks = batch.base_offset != next_offset or batch.count <= batch.last_offset_delta
-        else:
-            lacks = batch.last_offset != next_offset
+        lacks = batch.base_offset != next_offset
+        if batch.count is not None:
+            lacks |= batch.count <= batch.last_offset - batch.base_offset
         if lacks and batch.crc_matches and (before is None or before.crc_matches):
             return True
         next_offset, before = batch.last_offset + 1, batch

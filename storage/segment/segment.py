@@ -13,8 +13,7 @@ from errno import ENOENT
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.record.batch import RecordBatch
-from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
+from storage.record.layout import NO_TIMESTAMP
 from storage.segment.index.offset import OffsetIndex
 from storage.segment.index.time import TimeEntry, TimeIndex
 from storage.segment.index.txn import TransactionIndex
@@ -213,7 +212,7 @@ class Segment:
             if batch.max_timestamp >= timestamp:
                 for record in batch.records():
                     if record.timestamp >= timestamp and record.offset >= starting_offset:
-                        return TimestampAndOffset(record.offset, record.timestamp, leader_epoch_of(batch))
+                        return TimestampAndOffset(record.offset, record.timestamp, batch.leader_epoch)
         return None
 
     def _believed(self, timestamp: int, end: int | None) -> TimeEntry:
@@ -243,7 +242,7 @@ class Segment:
             if batch.max_timestamp == timestamp and batch.magic > 0:
                 for record in batch.records():
                     if record.timestamp == timestamp:
-                        return TimestampAndOffset(record.offset, timestamp, leader_epoch_of(batch))
+                        return TimestampAndOffset(record.offset, timestamp, batch.leader_epoch)
         return None
 
     @property
@@ -305,8 +304,3 @@ class Segment:
         for index in (self._offset_index, self._time_index, self._transaction_index):
             if index is not None:
                 index.unload()
-
-
-def leader_epoch_of(batch: Batch) -> int:
-    """The epoch of the leader that wrote the batch, -1 in the formats that do not say."""
-    return batch.leader_epoch if isinstance(batch, RecordBatch) else NO_LEADER_EPOCH

@@ -12,7 +12,6 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import StorageError
-from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA, LOG_OVERHEAD_BYTES
 from storage.record.reading import read_batches
 from storage.segment.log_file import WINDOW_BYTES
@@ -102,4 +101,4 @@ def _is_sound(data: bytes, offset_max: int) -> bool:
         batch.check_crc()
     except StorageError:
         return False
-    return not isinstance(batch, RecordBatch) or batch.base_offset <= batch.last_offset <= offset_max
+    return batch.base_offset <= batch.last_offset <= offset_max

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError
-from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment.log_file import WINDOW_BYTES, LogScan
 from storage.segment.names import FileName, FileSuffix, Kind
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     import os
 
     from storage.files import Files, ReadableFile
-    from storage.record.reading import Batch
 
 _COPY_BYTES: Final = WINDOW_BYTES
 
@@ -49,19 +47,10 @@ def _parts(log: ReadableFile, base_offset: int) -> list[tuple[int, int]]:
     try:
         for batch in LogScan(log):
             if batch.last_offset - parts[-1][0] > LARGEST_OFFSET_DELTA:
-                parts.append((_first_offset(batch), batch.position))
+                parts.append((batch.read_first_offset(), batch.position))
     except CorruptBatchError:
         pass  # what is damaged goes with the last part, and whoever recovers that sees it
     return parts
-
-
-def _first_offset(batch: Batch) -> int:
-    if isinstance(batch, RecordBatch):
-        return batch.base_offset
-    try:
-        return next(batch.records()).offset
-    except CorruptBatchError:
-        return batch.last_offset
 
 
 def _copy(files: Files, log: ReadableFile, start: int, end: int, path: Path) -> None:

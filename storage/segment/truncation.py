@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class EarliestTruncation:
         """The next batch."""
         if self._place is not None:
             return
-        epoch = batch.leader_epoch if isinstance(batch, RecordBatch) else NO_LEADER_EPOCH
+        epoch = batch.leader_epoch
         if epoch == NO_LEADER_EPOCH or (self._epoch is not None and epoch == self._epoch + 1):
             self._place = first_offset, batch.position, self._largest
         elif self._epoch is not None and epoch != self._epoch:

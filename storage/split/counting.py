@@ -10,8 +10,6 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from storage.log.aborted_batches import is_control
-from storage.record.batch import RecordBatch
 from storage.split.walk import SplitPass, SplitWalk
 
 if TYPE_CHECKING:
@@ -65,16 +63,16 @@ class _Counting(SplitPass[Stretch]):
         self._check_order(batch, due_offset)
 
     def _ends_before(self, batch: Batch) -> bool:
-        return isinstance(batch, RecordBatch) and batch.base_offset >= self._split.end_offset
+        return batch.starts_at_or_after(self._split.end_offset)
 
     def _wants(self, batch: Batch) -> bool:
-        return not is_control(batch)
+        return not batch.is_control
 
     def _of_run(self, run: Sequence[Batch], _origin: int) -> Iterator[Stretch]:
         stretch: Stretch | None = None
         for batch in run:
             number = self._number(batch.last_offset)
-            if isinstance(batch, RecordBatch) and self._has_whole(batch, number):
+            if batch.count is not None and self._has_whole(batch, number):
                 if batch.count:
                     if stretch is None or stretch.start != self._offsets[number]:
                         if stretch is not None:
@@ -89,7 +87,7 @@ class _Counting(SplitPass[Stretch]):
         if stretch is not None:
             yield stretch
 
-    def _has_whole(self, batch: RecordBatch, number: int) -> bool:
+    def _has_whole(self, batch: Batch, number: int) -> bool:
         """Whether all of the batch's records are the split's, and of the one stretch."""
         split = self._split
         start = max(split.start_offset, self._offsets[number])

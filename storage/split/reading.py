@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.log.aborted_batches import AbortedBatches
-from storage.record.batch import RecordBatch
 from storage.record.columns import DEFAULT_COLUMNS, read_columns
 from storage.split.walk import SplitPass, SplitWalk
 
@@ -58,7 +57,7 @@ class _Reading(SplitPass["pa.RecordBatch"]):
         self._check_order(batch, due_offset)
 
     def _ends_before(self, batch: Batch) -> bool:
-        return isinstance(batch, RecordBatch) and batch.base_offset >= self._split.end_offset
+        return batch.starts_at_or_after(self._split.end_offset)
 
     def _wants(self, batch: Batch) -> bool:
         return self._aborted is None or not self._aborted.has(batch)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 from storage.errors import CorruptBatchError, RecordsGoneError
 from storage.log.view import Isolation
 from storage.log_dir.directory_names import DirectoryName
-from storage.record.batch import RecordBatch
 from storage.record.layout import BATCH_HEADER_BYTES
 from storage.segment.log_file import LogScan
 from storage.segment.names import Kind
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from storage.log.readable_log import ReadableLog
     from storage.log.view import LogView, SegmentSlice
-    from storage.record.reading import Batch
     from storage.segment.index.txn import AbortedTransaction
 
     OnLoss: TypeAlias = Callable[[RecordsGoneError], None]
@@ -283,13 +281,9 @@ class _SegmentCutter:
                 if batch is None:
                     return None
                 batch.check_crc()
-                offset = _first_offset(batch)
+                offset = batch.read_first_offset()
         except CorruptBatchError:
             return None
         if not offset_min <= offset <= batch.last_offset <= last_offset_max:
             return None
         return _Cut(position, offset, bytes(batch.view(0, min(batch.size_bytes, BATCH_HEADER_BYTES))))
-
-
-def _first_offset(batch: Batch) -> int:
-    return batch.base_offset if isinstance(batch, RecordBatch) else next(batch.records()).offset

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from storage.config import TopicConfig
 from storage.errors import CorruptBatchError, FramingError, LogChangedError, RecordsGoneError, UnknownPartitionError
 from storage.log.followed_log import FollowedLog
-from storage.log.view import first_offset_of
 from storage.segment.index.zero_tail import is_zero
 from storage.segment.log_file import LogScan
 from storage.segment.sound_batch_search import position_behind
@@ -158,7 +157,7 @@ class SplitPass(ABC, Generic[T]):
         If there is somebody to be told of damage, that they are not after those is only told.
         """
         split = self._split
-        first_offset = first_offset_of(batch)
+        first_offset = batch.base_offset
         if not split.base_offset <= first_offset <= batch.last_offset < split.limit_offset:
             raise CorruptBatchError(
                 f"the batch has the offsets from {first_offset} to {batch.last_offset}, and those from "

@@ -17,7 +17,6 @@ from storage.cluster.transactions_topic import TransactionsTopic
 from storage.errors import StorageError, UnknownPartitionError
 from storage.internal import offsets, shares, transactions
 from storage.internal.groups_image import GroupKind
-from storage.record.batch import RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -198,7 +197,7 @@ def _opened_in(topic: str, partition: int, log: Log | FollowedLog) -> list[OpenI
     for state in states:
         offset = state.transaction_offset or 0
         batch = view.find(offset) if view.start_offset <= offset < view.end_offset else None
-        began_ms = batch.base_timestamp if isinstance(batch, RecordBatch) and batch.base_timestamp >= 0 else None
+        began_ms = batch.base_timestamp if batch is not None and batch.base_timestamp >= 0 else None
         holds_up = offset == first
         opened.append(
             OpenInPartition(topic, partition, state.producer_id, state.epoch, offset, began_ms, holds_up=holds_up)

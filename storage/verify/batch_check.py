@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.errors import ChecksumError, MalformedRecordsError, StorageError
+from storage.errors import MalformedRecordsError, StorageError
 from storage.record.batch import RecordBatch
 from storage.record.control import decode_control
 from storage.record.kernel.decode import RecordIterator
@@ -77,14 +77,8 @@ def _check_deltas(batch: RecordBatch, section: Buffer | None) -> None:
 def _check_entries(batch: LegacyBatch) -> CheckedBatch:
     first_offset: int | None = None
     last_offset, count = -1, 0
-    for entry in batch.entries():
-        offset = entry.record.offset
-        if not entry.crc_matches:
-            raise ChecksumError(
-                f"an entry within the wrapper does not have its CRC {entry.crc:08x}",
-                position=batch.position,
-                offset=offset,
-            )
+    for record in batch.checked_records():
+        offset = record.offset
         if first_offset is None:
             first_offset = offset
         elif offset <= last_offset:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from storage.cluster.metadata_log import is_metadata_snapshot, snapshot_end
 from storage.cluster.quorum_state import QUORUM_STATE_NAME, read_quorum_state
 from storage.errors import CorruptBatchError, CorruptMetadataError
-from storage.record.batch import RecordBatch
 from storage.record.control import SnapshotFooter, SnapshotHeader, decode_control
 from storage.verify.finding import FindingKind, damage, unreadable
 from storage.verify.log_check import LogCheck
@@ -83,7 +82,7 @@ def _look_through(file: ReadableFile, findings: FindingList, name: str) -> None:
 
 def _controls(batch: Batch) -> list[Control]:
     """The control records of a sound batch, none if it is one of data."""
-    if not isinstance(batch, RecordBatch) or not batch.is_control:
+    if not batch.is_control:
         return []
     try:
         return [decode_control(record.key, record.value) for record in batch.records()]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from storage.errors import CorruptCheckpointError
 from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
-from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH
 from storage.verify.finding import FindingKind, damage, unreadable
 
@@ -55,7 +54,7 @@ class EpochCheck:
 
     def add(self, batch: Batch, name: str) -> None:
         """The next batch, of the log file of that name."""
-        if not self._is_usable or not isinstance(batch, RecordBatch) or batch.leader_epoch == NO_LEADER_EPOCH:
+        if not self._is_usable or batch.leader_epoch == NO_LEADER_EPOCH:
             return
         if batch.last_offset < self._start_offset:
             return  # the entries of what was deleted may be gone before the batches are

@@ -16,7 +16,6 @@ from storage.errors import CorruptBatchError, CorruptSnapshotError
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.snapshot import decode_snapshot, read_snapshot
 from storage.log.producers.state import NO_COORDINATOR_EPOCH
-from storage.record.batch import RecordBatch
 from storage.record.layout import NO_PRODUCER_ID
 from storage.segment.names import FileName, Kind
 from storage.verify.finding import FindingKind, damage, unreadable
@@ -66,7 +65,7 @@ class ProducerCheck:
             self.is_known = False
         self._next_offset = batch.last_offset + 1
         completed = None
-        if isinstance(batch, RecordBatch) and batch.producer_id > NO_PRODUCER_ID:
+        if batch.producer_id > NO_PRODUCER_ID:
             self.has_producers = True
             try:
                 completed = self._producers.apply(batch)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptIndexError
-from storage.record.batch import RecordBatch
 from storage.segment.index.txn import AbortedTransaction, TransactionIndex
 from storage.verify.finding import Finding, FindingKind, Severity, damage
 
@@ -92,11 +91,8 @@ class TransactionIndexCheck:
         self, entry: AbortedTransaction, checked: CheckedBatch, aborted: AbortedTransaction | None, *, is_known: bool
     ) -> None:
         batch = checked.batch
-        if (
-            not isinstance(batch, RecordBatch)
-            or not batch.is_control
-            or (batch.producer_id, batch.base_offset) != (entry.producer_id, entry.last_offset)
-        ):
+        is_its_own = (batch.producer_id, batch.base_offset) == (entry.producer_id, entry.last_offset)
+        if not batch.is_control or not is_its_own:
             self._report(entry, "is no marker of that producer")
         elif is_known and entry != aborted:
             known = "that aborts nothing" if aborted is None else f"of a transaction that the log shows as {aborted}"
@@ -136,4 +132,4 @@ class TransactionIndexCheck:
 
 def _is_all_that_is_left(batch: Batch) -> bool:
     """Whether a cleaner has said when a marker may go, which it does once its transaction has nothing else."""
-    return isinstance(batch, RecordBatch) and batch.delete_horizon_ms is not None
+    return batch.delete_horizon_ms is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.log.aborted_batches import is_control
 from storage.log.view import DEFAULT_READ_BYTES
 from storage.record.batch import RecordBatch
 from storage.record.layout import NO_LEADER_EPOCH
@@ -38,7 +37,7 @@ def consumed(log: Log, isolation: Isolation, *, max_bytes: int = DEFAULT_READ_BY
         if fetched.next_offset == offset:
             return
         for batch in fetched.batches:
-            if not is_control(batch):
+            if not batch.is_control:
                 yield from (_consumed(batch, record) for record in batch.records() if record.offset >= offset)
         offset = fetched.next_offset
 

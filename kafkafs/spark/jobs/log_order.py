@@ -26,9 +26,6 @@ from kafkafs.spark.jobs.gap_kinds import (
     hole,
     within,
 )
-from storage.log.view import first_offset_of
-from storage.record.batch import RecordBatch
-from storage.record.compression import Codec
 from storage.record.layout import NO_PRODUCER_ID, NO_SEQUENCE, TimestampType
 from storage.split.batches import TIME_COLUMNS
 
@@ -127,7 +124,7 @@ class Stretch:
 
     def _add_batch(self, batch: Batch, place: Place) -> Iterator[Gap]:
         ends, offsets = self.ends, _listed_offsets(batch)
-        begin = first_offset = first_offset_of(batch) if isinstance(batch, RecordBatch) or not offsets else offsets[0]
+        begin = first_offset = batch.read_first_offset()
         if ends.first is None:
             if first_offset < self._start_offset <= batch.last_offset and not ends.is_damaged:
                 begin, self._hiding = self._start_offset, place
@@ -142,10 +139,10 @@ class Stretch:
             ends.lacks_records |= any(gap.kind is GapKind.HOLE for gap in found)
             yield from found
         ends.next_offset = batch.last_offset + 1
-        if isinstance(batch, RecordBatch) and batch.producer_id > NO_PRODUCER_ID and batch.base_sequence > NO_SEQUENCE:
+        if batch.producer_id > NO_PRODUCER_ID and batch.base_sequence > NO_SEQUENCE:
             yield from self._add_sequence(batch, place)
 
-    def _add_sequence(self, batch: RecordBatch, place: Place) -> Iterator[Gap]:
+    def _add_sequence(self, batch: Batch, place: Place) -> Iterator[Gap]:
         ends, producer = self.ends, (batch.producer_id, batch.producer_epoch)
         first = Beginning(batch.base_sequence, batch.base_offset, batch.last_offset, place)
         last_sequence = ends.last_sequences.get(producer)
@@ -262,9 +259,6 @@ class LogOrder:
 
 def _listed_offsets(batch: Batch) -> list[int] | None:
     """The offsets that a batch has, where its header does not say them; None where they are all from first to last."""
-    if isinstance(batch, RecordBatch):
-        if batch.count == batch.last_offset_delta + 1:
-            return None
-    elif batch.codec is Codec.NONE:
+    if batch.count == batch.last_offset - batch.base_offset + 1:
         return None
     return [record.offset for record in batch.records()]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.files import Files
-    from storage.record.batch import RecordBatch
+    from storage.record.reading import Batch
 
 logger = logging.getLogger(__name__)
 
@@ -67,11 +67,11 @@ class ProducerStates:
         unstable = self.first_unstable_offset
         return high_watermark if unstable is None else min(high_watermark, max(unstable, log_start_offset))
 
-    def check(self, *batches: RecordBatch, origin: AppendOrigin) -> CachedBatch | None:
+    def check(self, *batches: Batch, origin: AppendOrigin) -> CachedBatch | None:
         """As `check_all`, for one batch, or for several that cannot repeat others."""
         return next(filter(None, self.check_all(batches, origin=origin)), None)
 
-    def check_all(self, batches: Sequence[RecordBatch], *, origin: AppendOrigin) -> list[CachedBatch | None]:
+    def check_all(self, batches: Sequence[Batch], *, origin: AppendOrigin) -> list[CachedBatch | None]:
         """Try batches that are about to be appended together, whose offsets need not be assigned yet.
 
         Raises a `RefusedAppendError` if one of them may not be appended. Returns for each the batch in the log that a
@@ -93,7 +93,7 @@ class ProducerStates:
                 ahead[producer_id] = state.after(batch, marker)
         return repeated
 
-    def apply(self, batch: RecordBatch) -> CompletedTransaction | None:
+    def apply(self, batch: Batch) -> CompletedTransaction | None:
         """Take in a batch that is in the log, at the offsets that it has there, and whatever it contradicts.
 
         Returns the transaction that it ends; an aborted one belongs into the transaction index. A marker of a

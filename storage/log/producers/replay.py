@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from storage.record.batch import RecordBatch
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,7 +27,7 @@ def replay(producers: ProducerStates, segments: Sequence[Segment], end_offset: i
         for batch in () if start is None else segment.batches(start):
             if batch.last_offset >= end_offset:
                 break
-            if isinstance(batch, RecordBatch) and batch.base_offset >= producers.end_offset:
+            if batch.base_offset >= producers.end_offset:
                 transaction = producers.apply(batch)
                 if transaction is not None:
                     ended.append(transaction)

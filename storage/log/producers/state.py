@@ -23,7 +23,7 @@ from storage.record.control import EndTransactionMarker, decode_control
 from storage.record.layout import LAST_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from storage.record.batch import RecordBatch
+    from storage.record.reading import Batch
 
 CACHED_BATCHES_MAX: Final = 5
 NO_COORDINATOR_EPOCH: Final = -1
@@ -83,7 +83,7 @@ class ProducerState:
         """Whether the producer may be forgotten; never while its transaction is open."""
         return self.transaction_offset is None and now_ms - self.last_timestamp >= expiration_ms
 
-    def cached(self, batch: RecordBatch) -> CachedBatch | None:
+    def cached(self, batch: Batch) -> CachedBatch | None:
         """The cached batch that this one repeats."""
         if batch.producer_epoch == self.epoch:
             last_sequence = batch.last_sequence
@@ -92,7 +92,7 @@ class ProducerState:
                     return known
         return None
 
-    def check(self, batch: RecordBatch, marker: EndTransactionMarker | None, origin: AppendOrigin) -> None:
+    def check(self, batch: Batch, marker: EndTransactionMarker | None, origin: AppendOrigin) -> None:
         """Raise a `RefusedAppendError` unless this batch may come next; `marker` is what `marker_of` finds in it."""
         if marker is not None:
             self._check_epoch(batch, origin)
@@ -108,7 +108,7 @@ class ProducerState:
                     offset=batch.base_offset,
                 )
 
-    def after(self, batch: RecordBatch, marker: EndTransactionMarker | None) -> ProducerState:
+    def after(self, batch: Batch, marker: EndTransactionMarker | None) -> ProducerState:
         """What is known once this batch is in the log; `marker` is what `marker_of` finds in it."""
         kept = self.batches if batch.producer_epoch == self.epoch else ()
         if marker is not None:
@@ -129,7 +129,7 @@ class ProducerState:
             (*kept[1 - CACHED_BATCHES_MAX :], added),
         )
 
-    def _check_epoch(self, batch: RecordBatch, origin: AppendOrigin) -> None:
+    def _check_epoch(self, batch: Batch, origin: AppendOrigin) -> None:
         if batch.producer_epoch < self.epoch:
             error = InvalidProducerEpochError(
                 f"producer {self.producer_id} writes with epoch {batch.producer_epoch}, known is {self.epoch}",
@@ -137,7 +137,7 @@ class ProducerState:
             )
             _refuse(error, origin)
 
-    def _check_coordinator(self, batch: RecordBatch, marker: EndTransactionMarker, origin: AppendOrigin) -> None:
+    def _check_coordinator(self, batch: Batch, marker: EndTransactionMarker, origin: AppendOrigin) -> None:
         if marker.coordinator_epoch < self.coordinator_epoch:
             error = TransactionCoordinatorFencedError(
                 f"a marker for producer {self.producer_id} has coordinator epoch {marker.coordinator_epoch}, "
@@ -146,7 +146,7 @@ class ProducerState:
             )
             _refuse(error, origin)
 
-    def _check_sequence(self, batch: RecordBatch) -> None:
+    def _check_sequence(self, batch: Batch) -> None:
         """A new epoch begins at 0; a producer of which nothing is known may begin anywhere."""
         if self.epoch == NO_PRODUCER_EPOCH:
             return
@@ -160,7 +160,7 @@ class ProducerState:
             )
 
 
-def marker_of(batch: RecordBatch) -> EndTransactionMarker | None:
+def marker_of(batch: Batch) -> EndTransactionMarker | None:
     """The transaction marker in a batch, if it holds one: control batches can have lost theirs to the cleaner.
 
     Raises `CorruptBatchError` if a control batch cannot be read.

@@ -18,7 +18,6 @@ from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
 from storage.log.recover.report import RecoveryReport, Repair, Step
 from storage.log.recover.snapshots import RecoveredSnapshots
-from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment.checked_scan import CheckedScan, lacks_offsets
 from storage.segment.finishing_check import ends_whole, is_finished
@@ -169,7 +168,7 @@ class _Recovery:
             EpochStart(batch.leader_epoch, batch.base_offset)
             for segment in self._segments
             for batch in _framed(segment)
-            if isinstance(batch, RecordBatch) and batch.leader_epoch >= 0
+            if batch.leader_epoch >= 0
         )
         self._epochs = LeaderEpochs.make(self._files, self._directory, starts)
         self._add(Repair.REBUILT, EPOCHS_NAME, reason)
@@ -180,7 +179,7 @@ class _Recovery:
         if status is None or status.size_bytes:
             return False
         first = next((batch for segment in reversed(self._segments) for batch in _framed(segment)), None)
-        return isinstance(first, RecordBatch) and first.leader_epoch >= 0
+        return first is not None and first.leader_epoch >= 0
 
     def _faulty_indexes(self, segment: Segment) -> Collection[Kind]:
         """Which indexes of the segment are of no use, as far as can be seen without the log.
@@ -253,8 +252,6 @@ class _Recovery:
             latest_epoch = self._epochs.latest_epoch
             for batch in scan:
                 building.add(batch)
-                if not isinstance(batch, RecordBatch):
-                    continue
                 if batch.leader_epoch >= 0 and (latest_epoch is None or batch.leader_epoch > latest_epoch):
                     self._epochs.assign(batch.leader_epoch, batch.base_offset)
                     latest_epoch = batch.leader_epoch

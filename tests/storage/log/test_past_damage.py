@@ -8,7 +8,7 @@ import pytest
 from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from storage.errors import ChecksumError, CorruptBatchError, FramingError
-from storage.log.aborted_batches import AbortedBatches, is_control
+from storage.log.aborted_batches import AbortedBatches
 from storage.log.followed_log import FollowedLog
 from storage.log.past_damage import batches_past_damage
 from storage.record.control import EndTransactionMarker
@@ -167,6 +167,6 @@ def test_the_batches_of_aborted_transactions() -> None:
 def test_control_batches() -> None:
     marker = EndTransactionMarker(committed=True, coordinator_epoch=0)
     data = marker_batch(marker, offset=3, timestamp_ms=NOW_MS, producer_id=1, producer_epoch=0)
-    assert is_control(next(read_batches(data)))
-    assert not is_control(batch(1, 12))
-    assert not is_control(next(read_batches(encode_entry(entry_of(OracleRecord(0, NOW_MS, None, b""), 1)))))
+    assert next(read_batches(data)).is_control
+    assert not batch(1, 12).is_control
+    assert not next(read_batches(encode_entry(entry_of(OracleRecord(0, NOW_MS, None, b""), 1)))).is_control

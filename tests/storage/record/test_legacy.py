@@ -109,6 +109,32 @@ def test_a_wrapper_whose_offset_is_below_its_last_inner_one_is_refused() -> None
         list(only(encode_entry(wrapper)).records())
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_an_entry_answers_what_a_batch_of_version_2_does(magic: int) -> None:
+    batch = only(encode_entry(entry_of(OracleRecord(7, TIME, b"k", b"v"), magic)))
+    assert (batch.base_offset, batch.read_first_offset(), batch.last_offset, batch.count) == (7, 7, 7, 1)
+    assert batch.base_timestamp == batch.max_timestamp == (TIME if magic else -1)
+    assert (batch.producer_id, batch.producer_epoch, batch.leader_epoch) == (-1, -1, -1)
+    assert (batch.base_sequence, batch.last_sequence) == (-1, -1)
+    assert not batch.is_transactional
+    assert not batch.is_control
+    assert batch.delete_horizon_ms is None
+    assert batch.starts_at_or_after(7)
+    assert not batch.starts_at_or_after(8)
+
+
+def test_the_header_of_a_wrapper_says_only_where_it_ends() -> None:
+    batch = only(encode_entry(wrapper_of([OracleRecord(5, TIME), OracleRecord(8, TIME + 1)], 1, GZIP)))
+    assert (batch.base_offset, batch.last_offset, batch.count, batch.max_timestamp) == (8, 8, None, TIME + 1)
+    assert batch.read_first_offset() == 5
+    assert not batch.starts_at_or_after(5)
+
+
+def test_a_wrapper_that_cannot_be_read_begins_where_it_ends() -> None:
+    batch = only(encode_entry(OracleEntry(offset=9, magic=1, attributes=GZIP, timestamp=TIME, value=b"no gzip")))
+    assert batch.read_first_offset() == 9
+
+
 @pytest.mark.property
 @given(strategies.mutated(strategies.entries().map(encode_entry)).map(resealed))
 def test_damage_under_a_right_checksum_is_an_error_or_a_record(data: bytes) -> None:

@@ -12,7 +12,6 @@ from consuming import ConsumedRecord, consumed
 from memory_logs import NOW_MS, StandingClock
 
 from storage.files import Files
-from storage.log.aborted_batches import is_control
 from storage.log.producers.state import AppendOrigin
 from storage.log.view import Isolation
 from storage.record.batch import RecordBatch
@@ -62,7 +61,7 @@ def seen(paths: Sequence[Path], partitions: Sequence[tuple[str, int]]) -> Iterat
             yield (
                 (view.start_offset, view.end_offset, view.last_stable_offset),
                 {isolation: list(consumed(log, isolation)) for isolation in Isolation},
-                [batch.last_offset for batch in view.batches(view.start_offset) if is_control(batch)],
+                [batch.last_offset for batch in view.batches(view.start_offset) if batch.is_control],
                 view.aborted(view.start_offset, view.end_offset),
                 log.epochs.entries,
                 sorted(log.producers.states(), key=lambda state: state.producer_id),
@@ -164,11 +163,11 @@ def test_redacted_keys_have_nothing_left_wherever_they_are(
     assert after[2:] == before[2:]
     # Aborted records are personal data too.
     records = [
-        record for batch in batches([tmp_path / "target"], "t") for record in batch.records() if not is_control(batch)
+        record for batch in batches([tmp_path / "target"], "t") for record in batch.records() if not batch.is_control
     ]
     hits = [record for record in records if record.key in REDACTED]
     assert all(record.value is None and not record.headers for record in hits)
-    everything = [record for batch in batches([source], "t") for record in batch.records() if not is_control(batch)]
+    everything = [record for batch in batches([source], "t") for record in batch.records() if not batch.is_control]
     count = sum(record.key in REDACTED for record in everything)
     assert count > len([record for record in before[1][Isolation.COMMITTED] if record.key in REDACTED]) > 20
     assert (told["redacted"], told["dropped"]) == ((0, count) if drops else (count, 0))
