@@ -28,14 +28,14 @@ _BATCH_RECORDS_MAX: Final = 100
 def write_clicks(store: Store, now_ms: int) -> None:
     """Make the topic, with a day of requests."""
     store.topics.create(CLICKS, _PARTITION_COUNT, _SETTINGS)
-    draw = draw_for(CLICKS)
+    rng = draw_for(CLICKS)
     for partition in range(_PARTITION_COUNT):
-        rows: list[Row] = [(at_ms, None, _line(draw), ()) for at_ms in moments(_LINE_COUNT, now_ms, draw)]
+        rows: list[Row] = [(at_ms, None, _line(rng), ()) for at_ms in moments(_LINE_COUNT, now_ms, rng)]
         producer = Producer(store, CLICKS, partition)
-        for run in runs(rows, _BATCH_RECORDS_MAX, draw):
-            producer.send(run, draw.choice(_CODECS))
+        for run in runs(rows, _BATCH_RECORDS_MAX, rng):
+            producer.send(run, rng.choice(_CODECS))
 
 
-def _line(draw: random.Random) -> bytes:
-    address = f"192.0.2.{draw.randrange(1, 255)}"
-    return f"{address} GET {draw.choice(_PAGES)} {draw.choice(_STATUSES)} {draw.randrange(2, 400)}ms".encode()
+def _line(rng: random.Random) -> bytes:
+    address = f"192.0.2.{rng.randrange(1, 255)}"
+    return f"{address} GET {rng.choice(_PAGES)} {rng.choice(_STATUSES)} {rng.randrange(2, 400)}ms".encode()

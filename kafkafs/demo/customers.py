@@ -25,30 +25,30 @@ _TOWNS: Final = ("Accra", "Bergen", "Cusco", "Galway", "Hue", "Izmir", "Kyoto", 
 _BATCH_RECORDS_MAX: Final = 5
 
 
-def customer_id(draw: random.Random) -> str:
+def customer_id(rng: random.Random) -> str:
     """One of the customers."""
-    return f"c-{draw.randrange(_CUSTOMER_COUNT):04}"
+    return f"c-{rng.randrange(_CUSTOMER_COUNT):04}"
 
 
 def write_customers(store: Store, now_ms: int) -> None:
     """Make the topic, with a day of changes."""
     store.topics.create(CUSTOMERS, 1, _SETTINGS)
-    draw = draw_for(CUSTOMERS)
+    rng = draw_for(CUSTOMERS)
     rows: list[Row] = []
-    for number, timestamp_ms in enumerate(moments(_CHANGE_COUNT, now_ms, draw), 1):
-        customer = customer_id(draw)
-        value = None if number % _LEFT_EVERY == 0 else _value(customer, draw)
+    for number, timestamp_ms in enumerate(moments(_CHANGE_COUNT, now_ms, rng), 1):
+        customer = customer_id(rng)
+        value = None if number % _LEFT_EVERY == 0 else _value(customer, rng)
         rows.append((timestamp_ms, customer.encode(), value, ()))
     producer = Producer(store, CUSTOMERS, 0)
-    for run in runs(rows, _BATCH_RECORDS_MAX, draw):
+    for run in runs(rows, _BATCH_RECORDS_MAX, rng):
         producer.send(run)
 
 
-def _value(customer: str, draw: random.Random) -> bytes:
+def _value(customer: str, rng: random.Random) -> bytes:
     value = {
         "customer": customer,
-        "name": draw.choice(_NAMES),
-        "town": draw.choice(_TOWNS),
-        "points": draw.randrange(1000),
+        "name": rng.choice(_NAMES),
+        "town": rng.choice(_TOWNS),
+        "points": rng.randrange(1000),
     }
     return json.dumps(value, separators=(",", ":")).encode()

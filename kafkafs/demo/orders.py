@@ -32,26 +32,26 @@ _BATCH_RECORDS_MAX: Final = 8
 def write_orders(store: Store, now_ms: int) -> None:
     """Make the topic, with a day of orders."""
     store.topics.create(ORDERS, len(_CODECS), _SETTINGS)
-    draw = draw_for(ORDERS)
+    rng = draw_for(ORDERS)
     partitions: list[list[Row]] = [[] for _ in _CODECS]
-    for number, timestamp_ms in enumerate(moments(ORDER_COUNT, now_ms, draw), FIRST_ORDER):
-        row = _row(number, timestamp_ms, draw)
+    for number, timestamp_ms in enumerate(moments(ORDER_COUNT, now_ms, rng), FIRST_ORDER):
+        row = _row(number, timestamp_ms, rng)
         assert row[1] is not None
         partitions[crc32(row[1]) % len(partitions)].append(row)
     for partition, (rows, codec) in enumerate(zip(partitions, _CODECS, strict=True)):
         producer = Producer(store, ORDERS, partition, producer_id=_PRODUCER_ID + partition)
-        for run in runs(rows, _BATCH_RECORDS_MAX, draw):
+        for run in runs(rows, _BATCH_RECORDS_MAX, rng):
             producer.send(run, codec)
 
 
-def _row(number: int, timestamp_ms: int, draw: random.Random) -> Row:
-    customer = customer_id(draw)
+def _row(number: int, timestamp_ms: int, rng: random.Random) -> Row:
+    customer = customer_id(rng)
     value = {
         "order": number,
         "customer": customer,
-        "item": draw.choice(_ITEMS),
-        "quantity": draw.randint(1, 9),
-        "price": draw.randrange(100, 10_000) / 100,
+        "item": rng.choice(_ITEMS),
+        "quantity": rng.randint(1, 9),
+        "price": rng.randrange(100, 10_000) / 100,
     }
-    headers: Headers = [("channel", draw.choice(_CHANNELS)), ("trace", f"{draw.getrandbits(64):016x}".encode())]
+    headers: Headers = [("channel", rng.choice(_CHANNELS)), ("trace", f"{rng.getrandbits(64):016x}".encode())]
     return timestamp_ms, customer.encode(), json.dumps(value, separators=(",", ":")).encode(), headers

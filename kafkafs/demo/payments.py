@@ -28,16 +28,16 @@ _STEP_MS: Final = 150
 def write_payments(store: Store, now_ms: int) -> None:
     """Make the topic, with a day of payments."""
     store.topics.create(PAYMENTS, 1, _SETTINGS)
-    draw = draw_for(PAYMENTS)
+    rng = draw_for(PAYMENTS)
     producers = [Producer(store, PAYMENTS, 0, producer_id=each, is_transactional=True) for each in _PRODUCER_IDS]
     forgotten = Producer(store, PAYMENTS, 0, producer_id=_FORGOTTEN_ID, is_transactional=True)
-    for number, timestamp_ms in enumerate(moments(_TRANSACTION_COUNT, now_ms - _STEP_MS * len(_STATES), draw), 1):
+    for number, timestamp_ms in enumerate(moments(_TRANSACTION_COUNT, now_ms - _STEP_MS * len(_STATES), rng), 1):
         order = FIRST_ORDER + ORDER_COUNT * number // (_TRANSACTION_COUNT + 1)
-        cents = draw.randrange(100, 10_000)
+        cents = rng.randrange(100, 10_000)
         if number == _FORGOTTEN_AT:
             forgotten.send([_row(order, cents, _STATES[0], timestamp_ms)])
             continue
-        producer = draw.choice(producers)
+        producer = rng.choice(producers)
         for step, state in enumerate(_STATES):
             producer.send([_row(order, cents, state, timestamp_ms + step * _STEP_MS)])
         ended_ms = timestamp_ms + len(_STATES) * _STEP_MS

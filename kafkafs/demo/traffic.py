@@ -19,16 +19,16 @@ def draw_for(topic: str) -> random.Random:
     return random.Random(topic)  # noqa: S311 -- a demo has no secrets
 
 
-def moments(count: int, now_ms: int, draw: random.Random) -> list[int]:
+def moments(count: int, now_ms: int, rng: random.Random) -> list[int]:
     """So many times of the day before now, in order: one somewhere in each of as many equal parts of it."""
     step_ms = DAY_MS // count
-    return [now_ms - DAY_MS + number * step_ms + draw.randrange(step_ms) for number in range(count)]
+    return [now_ms - DAY_MS + number * step_ms + rng.randrange(step_ms) for number in range(count)]
 
 
-def runs(items: Sequence[T], length_max: int, draw: random.Random) -> Iterator[Sequence[T]]:
+def runs(items: Sequence[T], length_max: int, rng: random.Random) -> Iterator[Sequence[T]]:
     """The items in runs of different lengths, as they gather until a producer sends them."""
     start = 0
     while start < len(items):
-        end = start + draw.randint(1, length_max)
+        end = start + rng.randint(1, length_max)
         yield items[start:end]
         start = end

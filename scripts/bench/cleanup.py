@@ -47,23 +47,23 @@ MADE_MS = 1_700_000_000_000
 
 
 def open_log(directory: Path) -> Log:
-    files, clock, draw = Files(), Clock(), random.Random(1)
+    files, clock, rng = Files(), Clock(), random.Random(1)
     config = TopicConfig.resolve(SETTINGS)
-    parts = open_sound_log(files, clock, directory, config, draw=draw, producer_expiration_ms=86_400_000)
-    return Log(files, clock, directory, config, parts, draw=draw)
+    parts = open_sound_log(files, clock, directory, config, rng=rng, producer_expiration_ms=86_400_000)
+    return Log(files, clock, directory, config, parts, rng=rng)
 
 
 def make_log(directory: Path, size_bytes: int) -> None:
     directory.mkdir()
     log = open_log(directory)
-    draw = random.Random(1)
+    rng = random.Random(1)
     count = size_bytes // RECORD_BYTES
-    text = "".join(draw.choices("abcdefghijklmnopqrstuvwxyz ", k=100_000)).encode()
+    text = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=100_000)).encode()
     for first in range(0, count, ROWS_COUNT):
         rows = []
         for _ in range(min(ROWS_COUNT, count - first)):
-            begin = draw.randrange(len(text) - 100)
-            key = b"k%015d" % draw.randrange(int(count * UNIQUE_SHARE))
+            begin = rng.randrange(len(text) - 100)
+            key = b"k%015d" % rng.randrange(int(count * UNIQUE_SHARE))
             rows.append((MADE_MS, key, text[begin : begin + 100], ()))
         for batch in batches_of_rows(rows, base_offset=None, max_bytes=BATCH_BYTES):
             log.append_as_leader(batch, leader_epoch=0)

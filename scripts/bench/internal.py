@@ -44,11 +44,11 @@ FIRST_CONFIG_S_MAX = 1.0
 
 def metadata_rows() -> Iterator[Row]:
     """Topics with their settings and partitions, whose leaders change again and again."""
-    draw = random.Random(1)
-    directories = [UUID(int=draw.getrandbits(128)) for _ in range(3)]
+    rng = random.Random(1)
+    directories = [UUID(int=rng.getrandbits(128)) for _ in range(3)]
     number = 0
     while True:
-        topic_id = UUID(int=draw.getrandbits(128))
+        topic_id = UUID(int=rng.getrandbits(128))
         name = f"orders-{number}"
         number += 1
         values = [metadata.encode(2, 0, {"name": name, "topicId": topic_id})]

@@ -31,28 +31,28 @@ class Shape:
 @cache
 def rows(value_bytes: int, header_count: int, segment_bytes: int = SEGMENT_BYTES) -> list[Row]:
     """Rows with keys of 16 bytes and values that look like JSON and compress to about half."""
-    draw = random.Random(1)
-    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(3, 10))) for _ in range(2000)]
+    rng = random.Random(1)
+    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 10))) for _ in range(2000)]
     made: list[Row] = []
     timestamp = 1_700_000_000_000
     # Values that recurred within a batch would compress better than any real ones; large ones recur far apart.
-    recurring = [_value(draw, words, value_bytes) for _ in range(4000)] if value_bytes >= 1000 else []
+    recurring = [_value(rng, words, value_bytes) for _ in range(4000)] if value_bytes >= 1000 else []
     for _ in range(segment_bytes // (value_bytes + 26 + 36 * header_count)):
-        timestamp += draw.randrange(3)
+        timestamp += rng.randrange(3)
         headers = (
-            ("trace-id", b"%016x" % draw.getrandbits(64)),
-            ("source", b"svc-%d" % draw.randrange(50)),
+            ("trace-id", b"%016x" % rng.getrandbits(64)),
+            ("source", b"svc-%d" % rng.randrange(50)),
             ("schema", b"v1"),
         )[:header_count]
-        value = draw.choice(recurring) if recurring else _value(draw, words, value_bytes)
-        made.append((timestamp, b"k%015d" % draw.randrange(10**9), value, headers))
+        value = rng.choice(recurring) if recurring else _value(rng, words, value_bytes)
+        made.append((timestamp, b"k%015d" % rng.randrange(10**9), value, headers))
     return made
 
 
-def _value(draw: random.Random, words: list[str], size_bytes: int) -> bytes:
-    text = f'{{"id":{draw.randrange(10**7)},"u":"{draw.getrandbits(32):08x}","m":"'
+def _value(rng: random.Random, words: list[str], size_bytes: int) -> bytes:
+    text = f'{{"id":{rng.randrange(10**7)},"u":"{rng.getrandbits(32):08x}","m":"'
     while len(text) < size_bytes - 2:
-        text += draw.choice(words) + " "
+        text += rng.choice(words) + " "
     return (text[: size_bytes - 2] + '"}').encode()
 
 

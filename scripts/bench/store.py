@@ -52,11 +52,11 @@ CONFIG = TopicConfig.resolve({})
 
 
 def open_log(directory: Path, **settings: str) -> Log:
-    files, clock, draw = Files(), Clock(), random.Random(1)
+    files, clock, rng = Files(), Clock(), random.Random(1)
     directory.mkdir()
     config = TopicConfig.resolve({key.replace("_", "."): text for key, text in settings.items()})
-    parts = open_sound_log(files, clock, directory, config, draw=draw, producer_expiration_ms=EXPIRATION_MS)
-    return Log(files, clock, directory, config, parts, draw=draw)
+    parts = open_sound_log(files, clock, directory, config, rng=rng, producer_expiration_ms=EXPIRATION_MS)
+    return Log(files, clock, directory, config, parts, rng=rng)
 
 
 def sent_batches(made: Sequence[Row], batch_bytes: int) -> Iterable[bytes]:
@@ -135,10 +135,10 @@ class Lookups:
         self.log.flush()
         view = self.log.view
         self.files = [Files().open_reading(segment.path(Kind.LOG)) for segment in view.segments]
-        draw = random.Random(1)
+        rng = random.Random(1)
         self.places: list[tuple[int, ReadableFile, int, int]] = []
         for _ in range(LOOKUPS_COUNT):
-            offset = draw.randrange(view.end_offset)
+            offset = rng.randrange(view.end_offset)
             batch = view.find(offset)
             file = self.files[bisect_right(view.bases, offset) - 1]
             self.places.append((offset, file, batch.position, batch.size_bytes))

@@ -42,13 +42,13 @@ class LogSegments:
         active: WritableSegment,
         *,
         recovery_point: int,
-        draw: random.Random,
+        rng: random.Random,
         now_ms: int,
     ) -> None:
         self.flushing = Flushing(active, recovery_point, now_ms)
         self._files = files
         self._directory = directory
-        self._draw = draw
+        self._rng = rng
         self.all: tuple[Segment, ...] = (*closed, active)
         # What was deleted last at each base, as long as somebody may read it.
         self._deleted: WeakValueDictionary[int, SegmentFiles] = WeakValueDictionary()
@@ -66,7 +66,7 @@ class LogSegments:
             base_offset,
             config,
             now_ms=now_ms,
-            jitter_ms=draw_jitter_ms(config, self._draw),
+            jitter_ms=draw_jitter_ms(config, self._rng),
         )
 
     def roll(self, following: WritableSegment) -> None:
@@ -151,7 +151,7 @@ class LogSegments:
                 kept[-1].base_offset,
                 config,
                 now_ms=now_ms,
-                jitter_ms=draw_jitter_ms(config, self._draw),
+                jitter_ms=draw_jitter_ms(config, self._rng),
                 share_files_with=kept[-1],
             )
         active.truncate_to(offset, now_ms)

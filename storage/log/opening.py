@@ -31,7 +31,7 @@ def open_sound_log(
     directory: str | os.PathLike[str],
     config: TopicConfig,
     *,
-    draw: random.Random,
+    rng: random.Random,
     start_offset: int = 0,
     producer_expiration_ms: int,
 ) -> LogParts:
@@ -39,7 +39,7 @@ def open_sound_log(
 
     Everything that is there is believed to be on disk. Only the last segment is opened.
     """
-    now_ms, jitter_ms = clock.now_ms(), draw_jitter_ms(config, draw)
+    now_ms, jitter_ms = clock.now_ms(), draw_jitter_ms(config, rng)
     names = [name for text in files.names(directory) if (name := parse_name(text))]
     bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
     closed = [Segment(files, directory, base_offset) for base_offset in bases[:-1]]

@@ -50,7 +50,7 @@ class SegmentedLog(ReadableLog):
         config: TopicConfig,
         parts: LogParts,
         *,
-        draw: random.Random,
+        rng: random.Random,
         durability: Durability = Durability.BUFFERED,
         in_background: Callable[[Task], None] = lambda task: task(),
         accounting: Accounting = per_batch,
@@ -74,7 +74,7 @@ class SegmentedLog(ReadableLog):
             parts.closed,
             parts.active,
             recovery_point=parts.recovery_point,
-            draw=draw,
+            rng=rng,
             now_ms=clock.now_ms(),
         )
         self._flushing = self._segments.flushing

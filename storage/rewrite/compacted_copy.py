@@ -124,17 +124,17 @@ class _CompactedCopy:
     def _clean_on(self) -> None:
         """Clean the copy where it is, until nothing of it is dirty that can be cleaned."""
         copying = self._copying
-        draw = random.Random(0)  # noqa: S311 -- nothing is rolled for its age
+        rng = random.Random(0)  # noqa: S311 -- nothing is rolled for its age
         parts = open_sound_log(
             self._store.files,
             self._clock,
             copying.directory,
             copying.config,
-            draw=draw,
+            rng=rng,
             start_offset=copying.view.start_offset,
             producer_expiration_ms=self._store.config.producer_id_expiration_ms,
         )
-        log = Log(self._store.files, self._clock, copying.directory, copying.config, parts, draw=draw)
+        log = Log(self._store.files, self._clock, copying.directory, copying.config, parts, rng=rng)
         cleaner = Cleaner(self._store.files, self._clock, self._limits, self._throttle)
         try:
             while (plan := self._plan(log.view)).is_applicable:

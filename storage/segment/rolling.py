@@ -51,7 +51,7 @@ def roll_reason(segment: WritableSegment, incoming: Incoming, config: TopicConfi
     return None
 
 
-def draw_jitter_ms(config: TopicConfig, draw: random.Random) -> int:
+def draw_jitter_ms(config: TopicConfig, rng: random.Random) -> int:
     """By how much earlier a new segment is to be rolled for its age, so that many logs do not roll at once."""
     limit_ms = min(config.segment_jitter_ms, config.segment_ms)
-    return draw.randrange(limit_ms) if limit_ms else 0
+    return rng.randrange(limit_ms) if limit_ms else 0

@@ -37,14 +37,14 @@ class LogOpener:
         *,
         durability: Durability = Durability.BUFFERED,
         in_background: Callable[[Callable[[], None]], None] = lambda task: task(),
-        draw: random.Random | None = None,
+        rng: random.Random | None = None,
         awake: AwakeLogs | None = None,
     ) -> None:
         self.reports: dict[Partition, RecoveryReport] = {}
         self._durability = durability
         self._in_background = in_background
         self._awake = awake
-        self._draw = random.Random() if draw is None else draw  # noqa: S311 -- jitter is no secret
+        self._rng = random.Random() if rng is None else rng  # noqa: S311 -- jitter is no secret
 
     def __call__(self, request: LogRequest) -> PartitionLog:
         """Open the log: to write it, with what a crash left recovered first, or else to follow it."""
@@ -63,7 +63,7 @@ class LogOpener:
             request.clock,
             request.directory,
             request.config,
-            draw=self._draw,
+            rng=self._rng,
             start_offset=request.start_offset,
             producer_expiration_ms=request.store_config.producer_id_expiration_ms,
         )
@@ -73,7 +73,7 @@ class LogOpener:
             request.directory,
             request.config,
             parts,
-            draw=self._draw,
+            rng=self._rng,
             durability=self._durability,
             in_background=self._in_background,
             lower_checkpoints=request.lower_checkpoints,

@@ -50,13 +50,13 @@ class MemoryFiles(Files):
 
     def after_power_loss(self, seed: int) -> MemoryFiles:
         """What the next process finds when the machine stopped: what was synced, and some of the rest."""
-        draw = random.Random(seed)
+        rng = random.Random(seed)
         contents: dict[int, Content] = {}
 
         def survive(node: Content | Directory) -> Content | Directory:
             if isinstance(node, Directory):
-                return node.survivors(survive, draw.randint(0, len(node.pending)))
-            return contents.setdefault(node.number, node.after_power_loss(draw))
+                return node.survivors(survive, rng.randint(0, len(node.pending)))
+            return contents.setdefault(node.number, node.after_power_loss(rng))
 
         root = survive(self._root)
         assert isinstance(root, Directory)
@@ -295,7 +295,7 @@ class MemoryWritableFile(WritableFile):
         """Write the buffers one behind the other, as one step."""
         data = b"".join(bytes(memoryview(buffer)) for buffer in buffers)
         self._files.require_space(self.path, max(position + len(data) - self._content.held_bytes, 0))
-        self._files.step(self.path, lambda draw: self._content.write(position, data[: draw.randint(0, len(data))]))
+        self._files.step(self.path, lambda rng: self._content.write(position, data[: rng.randint(0, len(data))]))
         self._content.write(position, data)
         self._content.modified_ms = self._files.now_ms
         self._files.stepped()

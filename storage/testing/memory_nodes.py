@@ -72,16 +72,16 @@ class Content:
         self.durable = bytes(self.data)
         self.pending.clear()
 
-    def after_power_loss(self, draw: random.Random) -> Content:
+    def after_power_loss(self, rng: random.Random) -> Content:
         """The same file with what a loss of power leaves of its unsynced changes."""
         survivor = Content(self.number, bytearray(self.durable), modified_ms=self.modified_ms, access=self.access)
         survivor.hold(len(self.durable.rstrip(b"\0")))  # space without anything in it may not be there
-        fates = draw.choice(_LOSSES)
-        reached = draw.choice((len(self.pending), draw.randint(0, len(self.pending))))
+        fates = rng.choice(_LOSSES)
+        reached = rng.choice((len(self.pending), rng.randint(0, len(self.pending))))
         for change in self.pending[:reached]:
-            fate = draw.choice(fates)
+            fate = rng.choice(fates)
             if fate == "torn" and not isinstance(change, int):
-                survivor._tear(*change, draw)
+                survivor._tear(*change, rng)
             elif fate != "lost":
                 survivor.apply(change)
         survivor.sync()
@@ -94,14 +94,14 @@ class Content:
         else:
             self.write(*change)
 
-    def _tear(self, position: int, data: bytes, draw: random.Random) -> None:
+    def _tear(self, position: int, data: bytes, rng: random.Random) -> None:
         """Write some of the sectors; where the length outlives the data, the rest is zeros."""
-        if draw.randrange(2):
+        if rng.randrange(2):
             self.resize(max(len(self.data), position + len(data)))
         start = 0
         while start < len(data):
             end = start + SECTOR_BYTES - (position + start) % SECTOR_BYTES
-            if draw.randrange(2):
+            if rng.randrange(2):
                 self.write(position + start, data[start:end])
             start = end
 

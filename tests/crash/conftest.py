@@ -104,7 +104,7 @@ class Later:
 
     files: MemoryFiles
     effect: Effect
-    draw: random.Random
+    rng: random.Random
 
     @property
     def is_dead(self) -> bool:
@@ -114,26 +114,26 @@ class Later:
     @property
     def lives(self) -> int:
         """After how many crashes in a row what is left is looked at."""
-        return 2 if IS_PROOF or not self.draw.randrange(4) else 1
+        return 2 if IS_PROOF or not self.rng.randrange(4) else 1
 
     def __iter__(self) -> Iterator[tuple[MemoryFiles, bool]]:
-        power_losses = POWER_LOSSES.get(self.effect, self.draw.randrange(2))
+        power_losses = POWER_LOSSES.get(self.effect, self.rng.randrange(2))
         if self.is_dead or IS_PROOF or not power_losses:
             yield self.files.after_process_death(), False
         for _ in range(power_losses):
-            yield self.files.after_power_loss(self.draw.getrandbits(32)), True
+            yield self.files.after_power_loss(self.rng.getrandbits(32)), True
 
 
 def check_survivor(log: PromisingLog, files: MemoryFiles, later: Later, *, has_lost_power: bool) -> None:
     """Recover the log from what is left of it, hold it to its promises, go on with it, and lose the power again."""
-    draw = later.draw
+    rng = later.rng
     for _ in range(later.lives):
         survivor = log.survivor(files)
         promises = survivor.promises
         is_clean = promises.is_closed
         at_least = promises.durable_offset if has_lost_power else promises.written_offset
-        start_offset = draw.choice(sorted(promises.starts))
-        recovery_point = draw.choice(sorted(promises.recovery_points))
+        start_offset = rng.choice(sorted(promises.starts))
+        recovery_point = rng.choice(sorted(promises.recovery_points))
         survivor.recover(is_clean=is_clean, recovery_point=recovery_point, start_offset=start_offset)
         check_recovered(survivor, start_offset, recovery_point)
         survivor.open(start_offset)
@@ -141,7 +141,7 @@ def check_survivor(log: PromisingLog, files: MemoryFiles, later: Later, *, has_l
         promises.check(survivor.log.view, at_least)
         check_sound(survivor.log)
         go_on(survivor)
-        log, files, has_lost_power = survivor, survivor.files.after_power_loss(draw.getrandbits(32)), True
+        log, files, has_lost_power = survivor, survivor.files.after_power_loss(rng.getrandbits(32)), True
     survivor.close()
     closed = survivor.contents()
     assert survivor.recover(is_clean=True, start_offset=start_offset).steps == []

@@ -127,7 +127,7 @@ def test_every_commit_is_there_once_or_not_at_all(crashes) -> None:
     begun = prepared()
     for job, later in crashes.of(lambda: again(begun), act):
         for files, has_lost_power in later:
-            check(job, files, aborts=bool(later.draw.randrange(2)), has_lost_power=has_lost_power)
+            check(job, files, aborts=bool(later.rng.randrange(2)), has_lost_power=has_lost_power)
 
 
 @pytest.mark.parametrize("share", [0.6])
@@ -146,4 +146,4 @@ def test_completing_that_was_cut_is_begun_anew(crashes, share: float) -> None:
 
     for job, later in crashes.of(lambda: again(half), act):
         for files, has_lost_power in later:
-            check(job, files, aborts=bool(later.draw.randrange(2)), has_lost_power=has_lost_power)
+            check(job, files, aborts=bool(later.rng.randrange(2)), has_lost_power=has_lost_power)

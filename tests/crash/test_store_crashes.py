@@ -50,7 +50,7 @@ class PromisingStore:
     # Its life
 
     def open(self, make: bool = False) -> Store:
-        self.opening = LogOpener(durability=self.durability, draw=random.Random(0))
+        self.opening = LogOpener(durability=self.durability, rng=random.Random(0))
         given = {"files": self.files, "clock": StandingClock(), "open_log": self.opening}
         entropy = random.Random(self.files.steps).randbytes
         if make:
@@ -212,7 +212,7 @@ def test_a_store_keeps_its_promises(crashes, act, durability: Durability) -> Non
     for store, later in crashes.of(prepare, act):
         if later.effect in BREAKS:
             expect_refusals_or_go_on(store)
-        closes = later.draw.randrange(2)
+        closes = later.rng.randrange(2)
         if not later.is_dead and store.store is not None and closes:
             with suppress(StorageError, OSError):
                 store.store.close()
@@ -255,7 +255,7 @@ def check_survivor(store: PromisingStore, files: MemoryFiles, later, *, has_lost
             check_sound(log)
         for topic, count in survivor.topics.items():
             fill(survivor, topic, count - 1, 3)
-        store, files, has_lost_power = survivor, survivor.files.after_power_loss(later.draw.getrandbits(32)), True
+        store, files, has_lost_power = survivor, survivor.files.after_power_loss(later.rng.getrandbits(32)), True
     survivor.close()
     survivor.open()
     for topic, number in survivor.logs:

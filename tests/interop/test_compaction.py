@@ -42,9 +42,9 @@ COMPACTED = (
 
 def open_log(directory: Path, settings: dict[str, str], clock: StandingClock) -> Log:
     config = TopicConfig.resolve(settings)
-    draw = random.Random(0)
-    parts = open_sound_log(FILES, clock, directory, config, draw=draw, producer_expiration_ms=2**62)
-    return Log(FILES, clock, directory, config, parts, draw=draw)
+    rng = random.Random(0)
+    parts = open_sound_log(FILES, clock, directory, config, rng=rng, producer_expiration_ms=2**62)
+    return Log(FILES, clock, directory, config, parts, rng=rng)
 
 
 def cleaning_times(after: Path) -> dict[str, int]:

@@ -51,9 +51,9 @@ JUDGED = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**62)}
 
 
 def open_log(directory: Path, clock: StandingClock) -> Log:
-    config, draw = TopicConfig.resolve(SETTINGS), random.Random(0)
-    parts = open_sound_log(FILES, clock, directory, config, draw=draw, producer_expiration_ms=2**62)
-    return Log(FILES, clock, directory, config, parts, draw=draw)
+    config, rng = TopicConfig.resolve(SETTINGS), random.Random(0)
+    parts = open_sound_log(FILES, clock, directory, config, rng=rng, producer_expiration_ms=2**62)
+    return Log(FILES, clock, directory, config, parts, rng=rng)
 
 
 def compact(log: Log, clock: StandingClock, times: int, *, stopped_after: int) -> None:

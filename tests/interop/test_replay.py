@@ -156,12 +156,12 @@ def accounting_of_2_2(directory: Path) -> Accounting:
 def replay(stored: Path, target: Path, settings: Mapping[str, str], *, is_2_2: bool) -> None:
     config = TopicConfig.resolve(settings)
     clock = TimeOfBatches()
-    draw = random.Random(0)
+    rng = random.Random(0)
     accounting = accounting_of_2_2(stored) if is_2_2 else per_batch
 
     def opened() -> Log:
-        parts = open_sound_log(FILES, clock, target, config, draw=draw, producer_expiration_ms=DAY_MS)
-        return Log(FILES, clock, target, config, parts, draw=draw, accounting=accounting)
+        parts = open_sound_log(FILES, clock, target, config, rng=rng, producer_expiration_ms=DAY_MS)
+        return Log(FILES, clock, target, config, parts, rng=rng, accounting=accounting)
 
     log = opened()
     for call in calls(stored, sets_of_entries=is_2_2):

@@ -42,27 +42,27 @@ TIME_S_MAX = 300
 class Life:
     """What happens to a store meanwhile: it is written, it rolls, and topics, partitions and retention come."""
 
-    def __init__(self, growing: GrowingStore, draw: random.Random) -> None:
+    def __init__(self, growing: GrowingStore, rng: random.Random) -> None:
         self.values: list[str] = []
         self._growing = growing
-        self._draw = draw
+        self._rng = rng
         self.retired = 0
         growing.create("orders", 2)
 
     def go_on(self, read: dict[str, dict[str, int]]) -> None:
         """Have something of each kind happen; what goes is only what has been `read`."""
         topics = self._growing.store.topics
-        topic = self._draw.choice(sorted(topics.inventory.topics))
-        match self._draw.randrange(4):
+        topic = self._rng.choice(sorted(topics.inventory.topics))
+        match self._rng.randrange(4):
             case 0 if len(topics.inventory.topics) < TOPICS_MAX:
-                self._growing.create(f"new{len(topics.inventory.topics)}", self._draw.randint(1, 2))
+                self._growing.create(f"new{len(topics.inventory.topics)}", self._rng.randint(1, 2))
             case 1 if len(topics.partitions(topic)) < PARTITIONS_MAX:
                 topics.add_partition(topic)
             case 2:
                 self._retire(read)
         partitions = sorted(topics.inventory.partitions())
         for _ in range(4):
-            self._append(*self._draw.choice(partitions), self._draw.randint(1, 2 * OFFSETS_MAX))
+            self._append(*self._rng.choice(partitions), self._rng.randint(1, 2 * OFFSETS_MAX))
 
     def _append(self, topic: str, partition: int, count: int) -> None:
         first = self._growing.store.log(topic, partition).view.end_offset
@@ -191,21 +191,21 @@ def test_every_record_is_there_once(
     sink: str, spark: SparkSession, spark_settings: dict[str, str], growing: GrowingStore, tmp_path: Path, request
 ) -> None:
     seed = f"{sink} {request.config.option.hypothesis_seed if IS_PROOF else 0}"
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     make, written = SINKS[sink]
     target, checkpoint = tmp_path / "target", tmp_path / "checkpoint"
     make(target)
     following = Following(str(growing.path), str(checkpoint), sink, str(target), OFFSETS_MAX)
-    restarts, life = Restarts(spark, spark_settings, following), Life(growing, draw)
+    restarts, life = Restarts(spark, spark_settings, following), Life(growing, rng)
     stops, kills = RESTARTS[sink]
-    for is_killed in draw.sample([False, True], counts=[stops, kills], k=stops + kills):
+    for is_killed in rng.sample([False, True], counts=[stops, kills], k=stops + kills):
         before = Progress.of(checkpoint)
-        wanted = before.further(*draw.choice([(0, 0), (1, 0), (2, 0), (0, 1), (0, 2)]))
+        wanted = before.further(*rng.choice([(0, 0), (1, 0), (2, 0), (0, 1), (0, 2)]))
         life.go_on(before.read)
         with restarts.killed() if is_killed else restarts.stopped():
             life.go_on(before.read)
             wanted.wait_for(checkpoint)
-            if draw.randrange(2):
+            if rng.randrange(2):
                 life.go_on(before.read)
     restarts.finish()
     assert written(target) == sorted(life.values), f"seed {seed!r}"

@@ -52,7 +52,7 @@ def check_sound(path: Path) -> None:
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a store of keyed and keyless records, in transactions too, of which some are aborted and one is open."""
-    path, draw = tmp_path_factory.mktemp("rewrite") / "source", random.Random(3)
+    path, rng = tmp_path_factory.mktemp("rewrite") / "source", random.Random(3)
     with Store.create([path], files=FILES, clock=Clock()) as store:
         store.topics.create("t", PARTITIONS, {"segment.bytes": "8000", "message.timestamp.type": "LogAppendTime"})
         for partition in range(PARTITIONS):
@@ -62,13 +62,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     (
                         1_700_000_000_000 + number,
                         # Every key is in one partition, as its producer would have it.
-                        None if draw.random() < 0.2 else b"key %d" % (draw.randrange(20) * PARTITIONS + partition),
-                        b"%d-%d-%d " % (partition, number, at) + draw.randbytes(20),
+                        None if rng.random() < 0.2 else b"key %d" % (rng.randrange(20) * PARTITIONS + partition),
+                        b"%d-%d-%d " % (partition, number, at) + rng.randbytes(20),
                         [("h", b"%d" % at), ("none", None)] if at else [],
                     )
-                    for at in range(draw.randint(1, 5))
+                    for at in range(rng.randint(1, 5))
                 ]
-                form = BatchForm(codec=draw.choice(list(Codec)))
+                form = BatchForm(codec=rng.choice(list(Codec)))
                 if number % 3 == 0:
                     form = BatchForm(producer_id=7, producer_epoch=0, base_sequence=sequence, transactional=True)
                     sequence += len(rows)

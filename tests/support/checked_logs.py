@@ -22,25 +22,25 @@ _FIRST_BATCHES = 60
 _BATCHES = 100
 
 
-def append(log: LogOnMemory, number: int, draw: random.Random) -> None:
+def append(log: LogOnMemory, number: int, rng: random.Random) -> None:
     """Append the batch of that number: three records in one codec after the other, of the first or second epoch."""
-    rows = [(NOW_MS + 10 * number + at, draw.randbytes(40)) for at in range(3)]
+    rows = [(NOW_MS + 10 * number + at, rng.randbytes(40)) for at in range(3)]
     epoch = 1 if number < _FIRST_BATCHES else 2
     log.log.append_as_leader(sent(rows, BatchForm(codec=list(Codec)[number % 5])), leader_epoch=epoch)
 
 
 def filled_log(settings: Mapping[str, str] = SETTINGS) -> LogOnMemory:
     """A log of several segments, still open, with producers, an aborted transaction, an open one, and two epochs."""
-    log, draw = LogOnMemory(settings), random.Random(7)
+    log, rng = LogOnMemory(settings), random.Random(7)
     for number in range(_FIRST_BATCHES):
-        append(log, number, draw)
+        append(log, number, rng)
     for sequence in range(4):
         log.produce(b"idempotent", sequence)
         log.produce(b"transactional", sequence, producer_id=9, transactional=True)
     log.end_transaction(9, committed=False)
     log.produce(b"open", 0, producer_id=11, transactional=True)
     for number in range(_FIRST_BATCHES, _BATCHES):
-        append(log, number, draw)
+        append(log, number, rng)
     return log
 
 

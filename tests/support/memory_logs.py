@@ -73,13 +73,13 @@ class LogOnMemory:
 
     def open(self, start_offset: int = 0) -> Log:
         """Open the log that is there; whoever had it open before has closed it."""
-        draw = random.Random(0)
+        rng = random.Random(0)
         parts = open_sound_log(
             self.files,
             self.clock,
             DIRECTORY,
             self.config,
-            draw=draw,
+            rng=rng,
             start_offset=start_offset,
             producer_expiration_ms=PRODUCER_EXPIRATION_MS,
         )
@@ -89,7 +89,7 @@ class LogOnMemory:
             DIRECTORY,
             self.config,
             parts,
-            draw=draw,
+            rng=rng,
             durability=self.durability,
             in_background=self.tasks.append,
             accounting=self.accounting,

@@ -44,17 +44,17 @@ HEADERS: Final[Sequence[Headers]] = (
 
 def open_closed_log(request: LogRequest) -> Log:
     """The log that the request is for, which is new or was closed properly."""
-    draw = random.Random(0)
+    rng = random.Random(0)
     parts = open_sound_log(
         request.files,
         request.clock,
         request.directory,
         request.config,
-        draw=draw,
+        rng=rng,
         start_offset=request.start_offset,
         producer_expiration_ms=PRODUCER_EXPIRATION_MS,
     )
-    return Log(request.files, request.clock, request.directory, request.config, parts, draw=draw)
+    return Log(request.files, request.clock, request.directory, request.config, parts, rng=rng)
 
 
 class Content(NamedTuple):
@@ -84,7 +84,7 @@ class PartitionWriter:
     def __init__(self, log: Log, clock: StandingClock, *, seed: str) -> None:
         self.log = log
         self.clock = clock
-        self.draw = random.Random(seed)
+        self.rng = random.Random(seed)
         self.leader_epoch = 0
         self.contents: dict[int, Content] = {}
         self._next_sequences: dict[tuple[int, int], int] = {}  # by producer id and epoch
@@ -98,13 +98,13 @@ class PartitionWriter:
 
     def rows(self, count: int) -> list[WrittenRow]:
         """Records of every kind from about now, not in the order of their times."""
-        draw = self.draw
+        rng = self.rng
         return [
             (
-                self.clock.ms - draw.randrange(100),
-                draw.choice(KEYS),
-                draw.choice((*VALUES, draw.randbytes(draw.randrange(200)))),
-                draw.choice(HEADERS),
+                self.clock.ms - rng.randrange(100),
+                rng.choice(KEYS),
+                rng.choice((*VALUES, rng.randbytes(rng.randrange(200)))),
+                rng.choice(HEADERS),
             )
             for _ in range(count)
         ]

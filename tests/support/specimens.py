@@ -50,7 +50,7 @@ def fill_with_all_codecs(writer: PartitionWriter) -> None:
 def fill_with_large_records(writer: PartitionWriter) -> None:
     """Records that no codec makes smaller, and some that every codec does."""
     for codec in Codec:
-        noise, words = writer.draw.randbytes(LARGE_RECORD_BYTES), b"again " * (LARGE_RECORD_BYTES // 6)
+        noise, words = writer.rng.randbytes(LARGE_RECORD_BYTES), b"again " * (LARGE_RECORD_BYTES // 6)
         for value in (noise, words):
             writer.send(
                 [(writer.clock.ms, b"large", value, (("codec", codec.label.encode()),))], BatchForm(codec=codec)
@@ -73,15 +73,15 @@ def fill_with_transactions(writer: PartitionWriter, *open_at_the_end: int) -> No
     """Producers whose transactions overlap, end either way and go over many segments."""
     open_now: dict[int, int] = {}  # producer id -> batches to come
     for _ in range(150):
-        producer_id = writer.draw.randrange(1, 6)
+        producer_id = writer.rng.randrange(1, 6)
         if producer_id == 5:
             writer.produce(5, 2)
-        elif open_now.setdefault(producer_id, writer.draw.randrange(1, 12)) > 0:
-            writer.produce(producer_id, writer.draw.randrange(1, 4), is_transactional=True)
+        elif open_now.setdefault(producer_id, writer.rng.randrange(1, 12)) > 0:
+            writer.produce(producer_id, writer.rng.randrange(1, 4), is_transactional=True)
             open_now[producer_id] -= 1
         else:
             del open_now[producer_id]
-            writer.end_transaction(producer_id, committed=writer.draw.random() < 0.5)
+            writer.end_transaction(producer_id, committed=writer.rng.random() < 0.5)
     for producer_id in sorted(open_now):
         if producer_id not in open_at_the_end:
             writer.end_transaction(producer_id, committed=producer_id % 2 == 0)
@@ -164,7 +164,7 @@ def fill_and_delete(writer: PartitionWriter, kept: int) -> None:
 def fill_with_old_sets(writer: PartitionWriter, magic: int, timestamp_type: TimestampType) -> None:
     """Message sets of an old version, compressed and not."""
     for codec in (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4) * 3:
-        writer.replicate_old(writer.draw.randrange(1, 80), magic, codec, timestamp_type)
+        writer.replicate_old(writer.rng.randrange(1, 80), magic, codec, timestamp_type)
 
 
 def fill_over_upgrades(writer: PartitionWriter) -> None:

@@ -62,7 +62,7 @@ class StagedStore:
         return Store.open(PATHS, mode=mode, entropy=entropy, **self._given())
 
     def _given(self) -> _Given:
-        opening = LogOpener(draw=random.Random(0))
+        opening = LogOpener(rng=random.Random(0))
         return {"files": self.files, "clock": self.clock, "open_log": opening, "broker_settings": SETTINGS}
 
     def staging(self, store: Store, *, seed: int = 0, new_topics: bool = False, codec: Codec | None = None) -> Staging:

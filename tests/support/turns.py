@@ -70,11 +70,11 @@ class TurnFiles(MemoryFiles):
 class _Turns:
     """Whose turn it is among the threads that have not ended."""
 
-    def __init__(self, draw: random.Random, count: int) -> None:
+    def __init__(self, rng: random.Random, count: int) -> None:
         self.errors: list[BaseException] = []
-        self._draw = draw
+        self._rng = rng
         self._running = list(range(count))
-        self._turn = draw.choice(self._running)
+        self._turn = rng.choice(self._running)
         self._changed = threading.Condition()
         self._mine = threading.local()
 
@@ -98,7 +98,7 @@ class _Turns:
 
     def _pass_on(self) -> None:
         if self._running:
-            self._turn = self._draw.choice(self._running)
+            self._turn = self._rng.choice(self._running)
             self._changed.notify_all()
 
     def _await(self, number: int) -> None:

@@ -118,32 +118,32 @@ def sequence_of(batch: Written, earlier: Sequence[Written]) -> list[tuple[object
     return [(kind, batch.offset, min(ahead, behind))]
 
 
-def some_log(draw: random.Random) -> list[Written]:
+def some_log(rng: random.Random) -> list[Written]:
     batches: list[Written] = []
-    offset, time = draw.choice([0, 0, 5]), 1000
-    sequences = {(producer, epoch): draw.choice([0, LAST_SEQUENCE - 3]) for producer in range(3) for epoch in range(2)}
-    for _ in range(draw.randrange(1, 25)):
+    offset, time = rng.choice([0, 0, 5]), 1000
+    sequences = {(producer, epoch): rng.choice([0, LAST_SEQUENCE - 3]) for producer in range(3) for epoch in range(2)}
+    for _ in range(rng.randrange(1, 25)):
         times = []
-        for _ in range(draw.randrange(1, 5)):
-            time += draw.choice([1, 1, 1, 5, 0, -3, -40])
+        for _ in range(rng.randrange(1, 5)):
+            time += rng.choice([1, 1, 1, 5, 0, -3, -40])
             times.append(max(time, 0))
-        producer = draw.choice([NO_PRODUCER, *sequences])
+        producer = rng.choice([NO_PRODUCER, *sequences])
         sequence = -1
         if producer != NO_PRODUCER:
-            sequence = (sequences[producer] + draw.choice([0] * 6 + [2, -2])) % 2**31
+            sequence = (sequences[producer] + rng.choice([0] * 6 + [2, -2])) % 2**31
             sequences[producer] = (sequence + len(times)) % 2**31
-        batches.append(Written(offset, tuple(times), producer, sequence, is_damaged=draw.random() < 0.1))
-        offset = max(batches[-1].end_offset + draw.choice([0] * 6 + [3, -2]), 0)
+        batches.append(Written(offset, tuple(times), producer, sequence, is_damaged=rng.random() < 0.1))
+        offset = max(batches[-1].end_offset + rng.choice([0] * 6 + [3, -2]), 0)
     return batches
 
 
 @pytest.mark.parametrize("threshold_ms", [0, 10])
 def test_wherever_a_log_is_cut_the_same_is_found(threshold_ms: int) -> None:
-    draw = random.Random(threshold_ms)
+    rng = random.Random(threshold_ms)
     kinds = set()
     for _ in range(150):
-        batches = some_log(draw)
-        end = batches[-1].end_offset + draw.choice([0, 0, 7])
+        batches = some_log(rng)
+        end = batches[-1].end_offset + rng.choice([0, 0, 7])
         placed = [(position * 100, batch) for position, batch in enumerate(batches)]
         whole = looked_at([placed], 0, end, threshold_ms)
         assert sorted([(gap.kind, gap.first_offset, gap.extent) for gap in whole], key=repr) == seen_at_once(
@@ -151,7 +151,7 @@ def test_wherever_a_log_is_cut_the_same_is_found(threshold_ms: int) -> None:
         )
         kinds |= {gap.kind for gap in whole}
         for _ in range(3):
-            cuts = [0, *sorted(draw.choices(range(len(placed) + 1), k=draw.randrange(1, 6))), len(placed)]
+            cuts = [0, *sorted(rng.choices(range(len(placed) + 1), k=rng.randrange(1, 6))), len(placed)]
             pieces = [placed[begin:behind] for begin, behind in pairwise(cuts)]
             assert looked_at(pieces, 0, end, threshold_ms) == whole
     assert kinds == set(GapKind)

@@ -19,33 +19,33 @@ BYTES = (None, b"", b"a", b"b")
 HEADERS = ([], [{"key": "h", "value": None}], [{"key": "h", "value": b""}], [{"key": "", "value": b"x"}] * 2)
 
 
-def some_rows(draw: random.Random) -> Rows:
+def some_rows(rng: random.Random) -> Rows:
     return {
         offset: {
-            "timestamp": draw.choice([0, 1]),
-            "key": draw.choice(BYTES),
-            "value": draw.choice(BYTES),
-            "headers": draw.choice(HEADERS),
+            "timestamp": rng.choice([0, 1]),
+            "key": rng.choice(BYTES),
+            "value": rng.choice(BYTES),
+            "headers": rng.choice(HEADERS),
         }
-        for offset in range(draw.randrange(60))
-        if draw.random() < 0.8
+        for offset in range(rng.randrange(60))
+        if rng.random() < 0.8
     }
 
 
-def changed(rows: Rows, draw: random.Random) -> Rows:
+def changed(rows: Rows, rng: random.Random) -> Rows:
     """The same rows, of which some are missing, or new, or have another field."""
-    other = {offset: dict(row) for offset, row in rows.items() if draw.random() > 0.03}
-    for offset, row in some_rows(draw).items():
-        if draw.random() < 0.1:
-            other.setdefault(offset, row).update({name: row[name] for name in FIELDS if draw.random() < 0.5})
+    other = {offset: dict(row) for offset, row in rows.items() if rng.random() > 0.03}
+    for offset, row in some_rows(rng).items():
+        if rng.random() < 0.1:
+            other.setdefault(offset, row).update({name: row[name] for name in FIELDS if rng.random() < 0.5})
     return dict(sorted(other.items()))
 
 
-def cut(rows: Rows, draw: random.Random) -> Iterator[pa.RecordBatch]:
+def cut(rows: Rows, rng: random.Random) -> Iterator[pa.RecordBatch]:
     listed = [{"offset": offset, **row} for offset, row in rows.items()]
     batch = pa.RecordBatch.from_pylist(listed, schema=schema_of(COMPARED_COLUMNS))
     while batch.num_rows:
-        count = draw.randrange(20)
+        count = rng.randrange(20)
         yield batch.slice(0, count)
         batch = batch.slice(count)
 
@@ -62,24 +62,24 @@ def one_by_one(ours: Mapping[int, object], theirs: Mapping[int, object], differe
 
 
 def test_what_differs_is_what_a_look_at_each_record_says() -> None:
-    draw = random.Random(7)
+    rng = random.Random(7)
     differing = set()
     for _ in range(300):
-        ours = some_rows(draw)
-        theirs = draw.choice([ours, changed(ours, draw), some_rows(draw)])
+        ours = some_rows(rng)
+        theirs = rng.choice([ours, changed(ours, rng), some_rows(rng)])
         due = one_by_one(ours, theirs, 5)
-        assert compare(cut(ours, draw), cut(theirs, draw), 5) == due
+        assert compare(cut(ours, rng), cut(theirs, rng), 5) == due
         differing |= {(difference.fields, difference.only_in) for difference in due.differences}
     assert {((name,), None) for name in FIELDS} | {((), "store"), ((), "other")} <= differing
 
 
 def test_comparisons_of_ranges_add_up() -> None:
-    draw = random.Random(8)
-    ours, theirs = some_rows(draw), some_rows(draw)
-    whole = compare(cut(ours, draw), cut(theirs, draw), 3)
+    rng = random.Random(8)
+    ours, theirs = some_rows(rng), some_rows(rng)
+    whole = compare(cut(ours, rng), cut(theirs, rng), 3)
     found = Comparison()
     for start in range(0, 60, 10):
         parts = [{at: row for at, row in rows.items() if start <= at < start + 10} for rows in (ours, theirs)]
-        found = found.followed_by(compare(*(cut(part, draw) for part in parts), 3), 3)
+        found = found.followed_by(compare(*(cut(part, rng) for part in parts), 3), 3)
     assert found == whole
     assert whole.differing > 3

@@ -34,9 +34,9 @@ LARGE = {"segment.bytes": str(1 << 20), "segment.index.bytes": "1200", "index.in
 
 def filled(settings: dict[str, str] | None = None, *, batches: int = 40, size_bytes: int = 50) -> LogOnMemory:
     lab = LogOnMemory() if settings is None else LogOnMemory(settings)
-    draw = random.Random(1)
+    rng = random.Random(1)
     for number in range(batches):
-        values = [draw.randbytes(draw.randrange(size_bytes)) for _ in range(draw.randrange(1, 5))]
+        values = [rng.randbytes(rng.randrange(size_bytes)) for _ in range(rng.randrange(1, 5))]
         rows = [(NOW_MS + number * 1000, b"%d" % number, value, (("h", value[:3]),)) for value in values]
         (data,) = batches_of_rows(rows, form=BatchForm(codec=number % 5))
         lab.log.append_as_leader(data)
@@ -91,10 +91,10 @@ def large(views: Views) -> tuple[LogOnMemory, LogSource]:
 @given(
     bounds=st.tuples(st.integers(0, 700), st.integers(0, 700)),
     form=st.sampled_from(Format),
-    draw=st.randoms(use_true_random=False),
+    rng=st.randoms(use_true_random=False),
     counted_bytes_max=st.sampled_from([0, 10_000, 1 << 30]),
 )
-def test_pieces_in_any_order_make_up_the_whole(views, large, bounds, form, draw, counted_bytes_max):
+def test_pieces_in_any_order_make_up_the_whole(views, large, bounds, form, rng, counted_bytes_max):
     lab, _ = large
     source = views.memory(lab, TreeOptions(counted_bytes_max=counted_bytes_max))
     start, end = sorted(min(bound, lab.log.view.end_offset) for bound in bounds)
@@ -103,8 +103,8 @@ def test_pieces_in_any_order_make_up_the_whole(views, large, bounds, form, draw,
     assert reading.size_bytes() in ((None, len(whole)) if counted_bytes_max < 1 << 30 else (len(whole),))
     position = 0
     for _ in range(12):
-        position = draw.choice([position, draw.randrange(len(whole) + 10)])
-        size_bytes = draw.choice([1, 100, 4096, 131_072, 1 << 20])
+        position = rng.choice([position, rng.randrange(len(whole) + 10)])
+        size_bytes = rng.choice([1, 100, 4096, 131_072, 1 << 20])
         soon = reading.read_soon(position, size_bytes)
         piece = bytes(reading.read(position, size_bytes))
         assert piece == whole[position : position + size_bytes]
@@ -369,9 +369,9 @@ def test_every_form_of_real_logs(views: Views, name: str, isolation: Isolation) 
         view = source.visible().view
         scanned = views.scan(directory, view, is_committed=isolation is Isolation.COMMITTED)
         records = [record for each in scanned for record in each.records]
-        draw = random.Random(str(directory.name))
+        rng = random.Random(str(directory.name))
         for form in Format:
-            start, end = sorted(draw.randint(view.start_offset, view.end_offset) for _ in range(2))
+            start, end = sorted(rng.randint(view.start_offset, view.end_offset) for _ in range(2))
             if form is Format.BATCH:
                 raw = [
                     bytes(each.batch.view(0, each.batch.size_bytes))
@@ -384,7 +384,7 @@ def test_every_form_of_real_logs(views: Views, name: str, isolation: Isolation) 
                 data = b"".join(RecordRenderer(form, source.topic, source.partition).run(asked))
             assert views.read(source, f"{start}..{end}{form}") == data
             forms += bool(data)
-        last = [each.value or b"" for each in records[-draw.randint(1, 200) :]]
+        last = [each.value or b"" for each in records[-rng.randint(1, 200) :]]
         if last:
             assert views.read(source, f"last-{len(last)}..") == b"".join(value + b"\n" for value in last)
     assert forms >= 4

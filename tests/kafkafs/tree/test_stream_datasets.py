@@ -29,7 +29,7 @@ WHOLE = range(6)
 @pytest.mark.interop
 @pytest.mark.parametrize("number", WHOLE)
 def test_streams_are_what_a_plain_scan_finds(views: Views, number: int) -> None:
-    draw = random.Random(number)
+    rng = random.Random(number)
     checked = 0
     for directory in views.partitions(views.whole[number]):
         for isolation in Isolation:
@@ -45,12 +45,12 @@ def test_streams_are_what_a_plain_scan_finds(views: Views, number: int) -> None:
                 node = StreamFile(PartitionFilePath(source.path, form), source, SizeCache(Files(), None))
                 reading = node.open()
                 found = bytearray()
-                while part := bytes(reading.read(len(found), draw.choice([13, 4096, 128 << 10]))):
+                while part := bytes(reading.read(len(found), rng.choice([13, 4096, 128 << 10]))):
                     found += part
                 assert bytes(found) == expected, (directory, form, isolation)
                 assert node.attributes().size_bytes == len(expected)
                 for _ in range(3):
-                    at = draw.randrange(len(expected) + 1)
+                    at = rng.randrange(len(expected) + 1)
                     assert bytes(reading.read(at, 5000)) == expected[at : at + 5000]
                 reading.close()
                 checked += 1

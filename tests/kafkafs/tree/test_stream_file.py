@@ -90,12 +90,12 @@ def streams() -> Streams:
 def test_sizes_follow_a_log_that_grows_rolls_and_loses_its_beginning(
     streams: Streams, form: PartitionFile, *, followed: bool
 ) -> None:
-    source, draw = streams.source(followed=followed), random.Random(3)
+    source, rng = streams.source(followed=followed), random.Random(3)
     sizes = SizeCache(streams.files, None)
     opened = stream(source, form, sizes)
     reading, copy = opened.open(), bytearray()
     for step in range(120):
-        streams.append(*[draw.randbytes(draw.randrange(300)) for _ in range(draw.randrange(4))], None)
+        streams.append(*[rng.randbytes(rng.randrange(300)) for _ in range(rng.randrange(4))], None)
         if step % 7 == 0:
             streams.append(b"x" * 900, codec=Codec.LZ4)
         if step == 60:
@@ -104,7 +104,7 @@ def test_sizes_follow_a_log_that_grows_rolls_and_loses_its_beginning(
         now = stream(source, form, sizes)
         whole = expected(source, form)
         assert now.attributes().size_bytes == len(whole)
-        assert read_all(now, lambda: draw.choice([7, 300, 5000])) == whole
+        assert read_all(now, lambda: rng.choice([7, 300, 5000])) == whole
         size = reading.size_bytes()
         assert size is not None
         copy += bytes(reading.read(len(copy), size))

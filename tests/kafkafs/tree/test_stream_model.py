@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class Followed:
     """A log that others change, and a descriptor of its values that lags."""
 
-    def __init__(self, views: Views, draw: random.Random, *, is_followed: bool) -> None:
+    def __init__(self, views: Views, rng: random.Random, *, is_followed: bool) -> None:
         self.lab = LogOnMemory()
-        self.draw = draw
+        self.rng = rng
         self.values: list[bytes] = []  # by their offsets
         self.given = bytearray()
         self.expected = bytearray()
@@ -37,8 +37,8 @@ class Followed:
         self.look()
 
     def append(self) -> None:
-        for _ in range(self.draw.randrange(1, 6)):
-            value = b"%d-%d " % (self.epoch, len(self.values)) * self.draw.randrange(1, 60)
+        for _ in range(self.rng.randrange(1, 6)):
+            value = b"%d-%d " % (self.epoch, len(self.values)) * self.rng.randrange(1, 60)
             self.lab.log.append_as_leader(sent([(0, value)]), leader_epoch=self.epoch)
             self.values.append(value)
             self.expected += value + b"\n"
@@ -49,13 +49,13 @@ class Followed:
 
     def remove(self) -> None:
         bases = self.lab.log.view.bases
-        for path in self.lab.log.remove_before(self.draw.choice(bases)):
+        for path in self.lab.log.remove_before(self.rng.choice(bases)):
             self.lab.files.remove(path)
 
     def truncate(self) -> None:
         """Cut what everybody has seen, as followers of a new leader do, and go on in its epoch."""
         view = self.lab.log.view
-        offset = self.draw.randrange(view.start_offset, view.end_offset + 1)
+        offset = self.rng.randrange(view.start_offset, view.end_offset + 1)
         self.lab.log.truncate_to(offset)
         del self.values[offset:]
         self.epoch += 1
@@ -63,12 +63,12 @@ class Followed:
 
     def look(self) -> None:
         """What others do is seen in time."""
-        if self.draw.random() < 0.5:
+        if self.rng.random() < 0.5:
             self.node().attributes()
         assert self.reading.size_bytes() == len(self.expected)
 
     def read(self) -> None:
-        size_bytes = self.draw.choice([1, 100, 4096, 10**6])
+        size_bytes = self.rng.choice([1, 100, 4096, 10**6])
         found = bytes(self.reading.read(len(self.given), size_bytes))
         self.given += found
         assert self.given == self.expected[: len(self.given)]
@@ -88,10 +88,10 @@ class Followed:
 @pytest.mark.parametrize("is_followed", [False, True], ids=["written", "followed"])
 @pytest.mark.parametrize("seed", range(15))
 def test_what_is_removed_is_given_nevertheless(views: Views, seed: int, *, is_followed: bool) -> None:
-    draw = random.Random(seed)
-    followed = Followed(views, draw, is_followed=is_followed)
+    rng = random.Random(seed)
+    followed = Followed(views, rng, is_followed=is_followed)
     for _ in range(120):
-        draw.choice([followed.append, followed.roll, followed.remove, followed.read, followed.read_page])()
+        rng.choice([followed.append, followed.roll, followed.remove, followed.read, followed.read_page])()
         followed.look()
     followed.reading.close()
 
@@ -99,11 +99,11 @@ def test_what_is_removed_is_given_nevertheless(views: Views, seed: int, *, is_fo
 @pytest.mark.parametrize("is_followed", [False, True], ids=["written", "followed"])
 @pytest.mark.parametrize("seed", range(15))
 def test_what_a_new_leader_writes_follows_on_what_it_cut(views: Views, seed: int, *, is_followed: bool) -> None:
-    draw = random.Random(seed)
-    followed = Followed(views, draw, is_followed=is_followed)
+    rng = random.Random(seed)
+    followed = Followed(views, rng, is_followed=is_followed)
     followed.read_all()
     for _ in range(60):
-        draw.choice([followed.append, followed.append, followed.roll, followed.truncate])()
+        rng.choice([followed.append, followed.append, followed.roll, followed.truncate])()
         followed.look()
         followed.read_all()
         followed.read_page()

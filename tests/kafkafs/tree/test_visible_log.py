@@ -44,7 +44,7 @@ def test_what_is_not_committed_is_not_found(views: Views, name: str) -> None:
 
 
 def check(views: Views, directory: Path, isolation: Isolation) -> int:
-    draw = random.Random(directory.name)
+    rng = random.Random(directory.name)
     visible = views.follow(directory, TreeOptions(isolation=isolation)).visible()
     view = visible.view
     scanned = views.scan(directory, view, is_committed=isolation is Isolation.COMMITTED)
@@ -59,7 +59,7 @@ def check(views: Views, directory: Path, isolation: Isolation) -> int:
         assert found.record == record
         assert (found.batch.position, found.batch.crc) == (each.batch.position, each.batch.crc)
     offsets = list(expected)
-    for start, end in ranges(view.start_offset, view.end_offset, draw):
+    for start, end in ranges(view.start_offset, view.end_offset, rng):
         batches = list(visible.batches(start, end))
         records = [record for batch in batches for record in batch.records]
         assert records == [expected[offset][0] for offset in offsets if start <= offset < end]
@@ -70,8 +70,8 @@ def check(views: Views, directory: Path, isolation: Isolation) -> int:
     return len(offsets)
 
 
-def ranges(start: int, end: int, draw: random.Random) -> list[tuple[int, int]]:
-    drawn = (sorted((draw.randint(start, end), draw.randint(start, end))) for _ in range(20))
+def ranges(start: int, end: int, rng: random.Random) -> list[tuple[int, int]]:
+    drawn = (sorted((rng.randint(start, end), rng.randint(start, end))) for _ in range(20))
     return [(start, end), (0, 2**62), (start, start), (end, start), *((low, high) for low, high in drawn)]
 
 

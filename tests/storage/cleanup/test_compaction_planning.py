@@ -223,8 +223,8 @@ def test_groups_span_no_more_offsets_than_an_index_can_tell() -> None:
 
 
 def test_every_segment_is_in_one_group() -> None:
-    draw = random.Random(7)
+    rng = random.Random(7)
     for _ in range(50):
-        segments = [extent(10 * number, 10 * number + 10, draw.randrange(200)) for number in range(20)]
+        segments = [extent(10 * number, 10 * number + 10, rng.randrange(200)) for number in range(20)]
         groups = bases(segments, {"segment.bytes": "250"})
         assert [base for group in groups for base in group] == [each.base_offset for each in segments]

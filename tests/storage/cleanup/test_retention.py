@@ -162,11 +162,11 @@ def copied(source: Path, target: Path) -> Path:
 
 
 def opened(directory: Path, config: TopicConfig, *, start_offset: int = 0) -> Log:
-    files, clock, draw = Files(), StandingClock(), random.Random(0)
+    files, clock, rng = Files(), StandingClock(), random.Random(0)
     given = {"start_offset": start_offset, "producer_expiration_ms": EXPIRATION_MS}
     recover_log(files, clock, directory, config, is_clean=False, **given)
-    parts = open_sound_log(files, clock, directory, config, draw=draw, **given)
-    return Log(files, clock, directory, config, parts, draw=draw)
+    parts = open_sound_log(files, clock, directory, config, rng=rng, **given)
+    return Log(files, clock, directory, config, parts, rng=rng)
 
 
 @pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9"])

@@ -101,10 +101,10 @@ def values(view: LogView) -> list[bytes | None]:
 
 def opened(directory: Path, awake: AwakeLogs | None = None) -> Log:
     directory.mkdir(exist_ok=True)
-    files, clock, draw = Files(), Clock(), random.Random(0)
+    files, clock, rng = Files(), Clock(), random.Random(0)
     config = StoreConfig.resolve({}).topic({"segment.index.bytes": "4096", "index.interval.bytes": "0"})
-    parts = open_sound_log(files, clock, directory, config, draw=draw, producer_expiration_ms=86_400_000)
-    return Log(files, clock, directory, config, parts, draw=draw, awake=awake)
+    parts = open_sound_log(files, clock, directory, config, rng=rng, producer_expiration_ms=86_400_000)
+    return Log(files, clock, directory, config, parts, rng=rng, awake=awake)
 
 
 class TestALogAtRest:
@@ -191,9 +191,9 @@ class TestALogAtRest:
 
         def write(seed: int) -> None:
             nonlocal highest
-            draw = random.Random(seed)
+            rng = random.Random(seed)
             for _ in range(200):
-                draw.choice(logs).append_as_leader(sent(b"x"))
+                rng.choice(logs).append_as_leader(sent(b"x"))
                 highest = max(highest, descriptors(tmp_path))
 
         threads = [threading.Thread(target=write, args=(seed,)) for seed in range(3)]

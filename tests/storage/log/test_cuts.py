@@ -21,18 +21,18 @@ def followed(lab: LogOnMemory) -> FollowedLog:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_truncation_by_a_new_leader_is_told_by_its_offset(seed: int) -> None:
-    draw, lab = random.Random(seed), LogOnMemory()
+    rng, lab = random.Random(seed), LogOnMemory()
     append(lab, 80, 1)
     other = followed(lab)
     assert other.view.cuts == ()
     cuts: tuple[int, ...] = ()
     for epoch in range(2, 8):
-        offset = draw.randrange(lab.log.view.end_offset)
+        offset = rng.randrange(lab.log.view.end_offset)
         lab.log.truncate_to(offset)
-        append(lab, draw.randrange(1, 90), epoch)
+        append(lab, rng.randrange(1, 90), epoch)
         cuts = (*cuts, offset)
         assert (other.view.cuts, lab.log.view.cuts) == (cuts, cuts)
-        append(lab, draw.randrange(30), epoch)
+        append(lab, rng.randrange(30), epoch)
         assert other.view.cuts == cuts
 
 

@@ -229,10 +229,10 @@ def test_a_reading_is_begun_again_if_its_segment_goes_away_meanwhile() -> None:
 
 
 def test_readers_see_whole_prefixes_while_a_writer_appends_and_rolls(tmp_path: Path) -> None:
-    files, clock, draw = Files(), Clock(), random.Random(0)
+    files, clock, rng = Files(), Clock(), random.Random(0)
     config = TopicConfig.resolve(SETTINGS)
-    parts = open_sound_log(files, clock, tmp_path, config, draw=draw, producer_expiration_ms=1000)
-    log = Log(files, clock, tmp_path, config, parts, draw=draw)
+    parts = open_sound_log(files, clock, tmp_path, config, rng=rng, producer_expiration_ms=1000)
+    log = Log(files, clock, tmp_path, config, parts, rng=rng)
     failures: list[BaseException] = []
     is_done = threading.Event()
 

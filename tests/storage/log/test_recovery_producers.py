@@ -94,7 +94,7 @@ def test_a_closed_log_is_opened_with_the_snapshot_at_its_first_segment() -> None
         StandingClock(),
         DIRECTORY,
         lab.config,
-        draw=random.Random(0),
+        rng=random.Random(0),
         producer_expiration_ms=PRODUCER_EXPIRATION_MS,
     )
     assert sorted(state.producer_id for state in parts.producers.states()) == list(PRODUCERS)

@@ -106,23 +106,23 @@ def test_real_stores_stay_what_they_are_to_everybody(
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """Make a store with plain records, and those of two producers, one of which aborts every other transaction."""
-    path, draw = tmp_path / "source", random.Random(4)
+    path, rng = tmp_path / "source", random.Random(4)
     sequences = {8: 0, 9: 0}
     with Store.create([path], files=FILES, clock=StandingClock()) as store:
         store.topics.create("t", 1, SETTINGS)
         log = store.log("t", 0)
         for number in range(200):
-            producer_id = draw.choice([-1, -1, 8, 9])
+            producer_id = rng.choice([-1, -1, 8, 9])
             rows = [
                 (
                     NOW_MS + 10 * number + at,
-                    b"key %d" % draw.randrange(9),
-                    draw.randbytes(40),
+                    b"key %d" % rng.randrange(9),
+                    rng.randbytes(40),
                     (("h", b"x"), ("n", None)),
                 )
-                for at in range(draw.randint(1, 4))
+                for at in range(rng.randint(1, 4))
             ]
-            form = BatchForm(codec=draw.choice(list(Codec)))
+            form = BatchForm(codec=rng.choice(list(Codec)))
             if producer_id >= 0:
                 form = BatchForm(
                     producer_id=producer_id,
@@ -133,7 +133,7 @@ def source(tmp_path: Path) -> Path:
                 sequences[producer_id] += len(rows)
             (batch,) = batches_of_rows(rows, base_offset=0, form=form)
             log.append_as_leader(batch, leader_epoch=number // 90)
-            if producer_id == 9 and draw.random() < 0.5:
+            if producer_id == 9 and rng.random() < 0.5:
                 marker = EndTransactionMarker(committed=number % 2 == 0, coordinator_epoch=0)
                 data = marker_batch(marker, offset=0, timestamp_ms=NOW_MS, producer_id=9, producer_epoch=0)
                 log.append_as_leader(data, leader_epoch=number // 90, origin=AppendOrigin.COORDINATOR)

@@ -39,7 +39,7 @@ CLOCK = StandingClock()
 def source_files() -> MemoryFiles:
     """A store with a topic of two partitions, one of which is empty."""
     files = MemoryFiles()
-    opening = LogOpener(draw=random.Random(0))  # without a thread, which would come when it likes
+    opening = LogOpener(rng=random.Random(0))  # without a thread, which would come when it likes
     given = {"files": files, "clock": CLOCK, "open_log": opening, "cluster_id": "of-the-source", "node_id": 5}
     with Store.create([SOURCE], **given) as store:
         store.topics.create("t", 2, {"segment.bytes": "600", "retention.ms": "1000"})

@@ -26,9 +26,9 @@ def refuse(error: Exception) -> None:
 
 def filled(batches: int = 60) -> LogOnMemory:
     """A log of several segments with transactions in it."""
-    lab, draw, sequence = LogOnMemory(), random.Random(1), 0
+    lab, rng, sequence = LogOnMemory(), random.Random(1), 0
     for number in range(batches):
-        rows = [(draw.randrange(1000), b"key", b"value" * 5, ())] * draw.randrange(1, 4)
+        rows = [(rng.randrange(1000), b"key", b"value" * 5, ())] * rng.randrange(1, 4)
         (batch,) = batches_of_rows(rows)
         lab.log.append_as_leader(batch, leader_epoch=1)
         if number % 10 == 5:

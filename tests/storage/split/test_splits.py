@@ -93,9 +93,9 @@ def expected_of(log: FollowedLog, isolation: Isolation) -> list[Row]:
     ]
 
 
-def ranges(view: LogView, draw: random.Random, isolation: Isolation) -> list[tuple[int, int]]:
+def ranges(view: LogView, rng: random.Random, isolation: Isolation) -> list[tuple[int, int]]:
     start, end = view.start_offset, view.bound(isolation)
-    cuts = sorted(draw.randint(start, end) for _ in range(6))
+    cuts = sorted(rng.randint(start, end) for _ in range(6))
     return [(start, end), *pairwise(cuts)]
 
 
@@ -103,12 +103,12 @@ def ranges(view: LogView, draw: random.Random, isolation: Isolation) -> list[tup
 @pytest.mark.parametrize("name", WHOLE)
 def test_every_record_is_in_one_split(name: str, isolation: Isolation, datasets: Callable[[str], Path]) -> None:
     data_set, _, rest = name.partition("/")
-    draw = random.Random(name)
+    rng = random.Random(name)
     cut = 0
     for place, log in partitions(datasets(data_set) / rest):
         expected = expected_of(log, isolation)
-        for start, end in ranges(log.view, draw, isolation):
-            size_bytes = draw.choice(SIZES)
+        for start, end in ranges(log.view, rng, isolation):
+            size_bytes = rng.choice(SIZES)
             splits = splits_of(log, place, start, end, size_bytes=size_bytes, isolation=isolation, on_loss=refuse)
             cut += len(splits) - len({split.base_offset for split in splits})
             assert rows_of(splits) == [row for row in expected if start <= row.offset < end], (place, start, end)
@@ -119,13 +119,13 @@ def test_every_record_is_in_one_split(name: str, isolation: Isolation, datasets:
 @pytest.mark.parametrize("name", WHOLE)
 def test_records_are_counted_from_any_offsets_on(name: str, datasets: Callable[[str], Path]) -> None:
     data_set, _, rest = name.partition("/")
-    draw = random.Random(name)
+    rng = random.Random(name)
     counted = 0
     for place, log in partitions(datasets(data_set) / rest):
         expected = expected_of(log, Isolation.UNCOMMITTED)
-        for start, end in ranges(log.view, draw, Isolation.UNCOMMITTED):
-            splits = splits_of(log, place, start, end, size_bytes=draw.choice(SIZES), on_loss=refuse)
-            offsets = sorted({start, *(draw.randint(start, end) for _ in range(draw.choice((0, 3, 40))))})
+        for start, end in ranges(log.view, rng, Isolation.UNCOMMITTED):
+            splits = splits_of(log, place, start, end, size_bytes=rng.choice(SIZES), on_loss=refuse)
+            offsets = sorted({start, *(rng.randint(start, end) for _ in range(rng.choice((0, 3, 40))))})
             counter = RecordCounter(Files(), Clock(), offsets, on_loss=refuse)
             found: dict[int, Stretch] = {}
             for split in splits:

@@ -50,7 +50,7 @@ class Keeper:
             ["/a"],
             files=self.files,
             clock=self.clock,
-            open_log=LogOpener(draw=random.Random(0)),
+            open_log=LogOpener(rng=random.Random(0)),
             entropy=random.Random(0).randbytes,
         )
         for topic, settings in topics.items():
@@ -127,7 +127,7 @@ def test_logs_that_nobody_opened_are_looked_at_without_opening_them() -> None:
     keeper.append("u", 6)
     keeper.store.close()
     keeper.store = Store.open(
-        ["/a"], mode=Mode.READ_WRITE, files=keeper.files, clock=keeper.clock, open_log=LogOpener(draw=random.Random(0))
+        ["/a"], mode=Mode.READ_WRITE, files=keeper.files, clock=keeper.clock, open_log=LogOpener(rng=random.Random(0))
     )
     keeper.maintenance = Maintenance(keeper.store, keeper.clock, keeper.stopped)
     keeper.after(31)
@@ -179,7 +179,7 @@ def test_nothing_of_a_topic_goes_whose_settings_are_unknown() -> None:
     SettingsFile.find(keeper.files, [keeper.store.log_dirs[0].path]).replace(TopicSettings())
     keeper.store.close()
     keeper.store = Store.open(
-        ["/a"], mode=Mode.READ_WRITE, files=keeper.files, clock=keeper.clock, open_log=LogOpener(draw=random.Random(0))
+        ["/a"], mode=Mode.READ_WRITE, files=keeper.files, clock=keeper.clock, open_log=LogOpener(rng=random.Random(0))
     )
     keeper.maintenance = Maintenance(keeper.store, keeper.clock, keeper.stopped)
     for _ in range(400):

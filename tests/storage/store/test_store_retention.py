@@ -40,7 +40,7 @@ class Lab:
         return {
             "files": self.files,
             "clock": self.clock,
-            "open_log": LogOpener(draw=random.Random(0)),
+            "open_log": LogOpener(rng=random.Random(0)),
             "entropy": random.Random(self.files.steps).randbytes,
         }
 

@@ -72,12 +72,12 @@ def test_indexes_of_old_brokers_are_sound() -> None:
 
 def test_every_flipped_bit_of_a_log_is_findings() -> None:
     log = closed_log()
-    draw = random.Random(1)
+    rng = random.Random(1)
     for name in bases(log):
         path = f"{DIRECTORY}/{name}.log"
         whole = log.files.read(path)
         for _ in range(120):
-            bit = draw.randrange(8 * len(whole))
+            bit = rng.randrange(8 * len(whole))
             with log.files.open_writing(path) as file:
                 file.write_at(bit // 8, [bytes([whole[bit // 8] ^ 1 << bit % 8])])
                 assert damages(log), (name, bit)

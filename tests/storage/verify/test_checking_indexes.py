@@ -32,7 +32,7 @@ def accepted_offsets(log: LogOnMemory, name: str) -> dict[int, list[int]]:
 
 def test_every_changed_entry_of_an_offset_index_is_findings() -> None:
     """Except one that says what a broker before 4.0 may have written."""
-    log, draw = closed_log(), random.Random(2)
+    log, rng = closed_log(), random.Random(2)
     changed = unknowable = 0
     for name in bases(log):
         whole = log.contents()[f"{name}.index"]
@@ -40,7 +40,7 @@ def test_every_changed_entry_of_an_offset_index_is_findings() -> None:
         accepted = accepted_offsets(log, name)
         for slot in range(len(whole) // 8):
             for _ in range(8):
-                bit = draw.randrange(64)
+                bit = rng.randrange(64)
                 data = bytearray(whole)
                 data[8 * slot + bit // 8] ^= 1 << bit % 8
                 relative, position = OFFSET_ENTRY.unpack_from(data, 8 * slot)
@@ -59,11 +59,11 @@ def test_every_changed_entry_of_an_offset_index_is_findings() -> None:
 
 
 def test_every_changed_entry_of_a_time_index_is_findings() -> None:
-    log, draw = closed_log(), random.Random(3)
+    log, rng = closed_log(), random.Random(3)
     for name in bases(log):
         whole = log.contents()[f"{name}.timeindex"]
         for slot in range(len(whole) // 12):
-            bit = draw.randrange(64) if slot % 2 else 64 + draw.randrange(32)
+            bit = rng.randrange(64) if slot % 2 else 64 + rng.randrange(32)
             data = bytearray(whole)
             data[12 * slot + bit // 8] ^= 1 << bit % 8
             _, relative = TIME_ENTRY.unpack_from(data, 12 * slot)

@@ -50,15 +50,15 @@ class BusyFiles(Files):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_log_that_is_written_meanwhile_is_sound(seed: int) -> None:
-    log, draw = filled_log(), random.Random(seed)
+    log, rng = filled_log(), random.Random(seed)
     numbers = iter(range(100, 10**6))
     written = 0
 
     def write() -> None:
         nonlocal written
-        if draw.random() < 0.2:
+        if rng.random() < 0.2:
             written += 1
-            append(log, next(numbers), draw)
+            append(log, next(numbers), rng)
             log.clock.ms += 100
 
     for _ in range(12):
@@ -67,11 +67,11 @@ def test_a_log_that_is_written_meanwhile_is_sound(seed: int) -> None:
 
 
 def test_damage_in_a_log_that_is_written_meanwhile_is_found_all_the_same() -> None:
-    log, draw = filled_log(), random.Random(5)
+    log, rng = filled_log(), random.Random(5)
     with log.files.open_writing(f"{DIRECTORY}/{FIRST}.log") as file:
         file.write_at(100, [b"\xff\xff"])
     numbers = iter(range(100, 10**6))
-    everything = findings(BusyFiles(log.files, lambda: append(log, next(numbers), draw)), is_clean=False)
+    everything = findings(BusyFiles(log.files, lambda: append(log, next(numbers), rng)), is_clean=False)
     assert [(finding.kind, finding.path) for finding in everything] == [(FindingKind.CHECKSUM, f"{FIRST}.log")]
 
 

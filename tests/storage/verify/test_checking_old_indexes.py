@@ -99,9 +99,9 @@ def overwrite(log: LogOnMemory, name: str, data: bytes) -> None:
 def log_of(seed: int, others: int) -> LogOnMemory:
     """An open log that begins as all of these do, and goes on as only this seed's does."""
     log = LogOnMemory(ONE_SEGMENT)
-    common, draw = random.Random(0), random.Random(seed)
+    common, rng = random.Random(0), random.Random(seed)
     for number in range(COMMON + others):
-        source = common if number < COMMON else draw
+        source = common if number < COMMON else rng
         rows = [
             (NOW_MS + 10 * number + at, source.randbytes(source.randrange(90))) for at in range(source.randint(1, 5))
         ]
@@ -134,14 +134,14 @@ def test_after_a_clean_stop_it_is_damage() -> None:
 
 
 def test_a_changed_entry_before_it_is_found_all_the_same() -> None:
-    log, draw = truncated(2, 60, 100), random.Random(6)
+    log, rng = truncated(2, 60, 100), random.Random(6)
     whole = log.contents()[f"{FIRST}.index"]
     sound = log_of(2, 60).contents()[f"{FIRST}.index"]
     used = len(sound.rstrip(b"\0")) // 8
     assert used > 20
     for slot in range(used - 20):  # those after it outweigh what is left of the old ones
         data = bytearray(whole)
-        data[8 * slot + 4 + draw.randrange(3)] ^= 0x55
+        data[8 * slot + 4 + rng.randrange(3)] ^= 0x55
         overwrite(log, f"{FIRST}.index", bytes(data))
         assert (FindingKind.INDEX_ENTRY, f"{FIRST}.index") in damages(log, is_clean=False), slot
 
@@ -165,9 +165,9 @@ def last_entry(data: bytes, size: int) -> int:
 def test_a_changed_bit_in_the_last_entry_is_damage_where_no_leader_has_begun(suffix: str, entry: struct.Struct) -> None:
     """A log that was never truncated has the same epoch all through."""
     log = LogOnMemory(ONE_SEGMENT)
-    draw = random.Random(1)
+    rng = random.Random(1)
     for number in range(60):
-        log.log.append_as_leader(sent([(NOW_MS + 10 * number, draw.randbytes(90))], BatchForm()), leader_epoch=0)
+        log.log.append_as_leader(sent([(NOW_MS + 10 * number, rng.randbytes(90))], BatchForm()), leader_epoch=0)
     name = f"{FIRST}{suffix}"
     whole = log.contents()[name]
     at = last_entry(whole, entry.size)

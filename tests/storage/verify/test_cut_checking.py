@@ -60,34 +60,34 @@ def test_a_sound_log(*, is_clean: bool) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_damage_anywhere(seed: int) -> None:
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     log = closed_log()
-    for _ in range(draw.randrange(1, 4)):
+    for _ in range(rng.randrange(1, 4)):
         contents = {name: data for name, data in log.contents().items() if data}
-        name = draw.choice(sorted(contents))
+        name = rng.choice(sorted(contents))
         data = bytearray(contents[name])
-        match draw.randrange(4):
+        match rng.randrange(4):
             case 0:
-                data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+                data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
             case 1:
-                del data[draw.randrange(len(data)) :]
+                del data[rng.randrange(len(data)) :]
             case 2:
-                at = draw.randrange(len(data))
+                at = rng.randrange(len(data))
                 data[at : at + 100] = bytes(len(data[at : at + 100]))
             case _:
-                data += draw.randbytes(50)
+                data += rng.randbytes(50)
         replace(log, name, bytes(data))
-    reached = {"replication-offset-checkpoint": draw.randrange(400)}
-    check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=draw.random() < 0.5, reached=reached))
+    reached = {"replication-offset-checkpoint": rng.randrange(400)}
+    check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=rng.random() < 0.5, reached=reached))
 
 
 def test_more_findings_of_a_kind_than_are_kept() -> None:
     log = filled_log({"segment.bytes": "100000", "index.interval.bytes": "0"})
-    draw = random.Random(1)
+    rng = random.Random(1)
     for number in range(100, 100 + 2 * KEPT_MAX):
-        append(log, number, draw)
+        append(log, number, rng)
     log.log.roll()
-    append(log, 1, draw)
+    append(log, 1, rng)
     log.log.close()
     name = max((name for name in log.contents() if name.endswith(".index")), key=lambda each: len(log.contents()[each]))
     data = bytearray(log.contents()[name])
