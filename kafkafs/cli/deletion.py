@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,7 +19,6 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from storage.store.store import Store
 
@@ -92,7 +92,7 @@ def delete(
 
 
 def _doomed(store: Store, topic: str, partition: int) -> _Doomed:
-    directory = store.topics.directory(topic, partition)
+    directory = Path(store.topics.directory(topic, partition))
     size_bytes = _size_bytes(store, directory)
     try:
         view = store.follow_partition(topic, partition).view

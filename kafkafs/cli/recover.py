@@ -18,7 +18,7 @@ from kafkafs.cli.store_argument import store_argument
 from storage.clock import Clock
 from storage.errors import StorageError
 from storage.files import Files, NamedFiles
-from storage.log_dir.log_dir import LogDir
+from storage.log_dir.log_dir import distinct_log_dirs
 from storage.log_dir.server_properties import read_server_properties
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.recovering import RecoveryOptions, plan_recovery, recover_store
@@ -80,7 +80,7 @@ def recover(
     if is_applied and dry_run:
         raise click.UsageError("--apply and --dry-run exclude each other")
     files = Files()
-    if not is_applied and any(LogDir(files, path).is_locked() for path in store):
+    if not is_applied and any(log_dir.is_locked() for log_dir in distinct_log_dirs(files, store)):
         click.echo("kafkafs: the store is open elsewhere and changes; this is a look at it as it is now", err=True)
     options = RecoveryOptions(
         ignores_marker=ignore_clean_shutdown,

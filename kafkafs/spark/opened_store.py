@@ -100,8 +100,8 @@ class OpenedStore:
 
     def place(self, partition: Partition) -> PartitionPlace:
         """Where a partition is; raises `UnknownPartitionError`."""
-        directory = self._store.topics.directory(*partition)
-        return PartitionPlace(str(directory.parent), *partition)
+        _, log_dir = self._store.topics.place(*partition)
+        return PartitionPlace(str(log_dir.path), *partition)
 
     def is_compacted(self, partition: Partition) -> bool:
         """Whether a partition is compacted, or was once, as far as the store says: then it may lack offsets."""

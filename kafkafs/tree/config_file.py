@@ -73,10 +73,10 @@ class ConfigFile(WritableFile):
         return "".join(f"{line}\n" for line in self._store.topics.config(self._topic).lines()).encode()
 
     def _modified_ms(self) -> int:
-        topics, files = self._store.topics, self._store.files
-        status = files.status(topics.settings_file.directory / SETTINGS_NAME)
+        topics = self._store.topics
+        status = topics.settings_file.directory.status(SETTINGS_NAME)
         changed_ms = max(self._store.cluster.settings_ms(), 0 if status is None else status.modified_ms)
         if changed_ms:
             return changed_ms
-        status = files.status(topics.directory(self._topic, min(topics.partitions(self._topic))))
+        status = topics.directory(self._topic, min(topics.partitions(self._topic))).own_status()
         return 0 if status is None else status.modified_ms

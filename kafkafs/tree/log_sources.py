@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,8 +17,6 @@ from storage.log.log import Log
 from storage.store.store import Mode
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kafkafs.locator.paths import LogPath, UnattachedPath
     from kafkafs.tree.options import TreeOptions
     from storage.clock import Clock
@@ -133,7 +132,7 @@ class LogSources:
     def _of_partition(self, path: PartitionPath) -> _Opened:
         topic, partition = path.topic.topic, path.partition
         try:
-            directory = self.store.topics.directory(topic, partition)
+            directory = Path(self.store.topics.directory(topic, partition))
             return _Opened(topic, partition, directory, *self._logs.get(topic, partition))
         except UnknownPartitionError as error:
             raise NotThereError(str(error)) from None
@@ -144,7 +143,7 @@ class LogSources:
             if present == name:
                 found = self._sources.get(path)
                 directory = log_dir.path / str(name)
-                log = self.store.follow(directory) if found is None else found.source.log
+                log = self.store.follow(log_dir.directory.at(str(name))) if found is None else found.source.log
                 return _Opened(name.topic, name.partition, directory, log, None)
         raise NotThereError(f"there is no directory {name}")
 

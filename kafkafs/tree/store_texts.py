@@ -151,8 +151,8 @@ def _example_partition(store: Store) -> PartitionPath | None:
 def _has_batches(store: Store, path: PartitionPath) -> bool:
     try:
         directory = store.topics.directory(path.topic.topic, path.partition)
-        logs = [text for text in store.files.names(directory) if (name := parse_name(text)) and name.kind is Kind.LOG]
-        return any((status := store.files.status(directory / text)) and status.size_bytes for text in logs)
+        logs = [text for text in directory.names() if (name := parse_name(text)) and name.kind is Kind.LOG]
+        return any((status := directory.status(text)) and status.size_bytes for text in logs)
     except (OSError, StorageError):  # gone, or not ours to see: no example
         return False
 

@@ -9,7 +9,6 @@ last records may be ones that the quorum has not committed.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -22,11 +21,10 @@ from storage.record.batch import RecordBatch
 from storage.segment.log_file import LogScan
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
 
     from storage.cluster.quorum_state import QuorumState
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log.readable_log import ReadableLog
     from storage.log.view import LogView
     from storage.record.reading import Batch
@@ -57,9 +55,8 @@ def is_left_of_metadata_snapshot(name: str) -> bool:
 class MetadataLog:
     """The metadata log in one directory, which `log` reads. Any thread may ask; they take turns."""
 
-    def __init__(self, files: Files, directory: str | os.PathLike[str], log: ReadableLog) -> None:
-        self._files = files
-        self._directory = Path(directory)
+    def __init__(self, directory: Directory, log: ReadableLog) -> None:
+        self._directory = directory
         self._log = log
         self._asking = Lock()
         self._view: LogView | None = None
@@ -83,7 +80,7 @@ class MetadataLog:
 
         Raises `CorruptMetadataError` for a file that no broker reads.
         """
-        return read_quorum_state(self._files, self._directory)
+        return read_quorum_state(self._directory)
 
     @property
     def damage(self) -> StorageError | None:
@@ -138,22 +135,22 @@ class MetadataLog:
             if refused is not None:
                 raise refused
             reason = f"the log begins at offset {view.start_offset}, and no whole snapshot ends there or later"
-            self._gap = CorruptMetadataError(reason, path=self._directory)
+            self._gap = CorruptMetadataError(reason, path=self._directory.path)
 
     def _snapshots(self) -> frozenset[str]:
-        return frozenset(filter(is_metadata_snapshot, self._files.names(self._directory)))
+        return frozenset(filter(is_metadata_snapshot, self._directory.names()))
 
     def _snapshot(self, name: str) -> ClusterImage:
         """What a snapshot holds; raises `StorageError` if it is not whole."""
         image = ClusterImage(snapshot=name.partition(".")[0])
         last = None
-        with self._files.open_reading(self._directory / name) as file:
+        with self._directory.open_reading(name) as file:
             scan = LogScan(file)
             for batch in scan:
                 batch.check_crc()
                 last = _apply(image, batch, None) or last
             if scan.trailing_bytes or last != _SNAPSHOT_FOOTER:
-                raise CorruptMetadataError("the snapshot is not whole", path=self._directory / name)
+                raise CorruptMetadataError("the snapshot is not whole", path=self._directory.path_of(name))
         return image
 
     def _read_log(self, view: LogView) -> None:

@@ -6,18 +6,15 @@ The file lies beside the cluster's metadata log. A node does not start if the fi
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.errors import CorruptMetadataError, InvalidIdError
-from storage.files import read_small_file
 from storage.ids import parse_id
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping
 
-    from storage.files import Files
+    from storage.files import Directory
 
 QUORUM_STATE_NAME: Final = "quorum-state"
 
@@ -36,20 +33,19 @@ class QuorumState(NamedTuple):
     voter_ids: tuple[int, ...]
 
 
-def read_quorum_state(files: Files, directory: str | os.PathLike[str]) -> QuorumState | None:
-    """What the directory's file says, None if there is none; raises `CorruptMetadataError` for what no broker reads.
+def read_quorum_state(directory: Directory) -> QuorumState | None:
+    """Read the directory's file, None if there is none; raises `CorruptMetadataError` for what no broker reads.
 
     As in a broker, only the first line counts, and fields that its version does not have are passed over.
     """
-    path = Path(directory) / QUORUM_STATE_NAME
     try:
-        data = read_small_file(files, path, CorruptMetadataError)
+        data = directory.read_small(QUORUM_STATE_NAME, CorruptMetadataError)
     except FileNotFoundError:
         return None
     try:
         state = _checked(data)
     except CorruptMetadataError as error:
-        raise error.located(path=path) from None
+        raise error.located(path=directory.path_of(QUORUM_STATE_NAME)) from None
     voters = state.get("currentVoters") if state[_VERSION_FIELD] == 0 else None
     return QuorumState(state["leaderId"], state["leaderEpoch"], tuple(each["voterId"] for each in voters or ()))
 

@@ -19,7 +19,7 @@ from storage.commit.staged_file import StagedFile, find_staged, is_staged_name
 from storage.commit.withdrawal import StagedBatches, withdrawal_of
 from storage.errors import DiskFullError, StagingError, StorageError, StoreLockedError
 from storage.log.log import Log
-from storage.log_dir.log_dir import LogDir
+from storage.log_dir.log_dir import distinct_log_dirs, lock_all
 from storage.record.rewriting import place
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from storage.files import Files
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.log_dir import LogDir
     from storage.record.batch import RecordBatch
     from storage.topics.open_logs import PartitionLog
     from storage.topics.topics import Topics
@@ -275,10 +276,7 @@ def discard(files: Files, directories: Sequence[Path], names: Collection[str]) -
     """
     with ExitStack() as unlocking:
         try:
-            for directory in directories:
-                log_dir = LogDir(files, directory)
-                log_dir.lock()
-                unlocking.callback(log_dir.unlock)
+            lock_all(distinct_log_dirs(files, directories), unlocking)
         except StoreLockedError:
             return
         for name in set(names) - Ledger(files, directories).names_of(names):

@@ -40,7 +40,7 @@ class Directory:
 
     def path_of(self, name: str) -> str:
         """The path of a file in it, as errors and messages have it."""
-        return f"{self.path}/{name}"
+        return os.path.join(self.path, name)
 
     def open_reading(self, name: str) -> ReadableFile:
         """Open a file that exists for reading. Nothing about it changes except its access time."""
@@ -62,9 +62,13 @@ class Directory:
         """What the file system knows of a file or directory in it; None if there is none of that name."""
         return self._files.status(self.path_of(name))
 
+    def own_status(self) -> FileStatus | None:
+        """What the file system knows of the directory itself; None if nothing is there."""
+        return self._files.status(self.path)
+
     def exists(self) -> bool:
         """True if the directory itself is there."""
-        found = self._files.status(self.path)
+        found = self.own_status()
         return found is not None and found.is_directory
 
     def names(self) -> list[str]:
@@ -87,6 +91,10 @@ class Directory:
         """Make the directory itself, in one that exists, with owner and permissions like those of `like`."""
         self._files.make_directory(self.path, like=like)
 
+    def check_can_give(self) -> None:
+        """Raise `OwnerError` where what is made in it cannot be given to its owner, as it has to be."""
+        self._files.check_can_give(self.path)
+
     def remove_directory(self, name: str) -> None:
         """Remove an empty directory in it."""
         self._files.remove_directory(self.path_of(name))
@@ -108,6 +116,9 @@ class Directory:
         return self._files.free_bytes(self.path)
 
     def __fspath__(self) -> str:
+        return self.path
+
+    def __str__(self) -> str:
         return self.path
 
     def __eq__(self, other: object) -> bool:

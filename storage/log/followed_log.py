@@ -234,7 +234,7 @@ class FollowedLog(ReadableLog):
         """Find out which segments there are, and keep those that are as they were."""
         if self.topic_id is None:
             with suppress(CorruptMetadataError, OSError):
-                self.topic_id = read_topic_id(self._files, self.directory)
+                self.topic_id = read_topic_id(self._files.directory(self.directory))
         listed = [(each, self._identity(each)) for each in segments_named(names)]
         known = {(found.names, found.identity): (segment, found) for segment, found in self._found.items()}
         if self._is_moved:

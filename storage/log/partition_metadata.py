@@ -6,29 +6,26 @@ It has to be on disk before a partition's first record: a KRaft broker takes a l
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptMetadataError, InvalidIdError
-from storage.files import read_small_file, replace_file
 from storage.ids import ZERO_ID, format_id, parse_id
 
 if TYPE_CHECKING:
-    import os
     from uuid import UUID
 
-    from storage.files import Files
+    from storage.files import Directory
 
 PARTITION_METADATA_NAME: Final = "partition.metadata"
 
 _TEXT: Final = re.compile(r"version:[ \t]+[0-9]{1,9}[ \t]*\r?\ntopic_id:[ \t]+(\S+)[ \t]*(?:\r?\n.*)?", re.DOTALL)
 
 
-def read_topic_id(files: Files, directory: str | os.PathLike[str]) -> UUID | None:
-    """The id of the topic that the partition in this directory belongs to; None if no file says so."""
-    path = Path(directory) / PARTITION_METADATA_NAME
+def read_topic_id(directory: Directory) -> UUID | None:
+    """Read the id of the topic that the partition in this directory belongs to; None if no file says so."""
+    path = directory.path_of(PARTITION_METADATA_NAME)
     try:
-        data = read_small_file(files, path, CorruptMetadataError)
+        data = directory.read_small(PARTITION_METADATA_NAME, CorruptMetadataError)
     except FileNotFoundError:
         return None
     match = _TEXT.fullmatch(data.decode("utf-8", "replace"))
@@ -43,7 +40,7 @@ def read_topic_id(files: Files, directory: str | os.PathLike[str]) -> UUID | Non
     return topic_id
 
 
-def write_topic_id(files: Files, directory: str | os.PathLike[str], topic_id: UUID) -> None:
+def write_topic_id(directory: Directory, topic_id: UUID) -> None:
     """Say that the partition in this directory belongs to this topic, in one step and durably."""
     text = f"version: 0\ntopic_id: {format_id(topic_id)}"
-    replace_file(files, Path(directory) / PARTITION_METADATA_NAME, text.encode())
+    directory.replace(PARTITION_METADATA_NAME, text.encode())

@@ -63,7 +63,6 @@ def check_vacant(files: Files, paths: Sequence[Path], *, is_replaced: bool = Fal
 
 
 def write_store(
-    files: Files,
     clock: Clock,
     log_dirs: Sequence[LogDir],
     entropy: Callable[[int], bytes],
@@ -72,19 +71,19 @@ def write_store(
     node_id: int,
 ) -> None:
     """Make a store of vacant directories, which are locked: that node's of the cluster, or of a new one."""
-    write_topic_settings(files, log_dirs[0].path, TopicSettings(is_begun=True))
+    write_topic_settings(log_dirs[0].directory, TopicSettings(is_begun=True))
     cluster_id = cluster_id or format_id(random_id(entropy))
     for log_dir in log_dirs:
         properties = MetaProperties(_META_VERSION, cluster_id, node_id, random_id(entropy))
-        write_meta_properties(files, log_dir.path, properties, clock.now_ms())
+        write_meta_properties(log_dir.directory, properties, clock.now_ms())
         log_dir.properties = properties
-    write_topic_settings(files, log_dirs[0].path, TopicSettings(is_made_here=True, cluster_id=cluster_id))
+    write_topic_settings(log_dirs[0].directory, TopicSettings(is_made_here=True, cluster_id=cluster_id))
 
 
 def _first_occupied(files: Files, paths: Sequence[Path], forbidden: Collection[str] = ()) -> Path | None:
     for path in paths:
         files.add_root(path)
-    settings = None if _names(files, paths[0]) is None else read_topic_settings(files, paths[0])
+    settings = None if _names(files, paths[0]) is None else read_topic_settings(files.directory(paths[0]))
     allowed = (_BEGUN if settings is not None and settings.is_begun else _NOTHING).difference(forbidden)
     for path in paths:
         names = _names(files, path)

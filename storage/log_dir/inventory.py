@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from storage.files import Directory
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import Listing, LogDir
 
@@ -99,10 +100,10 @@ class Inventory:
         """Where a partition is; None if there is none."""
         return self.topics.get(topic, {}).get(partition)
 
-    def directory(self, topic: str, partition: int) -> Path | None:
+    def directory(self, topic: str, partition: int) -> Directory | None:
         """The partition's directory; None if there is none."""
         log_dir = self.log_dir(topic, partition)
-        return None if log_dir is None else log_dir.path / str(DirectoryName(topic, partition))
+        return None if log_dir is None else log_dir.directory.at(str(DirectoryName(topic, partition)))
 
     def partitions(self) -> set[Partition]:
         """All of them."""

@@ -20,7 +20,6 @@ from storage.errors import (
     StoreLockedError,
     SymbolicLinkError,
 )
-from storage.files import read_small_file, replace_file
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
 from storage.log_dir.directory_names import DirectoryName, DirectoryState, parse_directory_name
 from storage.log_dir.meta_properties import read_meta_properties
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from contextlib import ExitStack
 
-    from storage.files import FileLock, Files, FileStatus
+    from storage.files import Directory, FileLock, Files, FileStatus
     from storage.log_dir.checkpoints import Partition
 
 CLEAN_MARKER_NAME: Final = ".kafka_cleanshutdown"
@@ -76,17 +75,16 @@ class LogDir:
     Raises `NotAStoreError` if it is no directory, and `CorruptMetadataError` if what it says cannot be read.
     """
 
-    def __init__(self, files: Files, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        files.add_root(self.path)
-        status = files.status(self.path)
+    def __init__(self, directory: Directory) -> None:
+        self.directory = directory
+        self.path = Path(directory)
+        status = directory.own_status()
         if status is None:
-            raise NotAStoreError("there is no such directory", path=path)
+            raise NotAStoreError("there is no such directory", path=self.path)
         if not status.is_directory:
-            raise NotAStoreError("a store is a directory, and this is a file", path=path)
+            raise NotAStoreError("a store is a directory, and this is a file", path=self.path)
         self.identity = status.identity
-        self.properties = read_meta_properties(files, path)
-        self._files = files
+        self.properties = read_meta_properties(directory)
         self._lock: FileLock | None = None
         self._known: dict[str, DirectoryName | None] = {}
         self._scanned: FileStatus | None = None
@@ -101,14 +99,14 @@ class LogDir:
 
     def scan(self) -> Listing:
         """The directories that are there now. Costs one listing, and a look at each name that was not there before."""
-        status = self._files.status(self.path)
+        status = self.directory.own_status()
         known: dict[str, DirectoryName | None] = {}
         links = []
-        for name in self._files.names(self.path):
+        for name in self.directory.names():
             if name in self._known:
                 known[name] = self._known[name]
                 continue
-            found = self._files.status(self.path / name)
+            found = self.directory.status(name)
             if found is not None and found.is_directory:
                 known[name] = parse_directory_name(name)
             elif found is not None and found.is_link:
@@ -129,7 +127,7 @@ class LogDir:
 
     def _status(self) -> FileStatus | None:
         with suppress(OSError):
-            return self._files.status(self.path)
+            return self.directory.own_status()
         return None
 
     # Who has it
@@ -139,26 +137,25 @@ class LogDir:
 
         Raises `OwnerError`, before anything is written, where the broker's user could not open what would be.
         """
-        path = self.path / LOCK_NAME
         if self._lock is None:
-            self._files.check_can_give(self.path)
+            self.directory.check_can_give()
         while self._lock is None:
             try:
-                lock = self._files.lock(path)
+                lock = self.directory.lock(LOCK_NAME)
             except BlockingIOError:
                 raise StoreLockedError(
                     "a broker or another kafkafs has the store open for writing; stop that, or open it read-only",
-                    path=path,
+                    path=self.directory.path_of(LOCK_NAME),
                 ) from None
             # A broker that stops takes the file away: then this is a lock that the next one does not see.
-            if self._files.status(path) is None:
+            if self.directory.status(LOCK_NAME) is None:
                 lock.release()
             else:
                 self._lock = lock
 
     def is_locked(self) -> bool:
         """Whether another process has the store open for writing. Not to be asked by a process that has it itself."""
-        return self._files.is_locked(self.path / LOCK_NAME)
+        return self.directory.is_locked(LOCK_NAME)
 
     def unlock(self) -> None:
         """Let others have it; harmless if it is not locked. The lock's file stays, so that nobody locks a lost one."""
@@ -170,16 +167,16 @@ class LogDir:
 
     def is_clean(self) -> bool:
         """Whether whoever wrote last closed everything properly; what the marker says does not matter."""
-        status = self._files.status(self.path / CLEAN_MARKER_NAME)
+        status = self.directory.status(CLEAN_MARKER_NAME)
         return status is not None and not status.is_link
 
     def remove_clean_marker(self) -> None:
         """Have it off the disk, before anything is written that a crash may leave unfinished."""
         with suppress(FileNotFoundError):
             self._marker = self.read_clean_marker()
-            self._files.remove(self.path / CLEAN_MARKER_NAME)
+            self.directory.remove(CLEAN_MARKER_NAME)
         # Even if there is none: whoever removed it may have died before that was on disk.
-        self._files.sync_directory(self.path)
+        self.directory.sync()
 
     def write_clean_marker(self, *, is_unchanged: bool = False) -> None:
         """Say that everything in the directory was closed properly.
@@ -188,12 +185,12 @@ class LogDir:
         epoch in it with which it stopped.
         """
         kept = self._marker if is_unchanged else None
-        replace_file(self._files, self.path / CLEAN_MARKER_NAME, clean_marker() if kept is None else kept)
+        self.directory.replace(CLEAN_MARKER_NAME, clean_marker() if kept is None else kept)
 
     def read_clean_marker(self) -> bytes | None:
         """What the marker says; None if there is none, or a link in its place."""
         try:
-            return read_small_file(self._files, self.path / CLEAN_MARKER_NAME, CorruptMetadataError)
+            return self.directory.read_small(CLEAN_MARKER_NAME, CorruptMetadataError)
         except (FileNotFoundError, SymbolicLinkError):
             return None
 
@@ -208,7 +205,7 @@ class LogDir:
         if checkpoint not in self._checkpoints:
             self._flaws.pop(checkpoint, None)
             try:
-                self._checkpoints[checkpoint] = read_offsets(self._files.directory(self.path), checkpoint)
+                self._checkpoints[checkpoint] = read_offsets(self.directory, checkpoint)
             except (CorruptCheckpointError, SymbolicLinkError) as error:
                 self._flaws[checkpoint] = _flaw_of(error)
                 logger.warning("%s (%s); it is taken for empty", _flaw_of(error), self.path / checkpoint.value)
@@ -232,7 +229,7 @@ class LogDir:
         """
         if offsets != self.offsets(checkpoint) or checkpoint in self._unsure:
             self._unsure.add(checkpoint)
-            write_offsets(self._files.directory(self.path), checkpoint, offsets)
+            write_offsets(self.directory, checkpoint, offsets)
             self._checkpoints[checkpoint] = dict(offsets)
             self._unsure.discard(checkpoint)
 
@@ -254,8 +251,9 @@ def clean_marker() -> bytes:
 def distinct_log_dirs(files: Files, paths: Sequence[str | os.PathLike[str]]) -> list[LogDir]:
     """The log directories at the paths; raises `NotAStoreError` if one is given twice."""
     log_dirs: dict[tuple[int, int], LogDir] = {}
-    for path in paths:
-        log_dir = LogDir(files, path)
+    for path in map(Path, paths):
+        files.add_root(path)
+        log_dir = LogDir(files.directory(path))
         if log_dirs.setdefault(log_dir.identity, log_dir) is not log_dir:
             raise NotAStoreError("the directory is given twice", path=path)
     return list(log_dirs.values())

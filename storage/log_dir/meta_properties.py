@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.checkpoint_text import integer
 from storage.errors import ConfigError, CorruptMetadataError, InvalidIdError
-from storage.files import read_small_file, replace_file
 from storage.ids import format_id, is_reserved, parse_id
 from storage.properties import format_properties, parse_properties
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Mapping
     from uuid import UUID
 
-    from storage.files import Files
+    from storage.files import Directory
 
 META_PROPERTIES_NAME: Final = "meta.properties"
 KRAFT_VERSION: Final = 1
@@ -43,11 +40,11 @@ class MetaProperties:
     directory_id: UUID | None = None
 
 
-def read_meta_properties(files: Files, directory: str | os.PathLike[str]) -> MetaProperties | None:
-    """What the directory's file says; None if there is none. Raises `CorruptMetadataError`."""
-    path = Path(directory) / META_PROPERTIES_NAME
+def read_meta_properties(directory: Directory) -> MetaProperties | None:
+    """Read the directory's file; None if there is none. Raises `CorruptMetadataError`."""
+    path = directory.path_of(META_PROPERTIES_NAME)
     try:
-        data = read_small_file(files, path, CorruptMetadataError)
+        data = directory.read_small(META_PROPERTIES_NAME, CorruptMetadataError)
     except FileNotFoundError:
         return None
     try:
@@ -58,9 +55,7 @@ def read_meta_properties(files: Files, directory: str | os.PathLike[str]) -> Met
         raise CorruptMetadataError(error.reason, path=path) from None
 
 
-def write_meta_properties(
-    files: Files, directory: str | os.PathLike[str], properties: MetaProperties, now_ms: int
-) -> None:
+def write_meta_properties(directory: Directory, properties: MetaProperties, now_ms: int) -> None:
     """Replace the directory's file, in one step and durably, with the text and the date that a broker would write."""
     values = {
         _NODE_ID_KEYS[properties.version]: properties.node_id,
@@ -71,7 +66,7 @@ def write_meta_properties(
     written = {key: str(value) for key, value in values.items() if value is not None}
     date = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
     text = format_properties(written, ("", date))
-    replace_file(files, Path(directory) / META_PROPERTIES_NAME, text.encode(_ENCODING))
+    directory.replace(META_PROPERTIES_NAME, text.encode(_ENCODING))
 
 
 def check_agreement(found: Mapping[str, MetaProperties]) -> None:

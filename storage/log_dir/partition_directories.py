@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
     from storage.log_dir.settings_file import SettingsFile
@@ -40,12 +40,10 @@ class PartitionDirectories:
 
     def __init__(
         self,
-        files: Files,
         log_dirs: Sequence[LogDir],
         settings_file: SettingsFile,
         entropy: Callable[[int], bytes],
     ) -> None:
-        self._files = files
         self._log_dirs = log_dirs
         self._settings_file = settings_file
         self._entropy = entropy
@@ -60,26 +58,26 @@ class PartitionDirectories:
         self._settings_file.replace(self._settings_file.current.with_void(map(str, names), topic_id))
         try:
             for name, log_dir in names.items():
-                directory = log_dir.path / str(name)
-                self._files.make_directory(directory, like=sibling)
+                directory = log_dir.directory.at(str(name))
+                directory.make(like=sibling)
                 if topic_id is not None:
-                    write_topic_id(self._files, directory, topic_id)
+                    write_topic_id(directory, topic_id)
             for log_dir in set(names.values()):
-                self._files.sync_directory(log_dir.path)
+                log_dir.directory.sync()
             self._settings_file.replace(committed)
         except BaseException:
             with suppress(OSError):  # then the next change does it, or the next opening
                 self.clear_void()
             raise
 
-    def _directory_of(self, topics: Collection[str]) -> Path | None:
+    def _directory_of(self, topics: Collection[str]) -> Directory | None:
         """A directory that one of the topics has, as the new ones are to be."""
         for log_dir in self._log_dirs:
             with suppress(OSError):  # one that was taken away keeps no topic from being made in the others
-                for text in sorted(self._files.names(log_dir.path)):
+                for text in sorted(log_dir.directory.names()):
                     name = parse_directory_name(text)
                     if name is not None and name.topic in topics and name.state is DirectoryState.CURRENT:
-                        return log_dir.path / text
+                        return log_dir.directory.at(text)
         return None
 
     def delete(self, partitions: Iterable[Partition], topic_id: UUID | None, committed: TopicSettings) -> list[Path]:
@@ -112,10 +110,10 @@ class PartitionDirectories:
         void = self._void()
         for log_dir, name in void:
             doomed = name.becoming(DirectoryState.DELETE, self._entropy(_UNIQUE_ID_BYTES).hex())
-            self._files.rename(log_dir.path / str(name), log_dir.path / str(doomed))
+            log_dir.directory.rename(str(name), str(doomed))
             renamed.append(log_dir.path / str(doomed))
         for log_dir in {log_dir for log_dir, _ in void}:
-            self._files.sync_directory(log_dir.path)
+            log_dir.directory.sync()
         self._settings_file.replace(self._settings_file.current.without_void())
         return renamed
 
@@ -126,18 +124,19 @@ class PartitionDirectories:
             for text, topic_id in self._settings_file.current.void.items()
             if (name := parse_directory_name(text)) is not None and name.state is DirectoryState.CURRENT
             for log_dir in self._log_dirs
-            if self._is_of(log_dir.path / text, topic_id)
+            if _is_of(log_dir.directory.at(text), topic_id)
         ]
 
-    def _is_of(self, directory: Path, topic_id: UUID | None) -> bool:
-        """Whether the directory is there, and is the topic's or nobody's."""
-        try:
-            names = self._files.names(directory)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        if _UNFINISHED.issuperset(names):
-            return True
-        try:
-            return read_topic_id(self._files, directory) == topic_id
-        except CorruptMetadataError:
-            return False
+
+def _is_of(directory: Directory, topic_id: UUID | None) -> bool:
+    """True if the directory is there, and belongs to the topic or to none."""
+    try:
+        names = directory.names()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if _UNFINISHED.issuperset(names):
+        return True
+    try:
+        return read_topic_id(directory) == topic_id
+    except CorruptMetadataError:
+        return False

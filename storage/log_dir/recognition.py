@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
 
-    from storage.files import Files
+    from storage.files import Directory, Files
 
 LOCK_NAME: Final = ".lock"
 LOST_AND_FOUND: Final = "lost+found"
@@ -39,7 +39,7 @@ def check_stores(files: Files, paths: Sequence[str | os.PathLike[str]]) -> None:
     for path in map(Path, paths):
         files.add_root(path)
         names = _names(files, path)
-        if is_log_dir(files, path, names):
+        if is_log_dir(files.directory(path), names):
             continue
         if not _EMPTY_NAMES.issuperset(names):
             raise NotAStoreError(_reason(files, path, names), path=path)
@@ -51,18 +51,18 @@ def check_stores(files: Files, paths: Sequence[str | os.PathLike[str]]) -> None:
         )
 
 
-def is_log_dir(files: Files, path: Path, names: Iterable[str]) -> bool:
-    """Whether the directory, which has these names in it, is a store's. Costs a listing of a few partitions at most."""
+def is_log_dir(directory: Directory, names: Iterable[str]) -> bool:
+    """True if the directory, which has these names in it, is a store's. Costs a listing of a few partitions at most."""
     here = set(names)
-    if any(_is_file(files, path / name) for name in _OWN_NAMES if name in here):
+    if any(_is_file(directory, name) for name in _OWN_NAMES if name in here):
         return True
-    return any(parse_directory_name(name) is not None and has_segment(files, path / name) for name in sorted(here))
+    return any(parse_directory_name(name) is not None and has_segment(directory.at(name)) for name in sorted(here))
 
 
-def has_segment(files: Files, directory: Path) -> bool:
-    """Whether the directory has a segment in it, be it one that is deleted or about to be put in place."""
+def has_segment(directory: Directory) -> bool:
+    """True if the directory has a segment in it, be it one that is deleted or about to be put in place."""
     try:
-        names = map(parse_name, files.names(directory))
+        names = map(parse_name, directory.names())
         return any(name is not None and name.kind is Kind.LOG for name in names)
     except OSError:
         return False
@@ -79,21 +79,21 @@ def _names(files: Files, path: Path) -> list[str]:
 
 def _reason(files: Files, path: Path, names: Sequence[str]) -> str:
     """Why the directory is no store, and which one may have been meant."""
-    if has_segment(files, path):
+    if has_segment(files.directory(path)):
         return f"this is a partition directory, and no store; its store is its parent, {path.absolute().parent}"
-    below = next((name for name in sorted(names)[:_LOOKED_AT_MAX] if _is_kept(files, path / name)), None)
+    below = next((name for name in sorted(names)[:_LOOKED_AT_MAX] if _is_kept(files.directory(path / name))), None)
     meant = "" if below is None else f"; {path / below} is one"
     return f"this is no store: there is neither a meta.properties nor a partition with a segment in it{meant}"
 
 
-def _is_kept(files: Files, path: Path) -> bool:
-    """Whether the directory says itself that it is a store's."""
-    return any(_is_file(files, path / name) for name in _OWN_NAMES[:2])
+def _is_kept(directory: Directory) -> bool:
+    """True if the directory says itself that it is a store's."""
+    return any(_is_file(directory, name) for name in _OWN_NAMES[:2])
 
 
-def _is_file(files: Files, path: Path) -> bool:
+def _is_file(directory: Directory, name: str) -> bool:
     try:
-        status = files.status(path)
+        status = directory.status(name)
     except OSError:
         return False
     return status is not None and not status.is_directory

@@ -10,9 +10,8 @@ from storage.log_dir.topic_settings import SETTINGS_NAME, TopicSettings, read_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from storage.files import Files
+    from storage.files import Directory
 
 logger = logging.getLogger(__name__)
 
@@ -25,23 +24,22 @@ class SettingsFile:
     cluster than the store's says nothing, which is logged; the next change of a setting replaces it.
     """
 
-    def __init__(self, files: Files, directory: Path, cluster_id: str | None) -> None:
+    def __init__(self, directory: Directory, cluster_id: str | None) -> None:
         self.directory = directory
-        self._files = files
         self._cluster_id = cluster_id
         self._stranger: str | None = None
         self.reload()
 
     @classmethod
-    def find(cls, files: Files, directories: Sequence[Path], cluster_id: str | None = None) -> Self:
+    def find(cls, directories: Sequence[Directory], cluster_id: str | None = None) -> Self:
         """The file of these log directories, the first being the first, which belong to the cluster, if to any.
 
         Raises `ConfigError` if it cannot be read.
         """
-        found = [directory for directory in directories if read_topic_settings(files, directory) is not None]
+        found = [directory for directory in directories if read_topic_settings(directory) is not None]
         for directory in found[1:]:
-            logger.warning("%s is passed over: %s has one too", directory / SETTINGS_NAME, found[0])
-        return cls(files, found[0] if found else directories[0], cluster_id)
+            logger.warning("%s is passed over: %s has one too", directory.path_of(SETTINGS_NAME), found[0].path)
+        return cls(found[0] if found else directories[0], cluster_id)
 
     @property
     def stranger(self) -> str | None:
@@ -49,15 +47,15 @@ class SettingsFile:
         if self._stranger is None:
             return None
         return (
-            f"no setting in {self.directory / SETTINGS_NAME} holds: it is of the cluster {self._stranger}, and the "
-            f"store of {self._cluster_id}; move it to where it belongs"
+            f"no setting in {self.directory.path_of(SETTINGS_NAME)} holds: it is of the cluster {self._stranger}, "
+            f"and the store of {self._cluster_id}; move it to where it belongs"
         )
 
     def replace(self, settings: TopicSettings) -> None:
         """Have the file say this, durably. After an error it says the one or the other, and `current` knows."""
         written = settings if self._cluster_id is None else replace(settings, cluster_id=self._cluster_id)
         try:
-            write_topic_settings(self._files, self.directory, written)
+            write_topic_settings(self.directory, written)
         except BaseException:
             self.reload()
             raise
@@ -65,7 +63,7 @@ class SettingsFile:
 
     def reload(self) -> None:
         """Learn what the file says by now."""
-        found = read_topic_settings(self._files, self.directory) or TopicSettings()
+        found = read_topic_settings(self.directory) or TopicSettings()
         stranger = None if self._cluster_id in (None, found.cluster_id) else found.cluster_id
         is_new = stranger is not None and stranger != self._stranger
         self._stranger = stranger

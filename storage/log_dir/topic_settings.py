@@ -18,21 +18,18 @@ lost when the file is written anew.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
 from storage.errors import ConfigError, InvalidIdError
-from storage.files import read_small_file, replace_file
 from storage.ids import format_id, parse_id
 from storage.properties import format_properties, parse_properties
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Mapping
     from uuid import UUID
 
-    from storage.files import Files
+    from storage.files import Directory
 
 SETTINGS_NAME: Final = "kafkafs-topics.properties"
 
@@ -100,11 +97,11 @@ class TopicSettings:
         return replace(self, void=MappingProxyType({}))
 
 
-def read_topic_settings(files: Files, directory: str | os.PathLike[str]) -> TopicSettings | None:
-    """What the directory's file says; None if there is none. Raises `ConfigError` if it says what cannot be."""
-    path = Path(directory) / SETTINGS_NAME
+def read_topic_settings(directory: Directory) -> TopicSettings | None:
+    """Read the directory's file; None if there is none. Raises `ConfigError` for a file that kafkafs does not write."""
+    path = directory.path_of(SETTINGS_NAME)
     try:
-        data = read_small_file(files, path, ConfigError)
+        data = directory.read_small(SETTINGS_NAME, ConfigError)
     except FileNotFoundError:
         return None
     try:
@@ -113,10 +110,10 @@ def read_topic_settings(files: Files, directory: str | os.PathLike[str]) -> Topi
         raise ConfigError(error.reason, path=path) from None
 
 
-def write_topic_settings(files: Files, directory: str | os.PathLike[str], settings: TopicSettings) -> None:
+def write_topic_settings(directory: Directory, settings: TopicSettings) -> None:
     """Replace the directory's file, in one step and durably."""
     text = format_properties(_properties(settings), _COMMENTS)
-    replace_file(files, Path(directory) / SETTINGS_NAME, text.encode("ascii"))
+    directory.replace(SETTINGS_NAME, text.encode("ascii"))
 
 
 def _parsed(properties: dict[str, str]) -> TopicSettings:

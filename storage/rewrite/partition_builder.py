@@ -122,7 +122,7 @@ class PartitionBuilding:
             self._modified_ms = modified_ms
             self.cut(end_offset)
             self._end_segment()
-        write_topic_id(self._files, self._directory, topic_id)
+        write_topic_id(self._files.directory(self._directory), topic_id)
         LeaderEpochs.make(self._files, self._directory, epochs)
         if end_offset > start_offset:
             SnapshotFiles(self._files, self._directory).write(end_offset, producers, sync=True)

@@ -23,7 +23,7 @@ from storage.ids import format_id, parse_id
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.creation import check_vacant, make_directories, write_store
 from storage.log_dir.directory_names import DirectoryName
-from storage.log_dir.log_dir import LogDir
+from storage.log_dir.log_dir import distinct_log_dirs
 from storage.log_dir.recognition import LOCK_NAME
 from storage.log_dir.removals import Removals
 from storage.log_dir.topic_settings import KnownTopic, TopicSettings, write_topic_settings
@@ -189,15 +189,15 @@ class StoreBuilding:
             with suppress(FileNotFoundError):
                 files.remove(directory / _REPORT_NAME)
             files.sync_directory(directory)
-        given = [found for each in source if (found := LogDir(files, each).properties) is not None]
+        given = [each.properties for each in distinct_log_dirs(files, source) if each.properties is not None]
         cluster_id = next((each.cluster_id for each in given if each.cluster_id is not None), None)
         node_id = next((each.node_id for each in given if each.node_id is not None), 1)
-        log_dir = LogDir(files, path)
-        write_store(files, clock, [log_dir], os.urandom, cluster_id=cluster_id, node_id=node_id)
+        (log_dir,) = distinct_log_dirs(files, [path])
+        write_store(clock, [log_dir], os.urandom, cluster_id=cluster_id, node_id=node_id)
         topics = MappingProxyType({name: topic.known for name, topic in self.topics.items()})
         assert log_dir.properties is not None
         settings = TopicSettings(is_made_here=True, topics=topics, cluster_id=log_dir.properties.cluster_id)
-        write_topic_settings(files, path, settings)
+        write_topic_settings(files.directory(path), settings)
         applied = Ledger(files, source).current.applied
         if applied:
             Ledger(files, [path]).replace(Entries(1, applied))

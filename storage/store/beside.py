@@ -14,8 +14,8 @@ from storage.log_dir.directory_names import DirectoryState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
+    from storage.files import Directory
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.inventory import Inventory
     from storage.log_dir.log_dir import LogDir
@@ -26,21 +26,21 @@ class Beside:
     """What became of the copies and strays of an open store; only recovery changes one."""
 
     def __init__(self) -> None:
-        self._logs: dict[Path, PartitionLog | None] = {}  # None for those that could not be recovered
+        self._logs: dict[Directory, PartitionLog | None] = {}  # None for those that could not be recovered
 
-    def note(self, directory: Path, log: PartitionLog | None) -> None:
+    def note(self, directory: Directory, log: PartitionLog | None) -> None:
         """Say of one that it was recovered, and what its log is then; None if that failed."""
         self._logs[directory] = log
 
-    def is_noted(self, directory: Path) -> bool:
+    def is_noted(self, directory: Directory) -> bool:
         """Whether recovering this one was tried."""
         return directory in self._logs
 
     def is_closed(self, inventory: Inventory, log_dir: LogDir, *, was_clean: bool) -> bool:
         """Whether all of them in a log directory were recovered, or left alone since they were closed properly."""
         there = (*inventory.recovered_beside, *inventory.links)
-        paths = (log_dir.path / str(name) for place, name in there if place is log_dir)
-        return all(self._logs[path] is not None if path in self._logs else was_clean for path in paths)
+        directories = (log_dir.directory.at(str(name)) for place, name in there if place is log_dir)
+        return all(self._logs[each] is not None if each in self._logs else was_clean for each in directories)
 
     def checkpointed(
         self, inventory: Inventory, log_dir: LogDir, logs: Mapping[Partition, PartitionLog]
@@ -57,7 +57,7 @@ class Beside:
             if place is not log_dir or name.state is DirectoryState.STRAY or partition in current:
                 continue
             partitions.add(partition)
-            log = self._logs.get(log_dir.path / str(name))
+            log = self._logs.get(log_dir.directory.at(str(name)))
             if log is not None:
                 known[partition] = log
         return partitions, known

@@ -35,26 +35,26 @@ def recover_guarded(request: LogRequest, files: Files, *, cuts_metadata: bool) -
     if request.topic == CLUSTER_METADATA and not cuts_metadata:
         plan = recover_requested(request, OverlayFiles(files))
         for step in plan.steps:
-            if step.lost_bytes and not (step.repair is Repair.CUT and _was_never_acknowledged(request, files, step)):
+            if step.lost_bytes and not (step.repair is Repair.CUT and _was_never_acknowledged(request, step)):
                 raise MetadataLossError(
                     f"{plan.lost_bytes} bytes of the cluster's metadata log would be cut, {step.reason}; a broker that "
                     "starts without them renames the partitions of all topics made in them to -stray; copy the "
                     "directory from another controller, or cut it with --cut-metadata",
-                    path=request.directory / step.name,
+                    path=request.directory.path_of(step.name),
                     position=step.position,
                     offset=step.offset,
                 )
     return recover_requested(request, files)
 
 
-def _was_never_acknowledged(request: LogRequest, files: Files, step: Step) -> bool:
+def _was_never_acknowledged(request: LogRequest, step: Step) -> bool:
     """Whether what would be cut is the beginning of a batch, with nothing after it, or unused space."""
     name = parse_name(step.name)
     assert name is not None
     assert step.position is not None
     assert step.offset is not None
     start = step.position
-    with files.open_reading(request.directory / step.name) as file:
+    with request.directory.open_reading(step.name) as file:
         end = file.size_bytes()
         if is_zero(file, start, end):
             return True

@@ -5,6 +5,7 @@ It is found by comparing what will be written with what is there, so that a plan
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.log.recover.report import Repair, Step
@@ -14,7 +15,6 @@ from storage.log_dir.topic_settings import SETTINGS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
@@ -70,7 +70,7 @@ class StoreBefore:
             interrupted.setdefault(log_dir.path, []).append(str(name))
         markers = {log_dir.path: log_dir.read_clean_marker() for log_dir in store.log_dirs}
         flaws = {log_dir.path: log_dir.flaws() for log_dir in store.log_dirs}
-        return cls(markers, flaws, interrupted, store.topics.settings_file.directory)
+        return cls(markers, flaws, interrupted, Path(store.topics.settings_file.directory))
 
     def marker(self, log_dir: LogDir) -> bytes | None:
         """What the marker says."""

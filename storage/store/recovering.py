@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,12 +34,11 @@ from storage.topics.open_logs import LogRequest
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
     from typing import TypeAlias
 
     from storage.clock import Clock
     from storage.config import TopicConfig
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
     from storage.topics.open_logs import PartitionLog
@@ -110,7 +110,7 @@ def recover_store(
     settings = options.broker_settings
     with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings) as looked_at:
         before = StoreBefore.of(looked_at)
-    reports: dict[Path, RecoveryReport] = {}
+    reports: dict[Directory, RecoveryReport] = {}
 
     def open_log(request: LogRequest) -> RecoveredLog:
         return recover_requested_log(request, files, options, reports)
@@ -140,7 +140,7 @@ def plan_recovery(
     options: RecoveryOptions = _NOTHING_ELSE,
 ) -> None:
     """Tell what `recover_store` would do, without changing a byte or keeping anybody out."""
-    reports: dict[Path, RecoveryReport] = {}
+    reports: dict[Directory, RecoveryReport] = {}
 
     def plan_log(request: LogRequest) -> RecoveredLog:
         return recover_requested_log(request, OverlayFiles(files), options, reports)
@@ -166,7 +166,7 @@ class _Run:
         options: RecoveryOptions,
         announce: Announce,
         tell: Tell,
-        reports: dict[Path, RecoveryReport],
+        reports: dict[Directory, RecoveryReport],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -185,13 +185,13 @@ class _Run:
         """Recover each log, those of partitions with the one and the others with the other."""
         places, inventory = list(self._places()), self._store.topics.inventory
         for number, (log_dir, name) in enumerate(places, start=1):
-            directory, partition = log_dir.path / str(name), (name.topic, name.partition)
+            directory, partition = log_dir.directory.at(str(name)), (name.topic, name.partition)
             is_link = (log_dir, name) in inventory.links
             self._announce(str(name), number, len(places))
             watermark = log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get(partition, 0)
             try:
                 if is_link:
-                    raise SymbolicLinkError(directory)
+                    raise SymbolicLinkError(directory.path)
                 if name.state is DirectoryState.CURRENT:
                     self._logs[partition] = current(self._store.request(*partition))
                 else:
@@ -199,20 +199,20 @@ class _Run:
                     self._store.beside.note(directory, log)
             except (StorageError, OSError) as error:
                 self._note_failure(log_dir, name, is_link=is_link)
-                self._tell(Recovered(*partition, directory, watermark, None, error))
+                self._tell(Recovered(*partition, Path(directory), watermark, None, error))
                 continue
             report = self._reports.pop(directory)
             self._believed[log_dir] += report.trusted_segments
             if report.steps:
                 self._changed.add(log_dir)
-            self._tell(Recovered(*partition, directory, watermark, report, None))
+            self._tell(Recovered(*partition, Path(directory), watermark, report, None))
 
     def _note_failure(self, log_dir: LogDir, name: DirectoryName, *, is_link: bool) -> None:
         self._changed.add(log_dir)
         if name.state is DirectoryState.CURRENT and not is_link:
             self._failed.add((name.topic, name.partition))
         else:
-            self._store.beside.note(log_dir.path / str(name), None)
+            self._store.beside.note(log_dir.directory.at(str(name)), None)
 
     def _places(self) -> Iterator[tuple[LogDir, DirectoryName]]:
         """The directories to be recovered."""
@@ -245,12 +245,12 @@ class _Run:
 
 
 def recover_requested_log(
-    request: LogRequest, files: Files, options: RecoveryOptions, reports: dict[Path, RecoveryReport]
+    request: LogRequest, files: Files, options: RecoveryOptions, reports: dict[Directory, RecoveryReport]
 ) -> RecoveredLog:
     """Recover what is in a directory; one without any segment is left as it is."""
     if options.ignores_marker:
         request = replace(request, is_clean=False, recovery_point=0)
-    if has_segment(files, request.directory):
+    if has_segment(request.directory):
         report = recover_guarded(request, files, cuts_metadata=options.cuts_metadata)
     else:
         refuse_links(files, request.directory)
@@ -275,7 +275,7 @@ def request_beside(store: Store, clock: Clock, log_dir: LogDir, name: DirectoryN
     return LogRequest(
         store.files,
         clock,
-        log_dir.path / str(name),
+        log_dir.directory.at(str(name)),
         topic,
         partition,
         store.topics.config(topic) if topic in inventory.topics else store.config.topic({}),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from storage.clock import Clock
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
@@ -164,7 +164,7 @@ class Store:
         with ExitStack() as unlocking:
             lock_all(log_dirs, unlocking)
             check_vacant(files, [log_dir.path for log_dir in log_dirs])  # somebody else may have been faster
-            write_store(files, clock, log_dirs, entropy, cluster_id=cluster_id, node_id=node_id)
+            write_store(clock, log_dirs, entropy, cluster_id=cluster_id, node_id=node_id)
             store = cls(
                 log_dirs,
                 mode=Mode.READ_WRITE,
@@ -194,13 +194,13 @@ class Store:
         else:
             self.topics.look_unless_changing()
         inventory = self.topics.inventory
-        self._logs.parted.look(self.files, inventory)
+        self._logs.parted.look(inventory)
         for (topic, partition), log in self._logs.open().items():
             place, directory = inventory.log_dir(topic, partition), inventory.directory(topic, partition)
             if isinstance(log, FollowedLog) and place is not None and directory is not None:
                 log.checkpointed_start = place.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
-                if log.directory != directory:
-                    log.move(directory)
+                if str(log.directory) != directory.path:
+                    log.move(Path(directory))
 
     def look_again(self) -> None:
         """Do as `refresh` if partitions may have come or gone: for who does not find one where it was."""
@@ -293,7 +293,7 @@ class Store:
         """The partition's log to be looked at alone, for where it cannot be opened to be written; nobody keeps it."""
         return followed_log(self.request(topic, partition))
 
-    def follow(self, directory: Path) -> FollowedLog:
+    def follow(self, directory: Directory) -> FollowedLog:
         """The log in a directory that is no topic's partition, such as a stray one, to be looked at."""
         return FollowedLog(
             self.files,

@@ -19,9 +19,9 @@ from storage.store.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from storage.clock import Clock
+    from storage.files import Directory
     from storage.log.recover.report import RecoveryReport
     from storage.log_dir.log_dir import LogDir
     from storage.store.recovering import RecoveredLog
@@ -56,7 +56,7 @@ class _Run:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._reports: dict[Path, RecoveryReport] = {}
+        self._reports: dict[Directory, RecoveryReport] = {}
         self._rest = RecoveredRest()
 
     def run(self, is_stopped: Callable[[], bool]) -> RecoveredRest:
@@ -78,7 +78,7 @@ class _Run:
     def _beside(self) -> Iterator[tuple[LogDir, DirectoryName]]:
         """Copies and strays, which a broker recovers as well."""
         for log_dir, name in self._store.topics.inventory.recovered_beside:
-            if not self._store.was_clean(log_dir) and not self._store.beside.is_noted(log_dir.path / str(name)):
+            if not self._store.was_clean(log_dir) and not self._store.beside.is_noted(log_dir.directory.at(str(name))):
                 yield log_dir, name
 
     def _count(self, name: str, recover: Callable[[], RecoveryReport | None]) -> None:
@@ -96,7 +96,7 @@ class _Run:
             rest.recovered += 1
 
     def _recover_partition(self, topic: str, partition: int) -> RecoveryReport | None:
-        found: list[Path] = []
+        found: list[Directory] = []
 
         def recover(request: LogRequest) -> RecoveredLog:
             found.append(request.directory)
@@ -107,7 +107,7 @@ class _Run:
 
     def _recover_beside(self, log_dir: LogDir, name: DirectoryName) -> RecoveryReport:
         assert name.state is not DirectoryState.CURRENT
-        directory = log_dir.path / str(name)
+        directory = log_dir.directory.at(str(name))
         self._store.beside.note(directory, None)
         log = self._recovered(request_beside(self._store, self._clock, log_dir, name))
         self._store.beside.note(directory, log)

@@ -12,10 +12,9 @@ from storage.log_dir.meta_properties import KRAFT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from storage.cluster.told_settings import ToldSettings
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log.readable_log import ReadableLog
     from storage.log_dir.log_dir import LogDir
 
@@ -28,20 +27,18 @@ class ClusterMetadata:
 
     def __init__(
         self,
-        files: Files,
         log_dirs: Sequence[LogDir],
         *,
-        find: Callable[[], Path],
+        find: Callable[[], Directory],
         follow: Callable[[], ReadableLog],
         is_made_here: Callable[[], bool],
     ) -> None:
-        self._files = files
         self._log_dirs = log_dirs
         self._find = find
         self._follow = follow
         self._is_made_here = is_made_here
         self._finding = Lock()
-        self._found: tuple[Path, MetadataLog] | None = None
+        self._found: tuple[Directory, MetadataLog] | None = None
 
     def log(self) -> MetadataLog | None:
         """The log as it is followed; None for a store without one, such as that of a broker with ZooKeeper."""
@@ -49,7 +46,7 @@ class ClusterMetadata:
             directory = self._find()
             with self._finding:
                 if self._found is None or self._found[0] != directory:
-                    self._found = directory, MetadataLog(self._files, directory, self._follow())
+                    self._found = directory, MetadataLog(directory, self._follow())
                 return self._found[1]
         except UnknownPartitionError:
             return None

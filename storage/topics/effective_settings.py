@@ -170,7 +170,7 @@ class EffectiveSettings:
             broker = {**from_file, **{key: each.value for key, each in of_broker.allowed.items()}}
             return self._resolve(settings, broker, sources)
         except ConfigError as error:
-            path = self._settings_file.directory / SETTINGS_NAME
+            path = self._settings_file.directory.path_of(SETTINGS_NAME)
             raise ConfigError(f"in the settings of {topic}, {error.reason}", path=path) from None
 
     def _server_properties(self) -> tuple[Mapping[str, str], str]:

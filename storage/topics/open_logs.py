@@ -16,12 +16,11 @@ from storage.topics.parted_logs import PartedLogs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from pathlib import Path
     from typing import TypeAlias
 
     from storage.clock import Clock
     from storage.config import StoreConfig, TopicConfig
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log.followed_log import UncommittedRange
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
@@ -66,7 +65,7 @@ class LogRequest:
 
     files: Files
     clock: Clock
-    directory: Path
+    directory: Directory
     topic: str
     partition: int
     config: TopicConfig

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
@@ -17,9 +18,7 @@ from storage.errors import StorageError
 from storage.log.partition_metadata import read_topic_id
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log.followed_log import FollowedLog
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.inventory import Inventory
@@ -57,18 +56,18 @@ class PartedLogs:
                     return log
         return None
 
-    def look(self, files: Files, inventory: Inventory) -> None:
+    def look(self, inventory: Inventory) -> None:
         """See which partitions are back, or are gone once more."""
         with self._lock:
             for log, parted in list(self._logs.items()):
                 directory = inventory.directory(*parted.partition)
                 if log.is_parted:
                     if directory is not None:
-                        self._look_at(files, log, parted, directory)
+                        self._look_at(log, parted, directory)
                 elif directory is None:
                     self._part(parted.partition, log)
-                elif directory != log.directory:
-                    log.move(directory)
+                elif directory.path != str(log.directory):
+                    log.move(Path(directory))
 
     def close(self) -> None:
         """Close all of them."""
@@ -86,26 +85,26 @@ class PartedLogs:
             log.directory.parent,
         )
 
-    def _look_at(self, files: Files, log: FollowedLog, parted: _Parted, directory: Path) -> None:
+    def _look_at(self, log: FollowedLog, parted: _Parted, directory: Directory) -> None:
         """Go on with a log whose partition has a directory again, if it is the same one and all of it is there."""
         topic_id, sizes = None, None
         with suppress(StorageError, OSError):  # while it is on its way, anything may be missing
-            topic_id, sizes = read_topic_id(files, directory), _sizes(files, directory)
+            topic_id, sizes = read_topic_id(directory), _sizes(directory)
         if None not in (topic_id, log.topic_id) and topic_id != log.topic_id:
             del self._logs[log]
             logger.warning(
                 "%s-%d in %s is another topic of the same name: what is open of the one before gets nothing new",
                 *parted.partition,
-                directory.parent,
+                Path(directory).parent,
             )
         elif topic_id == log.topic_id or log.topic_id is None:
             if sizes is not None and (log.is_whole_with(sizes) or sizes == parted.sizes):
-                log.move(directory)
-                logger.warning("%s-%d is back, in %s", *parted.partition, directory.parent)
+                log.move(Path(directory))
+                logger.warning("%s-%d is back, in %s", *parted.partition, Path(directory).parent)
             else:
                 self._logs[log] = parted._replace(sizes=sizes)
 
 
-def _sizes(files: Files, directory: Path) -> Sizes:
-    found = ((name, files.status(directory / name)) for name in files.names(directory))
+def _sizes(directory: Directory) -> Sizes:
+    found = ((name, directory.status(name)) for name in directory.names())
     return {name: status.size_bytes for name, status in found if status is not None}

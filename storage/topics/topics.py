@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.config import StoreConfig, TopicConfig
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log.readable_log import ReadableLog
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
@@ -80,19 +80,17 @@ class Topics:
         self.removals = Removals(files)
         found = (log_dir.properties for log_dir in log_dirs)
         cluster_id = next((each.cluster_id for each in found if each is not None and each.cluster_id), None)
-        self.settings_file = SettingsFile.find(files, [log_dir.path for log_dir in log_dirs], cluster_id)
+        self.settings_file = SettingsFile.find([log_dir.directory for log_dir in log_dirs], cluster_id)
         self.made: set[Partition] = set()
         self._log_dirs = log_dirs
         self._logs = logs
-        self._files = files
         self._clock = clock
         self._config = config
         self._entropy = entropy
         self._is_writable = is_writable
-        self._directories = PartitionDirectories(files, log_dirs, self.settings_file, entropy)
+        self._directories = PartitionDirectories(log_dirs, self.settings_file, entropy)
         self._defaults = config.topic()
         self.cluster = ClusterMetadata(
-            files,
             log_dirs,
             find=lambda: self.directory(CLUSTER_METADATA, 0),
             follow=lambda: follow(CLUSTER_METADATA, 0),
@@ -142,7 +140,7 @@ class Topics:
         now = self.inventory
         moved = {each for each in before.partitions() & now.partitions() if before.log_dir(*each) != now.log_dir(*each)}
         for topic, partition in sorted(moved):
-            logger.error("%s-%d was moved to %s", topic, partition, self.directory(topic, partition).parent)
+            logger.error("%s-%d was moved to %s", topic, partition, self.place(topic, partition)[1].path)
         return moved
 
     def _inventory(self, earlier: Inventory | None) -> Inventory:
@@ -188,14 +186,14 @@ class Topics:
             raise UnknownPartitionError(f"there is no topic {topic!r}")
         return found
 
-    def place(self, topic: str, partition: int) -> tuple[Path, LogDir]:
+    def place(self, topic: str, partition: int) -> tuple[Directory, LogDir]:
         """The partition's directory, and what that is in; raises `UnknownPartitionError` if there is none."""
         log_dir = self.partitions(topic).get(partition)
         if log_dir is None:
             raise UnknownPartitionError(f"the topic {topic} has no partition {partition}")
-        return log_dir.path / str(DirectoryName(topic, partition)), log_dir
+        return log_dir.directory.at(str(DirectoryName(topic, partition))), log_dir
 
-    def directory(self, topic: str, partition: int) -> Path:
+    def directory(self, topic: str, partition: int) -> Directory:
         """Where the partition is; raises `UnknownPartitionError` if there is no such partition."""
         return self.place(topic, partition)[0]
 
@@ -207,8 +205,8 @@ class Topics:
         first, *others = self.partitions(topic)
         for partition in (first, *others):
             with suppress(SymbolicLinkError):
-                return read_topic_id(self._files, self.directory(topic, partition))
-        return read_topic_id(self._files, self.directory(topic, first))
+                return read_topic_id(self.directory(topic, partition))
+        return read_topic_id(self.directory(topic, first))
 
     # What holds
 

@@ -86,7 +86,7 @@ class ClusterCheck:
 
     def _followed(self, directory: Path) -> MetadataLog:
         log = FollowedLog(self._files, Clock(), directory, TopicConfig.resolve(), producer_expiration_ms=0)
-        return MetadataLog(self._files, directory, log)
+        return MetadataLog(self._files.directory(directory), log)
 
     def compacted(self, topics: Collection[str], server_properties: Mapping[str, str]) -> frozenset[str]:
         """Those of some topics that the cluster has compacted; server.properties holds where it says nothing of one."""

@@ -39,7 +39,7 @@ def check_cluster_metadata(
         )
         findings.add(damage(FindingKind.METADATA_SNAPSHOT, "", reason, offset=start_offset))
     try:
-        read_quorum_state(files, directory)
+        read_quorum_state(files.directory(directory))
     except CorruptMetadataError as error:
         findings.add(damage(FindingKind.QUORUM_STATE, QUORUM_STATE_NAME, f"{error.reason}; no broker starts with it"))
     except OSError as error:

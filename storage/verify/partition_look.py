@@ -183,7 +183,7 @@ class PartitionLook:
 
     def _topic_id(self, *, is_used: bool) -> UUID | None:
         try:
-            topic_id = read_topic_id(self._files, self._expected.directory)
+            topic_id = read_topic_id(self._files.directory(self._expected.directory))
         except CorruptMetadataError as error:
             self._findings.add(damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, error.reason))
             return None

@@ -159,7 +159,7 @@ class Verification:
     def _settings(self, paths: Sequence[Path]) -> TopicSettings:
         """What kafkafs knows of topics; nothing if that cannot be read."""
         try:
-            found = SettingsFile.find(self._files, paths, self._cluster_id())
+            found = SettingsFile.find([self._files.directory(path) for path in paths], self._cluster_id())
         except ConfigError as error:
             self._findings.append(damage(FindingKind.SETTINGS, SETTINGS_NAME, error.reason))
             return TopicSettings()
@@ -167,7 +167,7 @@ class Verification:
             return TopicSettings()
         if found.stranger is not None:
             self._findings.append(
-                notice(FindingKind.SETTINGS, SETTINGS_NAME, found.stranger).within("", log_dir=str(found.directory))
+                notice(FindingKind.SETTINGS, SETTINGS_NAME, found.stranger).within("", log_dir=found.directory.path)
             )
         return found.current
 

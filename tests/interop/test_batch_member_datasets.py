@@ -155,7 +155,7 @@ def followed(directory: Path) -> LogSource:
         FollowedLog(Files(), Clock(), directory, TopicConfig.resolve({}), producer_expiration_ms=10**9),
         TreeOptions(),
         files=Files(),
-        log_dir=LogDir(Files(), directory.parent),
+        log_dir=LogDir(Files().directory(directory.parent)),
         identity=1,
         writable=None,
     )

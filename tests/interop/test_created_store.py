@@ -39,7 +39,7 @@ def test_a_broker_adopts_a_store(real_kafka, tmp_path: Path, version: str) -> No
     with Store.create(paths, cluster_id=CLUSTER_ID, node_id=1, **given()) as store:
         store.topics.create("ours", 3, {"retention.ms": "5000"})
         ours = store.topics.topic_id("ours")
-    identities = [read_meta_properties(Files(), path) for path in paths]
+    identities = [read_meta_properties(Files().directory(path)) for path in paths]
     settings = {"log.dirs": ",".join(map(str, paths)), "num.recovery.threads.per.data.dir": "1"}
 
     with real_kafka.broker(tmp_path, settings, version=version) as broker:
@@ -52,7 +52,7 @@ def test_a_broker_adopts_a_store(real_kafka, tmp_path: Path, version: str) -> No
         assert list(read.topics.partitions("theirs")) == [0, 1]
         broker.stop()
     assert errors(tmp_path / "broker.log") == []
-    assert [read_meta_properties(Files(), path) for path in paths] == identities
+    assert [read_meta_properties(Files().directory(path)) for path in paths] == identities
 
     with Store.open(paths, mode=Mode.READ_WRITE, **given()) as store:
         assert store.is_made_here

@@ -10,6 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -32,7 +33,6 @@ from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -130,7 +130,7 @@ def _planned(place: BuiltPlace, build: StoreBuilding) -> tuple[list[Split], dict
                 log = store.log(topic, number)
                 assert isinstance(log, ReadableLog)
                 view = log.view
-                directory = store.topics.directory(topic, number)
+                directory = Path(store.topics.directory(topic, number))
                 splits += splits_of(
                     log,
                     PartitionPlace(str(directory.parent), topic, number),

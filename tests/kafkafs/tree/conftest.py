@@ -91,7 +91,7 @@ class Views:
             log,
             options,
             files=Files(),
-            log_dir=LogDir(Files(), directory.parent),
+            log_dir=LogDir(Files().directory(directory.parent)),
             identity=1,
             writable=None,
         )
@@ -107,7 +107,7 @@ class Views:
             followed if is_followed else lab.log,
             options,
             files=lab.files,
-            log_dir=LogDir(lab.files, "/"),
+            log_dir=LogDir(lab.files.directory("/")),
             identity=1,
             writable=None if is_followed else lab.log,
         )

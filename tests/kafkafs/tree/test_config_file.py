@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -192,7 +193,7 @@ def test_who_may_write_it(files: MemoryFiles, store: Store) -> None:
 def test_a_store_without_a_settings_file_is_as_old_as_its_topic(views: Views) -> None:
     store = Store.open([views.root("kafka-2.2/kafka-2.2") / "d1"], mode=Mode.READ_ONLY, files=Files(), clock=Clock())
     topic = next(iter(store.topics.inventory.topics))
-    directory = store.topics.directory(topic, min(store.topics.partitions(topic)))
+    directory = Path(store.topics.directory(topic, min(store.topics.partitions(topic))))
     assert node(store, topic).attributes().modified_ms == directory.stat().st_mtime_ns // 1_000_000
     assert "cleanup.policy=unknown  # unknown: the cluster has it in ZooKeeper (" in text(store, topic)
 

@@ -302,7 +302,7 @@ def damage(shown: Shown) -> None:
     for topic, partition in (("by-name", 0), ("orders", 0), ("orders", 1)):
         log(shown, topic, partition).append_as_leader(sent(b"value"))
     directory = shown.store.topics.directory("orders", 0)
-    with shown.store.files.open_writing(directory / "00000000000000000000.log") as file:
+    with directory.open_writing("00000000000000000000.log") as file:
         file.write_at(61, [b"\xff" * 5])  # where its record begins
 
 

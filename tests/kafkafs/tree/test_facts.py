@@ -62,7 +62,7 @@ class Memory(LogOnMemory):
 
     def _source(self, log: Log | FollowedLog, options: TreeOptions, *, writable: Log | None) -> LogSource:
         path = PartitionPath(TopicPath("topic"), 0)
-        log_dir = LogDir(self.files, "/")
+        log_dir = LogDir(self.files.directory("/"))
         directory = Path(DIRECTORY)
         return LogSource(
             path, "topic", 0, directory, log, options, files=self.files, log_dir=log_dir, identity=1, writable=writable

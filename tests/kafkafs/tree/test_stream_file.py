@@ -47,7 +47,7 @@ class Streams(LogOnMemory):
             log,
             options,
             files=self.files,
-            log_dir=LogDir(self.files, "/"),
+            log_dir=LogDir(self.files.directory("/")),
             identity=5,
             writable=None,
         )

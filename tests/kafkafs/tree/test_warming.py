@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +21,6 @@ from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 LOG = f"{0:020d}.log"
 
@@ -50,7 +50,7 @@ def test_from_a_partition_up_those_are_the_streams(tree: Tree) -> None:
 
 
 def test_the_texts_of_segments_are_counted_where_they_are_asked_for(tree: Tree) -> None:
-    log = tree.store.topics.directory("orders", 0) / LOG
+    log = Path(tree.store.topics.directory("orders", 0)) / LOG
     log.touch()
     log.with_suffix(".index").touch()
     assert counted(tree, "orders/0/segments") == [f"/orders/0/segments/{LOG}.txt"]

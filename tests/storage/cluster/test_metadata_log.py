@@ -50,7 +50,7 @@ def followed(memory: LogOnMemory) -> MetadataLog:
     log = FollowedLog(
         memory.files, memory.clock, DIRECTORY, memory.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
     )
-    return MetadataLog(memory.files, DIRECTORY, log)
+    return MetadataLog(memory.files.directory(DIRECTORY), log)
 
 
 def test_what_is_appended_is_known_at_the_next_question(memory: LogOnMemory, followed: MetadataLog) -> None:
@@ -91,7 +91,7 @@ def broker_log(broker: BrokerDir) -> MetadataLog:
     directory = f"{broker.path}/__cluster_metadata-0"
     config = TopicConfig.resolve()
     log = FollowedLog(broker.files, StandingClock(), directory, config, producer_expiration_ms=PRODUCER_EXPIRATION_MS)
-    return MetadataLog(broker.files, directory, log)
+    return MetadataLog(broker.files.directory(directory), log)
 
 
 def test_a_log_without_its_beginning_is_damaged_until_the_snapshot_is_back() -> None:
@@ -171,7 +171,7 @@ class RealLog:
 
         files, config = Files(), StoreConfig.resolve({}).topic()
         log = FollowedLog(files, Clock(), self.directory, config, producer_expiration_ms=PRODUCER_EXPIRATION_MS)
-        return MetadataLog(files, self.directory, log).ask(question)
+        return MetadataLog(files.directory(self.directory), log).ask(question)
 
 
 @pytest.fixture

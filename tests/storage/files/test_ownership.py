@@ -229,7 +229,7 @@ class TestRealFiles:
         before = sorted(store.rglob("*"))
         monkeypatch.setattr(os, "fchown", denied)
         with pytest.raises(OwnerError) as refused:
-            LogDir(Files(), store).lock()
+            LogDir(Files().directory(store)).lock()
         assert refused.value.errno == errno.EPERM
         assert "`setpriv --reuid 1234 --regid 5678 --clear-groups` before it" in str(refused.value)
         files = Files()

@@ -68,10 +68,10 @@ def test_a_file_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.Monk
             )
             for each in OffsetCheckpoint
         ),
-        ("meta.properties", read_meta_properties, CorruptMetadataError),
-        ("partition.metadata", read_topic_id, CorruptMetadataError),
-        ("quorum-state", read_quorum_state, CorruptMetadataError),
-        ("kafkafs-topics.properties", read_topic_settings, ConfigError),
+        ("meta.properties", lambda files, path: read_meta_properties(files.directory(path)), CorruptMetadataError),
+        ("partition.metadata", lambda files, path: read_topic_id(files.directory(path)), CorruptMetadataError),
+        ("quorum-state", lambda files, path: read_quorum_state(files.directory(path)), CorruptMetadataError),
+        ("kafkafs-topics.properties", lambda files, path: read_topic_settings(files.directory(path)), ConfigError),
         ("kafkafs-commits.json", lambda files, path: Ledger(files, [path]).current, CorruptMetadataError),
         (
             "server.properties",

@@ -26,10 +26,10 @@ def test_real_files(datasets: Callable[[str], Path], tmp_path: Path, name: str) 
     found = sorted(datasets(name).rglob(PARTITION_METADATA_NAME))
     topics: dict[str, UUID] = {}
     for path in found:
-        topic_id = read_topic_id(FILES, path.parent)
+        topic_id = read_topic_id(FILES.directory(path.parent))
         assert topic_id is not None
         assert topics.setdefault(path.parent.name.rpartition("-")[0], topic_id) == topic_id
-        write_topic_id(FILES, tmp_path, topic_id)
+        write_topic_id(FILES.directory(tmp_path), topic_id)
         assert (tmp_path / PARTITION_METADATA_NAME).read_bytes() == path.read_bytes()
     assert len(set(topics.values())) == len(topics) >= 2
     assert topics.get("__cluster_metadata", UUID(int=1)) == UUID(int=1)
@@ -37,7 +37,7 @@ def test_real_files(datasets: Callable[[str], Path], tmp_path: Path, name: str) 
 
 def read(tmp_path: Path, text: str) -> UUID | None:
     (tmp_path / PARTITION_METADATA_NAME).write_bytes(text.encode("latin-1"))
-    return read_topic_id(FILES, tmp_path)
+    return read_topic_id(FILES.directory(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_what_is_not_read(tmp_path: Path, text: str) -> None:
 
 
 def test_no_file(tmp_path: Path) -> None:
-    assert read_topic_id(FILES, tmp_path) is None
+    assert read_topic_id(FILES.directory(tmp_path)) is None

@@ -39,7 +39,7 @@ def test_kinds_of_entries(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     (tmp_path / "file-0").touch()
     (tmp_path / "backup").touch()
-    listing = LogDir(Files(), tmp_path).scan()
+    listing = LogDir(Files().directory(tmp_path)).scan()
     assert sorted(listing.partitions) == [DirectoryName("a-b", 12), DirectoryName("t", 0)]
     assert sorted(map(str, listing.unattached)) == [f"t-1.{HEX}-delete", f"t-1.{HEX}-stray"]
     assert listing.foreign == ("lost+found",)
@@ -49,7 +49,7 @@ def test_a_second_scan_looks_at_the_directory_and_at_new_names_only(tmp_path: Pa
     for number in range(3):
         (tmp_path / f"t-{number}").mkdir()
     files = CountingFiles()
-    log_dir = LogDir(files, tmp_path)
+    log_dir = LogDir(files.directory(tmp_path))
     log_dir.scan()
     files.looked_at.clear()
     (tmp_path / "t-3").mkdir()
@@ -62,7 +62,7 @@ def test_a_second_scan_looks_at_the_directory_and_at_new_names_only(tmp_path: Pa
 
 def test_what_may_have_changed_is_told_without_a_scan(tmp_path: Path) -> None:
     (tmp_path / "t-0").mkdir()
-    log_dir = LogDir(Files(), tmp_path)
+    log_dir = LogDir(Files().directory(tmp_path))
     log_dir.scan()
     assert log_dir.may_have_changed()  # a name may have come just behind the scan, with no other time to show for it
     log_dir.scan()
@@ -82,7 +82,7 @@ def test_what_may_have_changed_is_told_without_a_scan(tmp_path: Path) -> None:
 def test_another_directory_in_its_place_is_not_it(tmp_path: Path) -> None:
     place = tmp_path / "logs"
     place.mkdir()
-    log_dir = LogDir(Files(), place)
+    log_dir = LogDir(Files().directory(place))
     assert log_dir.is_there()
     place.rename(tmp_path / "away")
     assert not log_dir.is_there()
@@ -95,10 +95,10 @@ def test_another_directory_in_its_place_is_not_it(tmp_path: Path) -> None:
 
 def test_what_is_no_directory(tmp_path: Path) -> None:
     with pytest.raises(NotAStoreError, match=r"^there is no such directory"):
-        LogDir(Files(), tmp_path / "a")
+        LogDir(Files().directory(tmp_path / "a"))
     (tmp_path / "a").touch()
     with pytest.raises(NotAStoreError, match="is a directory, and this is a file"):
-        LogDir(Files(), tmp_path / "a")
+        LogDir(Files().directory(tmp_path / "a"))
 
 
 HOLD = """
@@ -116,10 +116,10 @@ def test_the_lock_is_held_against_other_processes(tmp_path: Path) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"locked\n"
         with pytest.raises(StoreLockedError, match="open it read-only") as caught:
-            LogDir(Files(), tmp_path).lock()
+            LogDir(Files().directory(tmp_path)).lock()
         assert caught.value.path == str(path)
         holder.communicate(timeout=60)
-    log_dir = LogDir(Files(), tmp_path)
+    log_dir = LogDir(Files().directory(tmp_path))
     log_dir.lock()
     log_dir.unlock()
     log_dir.unlock()
@@ -140,13 +140,13 @@ def test_a_lock_that_was_taken_away_is_taken_anew(tmp_path: Path) -> None:
             return lock
 
     files = LosingFiles()
-    LogDir(files, tmp_path).lock()
+    LogDir(files.directory(tmp_path)).lock()
     assert files.taken == 2
     assert (tmp_path / LOCK_NAME).exists()
 
 
 def test_the_clean_marker(tmp_path: Path) -> None:
-    log_dir = LogDir(Files(), tmp_path)
+    log_dir = LogDir(Files().directory(tmp_path))
     log_dir.remove_clean_marker()
     assert not log_dir.is_clean()
     log_dir.write_clean_marker()
@@ -158,22 +158,22 @@ def test_the_clean_marker(tmp_path: Path) -> None:
 
 def test_a_removed_marker_does_not_come_back() -> None:
     files = MemoryFiles()
-    log_dir = LogDir(files, "/")
+    log_dir = LogDir(files.directory("/"))
     log_dir.write_clean_marker()
     log_dir.remove_clean_marker()
-    assert not any(LogDir(files.after_power_loss(seed), "/").is_clean() for seed in range(20))
+    assert not any(LogDir(files.after_power_loss(seed).directory("/")).is_clean() for seed in range(20))
 
 
 @pytest.mark.parametrize("data", [b"\0" * 30, b"1\n0\n", b"0\n2\nt 0 1\n"])
 def test_a_damaged_checkpoint_says_nothing(tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / OffsetCheckpoint.LOG_START.value).write_bytes(data)
-    log_dir = LogDir(Files(), tmp_path)
+    log_dir = LogDir(Files().directory(tmp_path))
     assert log_dir.offsets(OffsetCheckpoint.LOG_START) == {}
     assert "it is taken for empty" in caplog.text
 
 
 def test_checkpoints_are_read_and_written_once(tmp_path: Path) -> None:
-    log_dir = LogDir(Files(), tmp_path)
+    log_dir = LogDir(Files().directory(tmp_path))
     log_dir.write_offsets(OffsetCheckpoint.LOG_START, {})
     assert list(tmp_path.iterdir()) == []
     log_dir.write_offsets(OffsetCheckpoint.LOG_START, {("t", 0): 5})
@@ -194,7 +194,7 @@ def test_a_checkpoint_that_may_say_the_one_or_the_other_is_written_again(effect:
         files = MemoryFiles()
         files.make_directory("/a")
         files.sync_directory("/")
-        log_dir = LogDir(files, "/a")
+        log_dir = LogDir(files.directory("/a"))
         log_dir.write_offsets(OffsetCheckpoint.RECOVERY_POINT, {partition: 5})
         files.cut = Cut(files.steps + step, effect, seed=step)
         try:
@@ -204,7 +204,9 @@ def test_a_checkpoint_that_may_say_the_one_or_the_other_is_written_again(effect:
         else:
             break
         lower_checkpoints(log_dir, partition, 7)
-        assert LogDir(files.after_power_loss(step), "/a").offsets(OffsetCheckpoint.RECOVERY_POINT) == {partition: 5}
+        assert LogDir(files.after_power_loss(step).directory("/a")).offsets(OffsetCheckpoint.RECOVERY_POINT) == {
+            partition: 5
+        }
         step += 1
     assert step >= 4
 
@@ -213,10 +215,10 @@ def test_a_clean_marker_that_somebody_removed_and_died_does_not_come_back() -> N
     files = MemoryFiles()
     files.make_directory("/a")
     files.sync_directory("/")
-    LogDir(files, "/a").write_clean_marker()
+    LogDir(files.directory("/a")).write_clean_marker()
     files.cut = Cut(files.steps + 1)
     with pytest.raises(CutError):
-        LogDir(files, "/a").remove_clean_marker()
+        LogDir(files.directory("/a")).remove_clean_marker()
     files = files.after_process_death()
-    LogDir(files, "/a").remove_clean_marker()
-    assert not any(LogDir(files.after_power_loss(seed), "/a").is_clean() for seed in range(20))
+    LogDir(files.directory("/a")).remove_clean_marker()
+    assert not any(LogDir(files.after_power_loss(seed).directory("/a")).is_clean() for seed in range(20))

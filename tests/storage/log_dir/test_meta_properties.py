@@ -34,19 +34,23 @@ def test_real_files_are_rewritten_to_the_byte(datasets: Callable[[str], Path], t
     found = sorted(datasets(name).rglob(META_PROPERTIES_NAME))
     assert len(found) >= 2
     for path in found:
-        properties = read_meta_properties(FILES, path.parent)
+        properties = read_meta_properties(FILES.directory(path.parent))
         assert properties is not None
         data = path.read_bytes()
         date = datetime.strptime(data.splitlines()[1].decode(), "#%a %b %d %H:%M:%S UTC %Y").replace(tzinfo=UTC)
-        write_meta_properties(FILES, tmp_path, properties, int(date.timestamp() * 1000) + 999)
+        write_meta_properties(FILES.directory(tmp_path), properties, int(date.timestamp() * 1000) + 999)
         assert (tmp_path / META_PROPERTIES_NAME).read_bytes() == data
 
 
 @pytest.mark.interop
 def test_what_real_files_say(datasets: Callable[[str], Path]) -> None:
-    old = {name: read_meta_properties(FILES, datasets("kafka-2.2") / "kafka-2.2" / name) for name in ("d1", "d2")}
+    old = {
+        name: read_meta_properties(FILES.directory(datasets("kafka-2.2") / "kafka-2.2" / name)) for name in ("d1", "d2")
+    }
     assert old == {name: MetaProperties(0, None, 7, None) for name in ("d1", "d2")}
-    new = {name: read_meta_properties(FILES, datasets("kafka-3.9") / "kafka-3.9" / name) for name in ("d1", "d2")}
+    new = {
+        name: read_meta_properties(FILES.directory(datasets("kafka-3.9") / "kafka-3.9" / name)) for name in ("d1", "d2")
+    }
     assert new == {
         name: MetaProperties(1, "MkU3OEVBNTcwNTJENDM2Qg", 1, parse_id(text))
         for name, text in (("d1", ID), ("d2", "WtIOGNqcwp9A7zHkxBJ8Mg"))
@@ -58,7 +62,7 @@ def read(text: str) -> MetaProperties | None:
     files = MemoryFiles()
     with files.open_writing(f"/{META_PROPERTIES_NAME}", create=True) as file:
         file.write_at(0, [text.encode("latin-1")])
-    return read_meta_properties(files, "/")
+    return read_meta_properties(files.directory("/"))
 
 
 @pytest.mark.parametrize(
@@ -96,13 +100,13 @@ def test_what_is_not_read(text: str, reason: str) -> None:
 
 
 def test_no_file() -> None:
-    assert read_meta_properties(MemoryFiles(), "/") is None
+    assert read_meta_properties(MemoryFiles().directory("/")) is None
 
 
 def test_what_is_written() -> None:
     files = MemoryFiles()
     properties = MetaProperties(1, "MkU3OEVBNTcwNTJENDM2Qg", 1, parse_id(ID))
-    write_meta_properties(files, "/", properties, 1_700_000_000_000)
+    write_meta_properties(files.directory("/"), properties, 1_700_000_000_000)
     assert files.read(f"/{META_PROPERTIES_NAME}").decode() == (
         "#\n"
         "#Tue Nov 14 22:13:20 UTC 2023\n"
@@ -111,7 +115,7 @@ def test_what_is_written() -> None:
         "version=1\n"
         "cluster.id=MkU3OEVBNTcwNTJENDM2Qg\n"
     )
-    assert read_meta_properties(files.after_power_loss(0), "/") == properties
+    assert read_meta_properties(files.after_power_loss(0).directory("/")) == properties
 
 
 def test_agreement() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -45,7 +44,7 @@ def write(text: str) -> MemoryFiles:
 
 def test_what_is_written() -> None:
     files = MemoryFiles()
-    write_topic_settings(files, "/", SOME)
+    write_topic_settings(files.directory("/"), SOME)
     assert files.read(f"/{SETTINGS_NAME}").decode().splitlines() == [
         "#Settings of the topics in these log directories, kept by kafkafs; brokers ignore this file.",
         "/version=1",
@@ -75,12 +74,12 @@ def test_what_is_written() -> None:
 )
 def test_what_is_written_is_read(settings: TopicSettings) -> None:
     files = MemoryFiles()
-    write_topic_settings(files, "/", settings)
-    assert read_topic_settings(files, "/") == settings
+    write_topic_settings(files.directory("/"), settings)
+    assert read_topic_settings(files.directory("/")) == settings
 
 
 def test_what_people_write_is_read() -> None:
-    found = read_topic_settings(write("! by hand\n orders/retention.ms : 7 \nthings/no.such = maybe\n"), "/")
+    found = read_topic_settings(write("! by hand\n orders/retention.ms : 7 \nthings/no.such = maybe\n").directory("/"))
     assert found == TopicSettings(
         topics={
             "orders": KnownTopic(None, settings={"retention.ms": "7 "}),
@@ -100,7 +99,7 @@ def test_what_people_write_is_read() -> None:
 )
 def test_what_cannot_be_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason) as caught:
-        read_topic_settings(write(text), "/")
+        read_topic_settings(write(text).directory("/"))
     assert caught.value.path == f"/{SETTINGS_NAME}"
 
 
@@ -115,17 +114,17 @@ def test_the_file_is_where_it_was_found(tmp_path) -> None:
     for directory in directories:
         directory.mkdir()
     files = Files()
-    assert SettingsFile.find(files, directories).directory == directories[0]
-    write_topic_settings(files, directories[1], SOME)
-    found = SettingsFile.find(files, directories)
-    assert (found.directory, found.current.is_made_here) == (directories[1], True)
+    assert SettingsFile.find(list(map(files.directory, directories))).directory.path == str(directories[0])
+    write_topic_settings(files.directory(directories[1]), SOME)
+    found = SettingsFile.find(list(map(files.directory, directories)))
+    assert (found.directory.path, found.current.is_made_here) == (str(directories[1]), True)
 
 
 def test_the_first_of_two_files_is_taken(tmp_path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "b").mkdir()
-    write_topic_settings(Files(), tmp_path, SOME)
-    write_topic_settings(Files(), tmp_path / "b", TopicSettings())
-    assert SettingsFile.find(Files(), [tmp_path, tmp_path / "b"]).current.is_made_here
+    write_topic_settings(Files().directory(tmp_path), SOME)
+    write_topic_settings(Files().directory(tmp_path / "b"), TopicSettings())
+    assert SettingsFile.find([Files().directory(tmp_path), Files().directory(tmp_path / "b")]).current.is_made_here
     assert f"{tmp_path / 'b' / SETTINGS_NAME} is passed over" in caplog.text
 
 
@@ -135,7 +134,7 @@ def test_a_replacement_happens_or_not(effect: Effect) -> None:
     step = 0
     while True:
         files = write("a/made=true\n")
-        file = SettingsFile.find(files, [Path("/")])
+        file = SettingsFile.find([files.directory("/")])
         old, new = file.current, file.current.with_topic("b", KnownTopic(TWO))
         files.cut = Cut(files.steps + step, effect)
         try:
@@ -145,32 +144,32 @@ def test_a_replacement_happens_or_not(effect: Effect) -> None:
         else:
             break
         if effect is not Effect.DEATH:
-            assert file.current == read_topic_settings(files, "/")
-        assert read_topic_settings(files.after_process_death(), "/") in (old, new)
+            assert file.current == read_topic_settings(files.directory("/"))
+        assert read_topic_settings(files.after_process_death().directory("/")) in (old, new)
         step += 1
     assert step >= 4
 
 
 def test_a_file_of_another_cluster_says_nothing_until_a_setting_is_changed(caplog: pytest.LogCaptureFixture) -> None:
     files = write("/cluster.id=theirs\n/made=true\norders/retention.ms=7\n/void/orders-0=\n")
-    assert SettingsFile.find(files, [Path("/")], "theirs").current.is_made_here
-    assert SettingsFile.find(files, [Path("/")]).current.topics["orders"].settings == {"retention.ms": "7"}
+    assert SettingsFile.find([files.directory("/")], "theirs").current.is_made_here
+    assert SettingsFile.find([files.directory("/")]).current.topics["orders"].settings == {"retention.ms": "7"}
     assert not caplog.messages
-    file = SettingsFile.find(files, [Path("/")], "ours")
+    file = SettingsFile.find([files.directory("/")], "ours")
     file.reload()
     assert file.current == TopicSettings()
     (said,) = caplog.messages
     assert said.startswith("no setting in /kafkafs-topics.properties holds: it is of the cluster theirs, and ")
     file.replace(TopicSettings(topics={"orders": KnownTopic(None, settings={"retention.ms": "8"})}))
-    assert read_topic_settings(files, "/") == file.current
+    assert read_topic_settings(files.directory("/")) == file.current
     assert file.current.cluster_id == "ours"
 
 
 def test_a_file_of_before_clusters_were_named_holds_and_is_given_the_name() -> None:
     files = write("/made=true\norders/retention.ms=7\n")
-    file = SettingsFile.find(files, [Path("/")], "ours")
+    file = SettingsFile.find([files.directory("/")], "ours")
     assert file.current.is_made_here
     file.replace(file.current.without_topic("orders"))
-    found = read_topic_settings(files, "/")
+    found = read_topic_settings(files.directory("/"))
     assert found is not None
     assert (found.cluster_id, found.is_made_here) == ("ours", True)

@@ -176,7 +176,7 @@ def test_nothing_of_a_topic_goes_whose_settings_are_unknown() -> None:
     keeper = Keeper({"t": {"retention.ms": "10000"}, "c": COMPACTED})
     keeper.append("t", 6)
     keeper.append("c", 21, keys=2)
-    SettingsFile.find(keeper.files, [keeper.store.log_dirs[0].path]).replace(TopicSettings())
+    SettingsFile.find([keeper.store.log_dirs[0].directory]).replace(TopicSettings())
     keeper.store.close()
     keeper.store = Store.open(
         ["/a"], mode=Mode.READ_WRITE, files=keeper.files, clock=keeper.clock, open_log=LogOpener(rng=random.Random(0))

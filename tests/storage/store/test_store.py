@@ -36,7 +36,7 @@ def test_a_new_store(stores) -> None:
     store = stores.create(cluster_id="MkU3OEVBNTcwNTJENDM2Qg", node_id=4)
     assert store.is_made_here
     assert list(store.topics.inventory.topics) == []
-    found = [read_meta_properties(stores.files, path) for path in stores.paths]
+    found = [read_meta_properties(stores.files.directory(path)) for path in stores.paths]
     assert {(each.version, each.cluster_id, each.node_id) for each in found} == {(1, "MkU3OEVBNTcwNTJENDM2Qg", 4)}
     assert len({each.directory_id for each in found}) == 2
     store.close()

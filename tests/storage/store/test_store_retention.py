@@ -69,7 +69,7 @@ class Lab:
 
     def forget_settings(self) -> None:
         """Have the store be one that a broker made."""
-        SettingsFile.find(self.files, [self.store.log_dirs[0].path]).replace(TopicSettings())
+        SettingsFile.find([self.store.log_dirs[0].directory]).replace(TopicSettings())
 
     def plan(self) -> RetentionPlan:
         return self.retentions.plan("t", 0)

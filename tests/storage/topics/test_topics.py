@@ -25,7 +25,7 @@ def test_a_new_topic(stores, store) -> None:
     for number in range(3):
         directory = store.topics.directory("t", number)
         assert stores.files.names(directory) == ["partition.metadata"]
-        assert read_topic_id(stores.files, directory) == topic_id
+        assert read_topic_id(stores.files.directory(directory)) == topic_id
     assert stores.files.read(f"/a/{SETTINGS_NAME}").decode().splitlines()[1:] == [
         *("/version=1", f"/cluster.id={store.topics.settings_file.current.cluster_id}", "/made=true"),
         *(f"t/topic.id={format_id(topic_id)}", "t/made=true"),
@@ -40,10 +40,10 @@ def test_new_partitions_go_where_the_fewest_are(stores, store) -> None:
     stores.files.make_directory("/b/y-0.0123456789abcdef0123456789abcdef-delete")
     store.refresh()
     store.topics.create("t", 3)
-    assert [str(store.topics.directory("t", number).parent) for number in range(3)] == ["/b", "/a", "/b"]
+    assert [str(store.topics.place("t", number)[1].path) for number in range(3)] == ["/b", "/a", "/b"]
     assert store.topics.add_partition("t") == 3
-    assert str(store.topics.directory("t", 3).parent) == "/a"
-    assert read_topic_id(stores.files, "/a/t-3") == store.topics.topic_id("t")
+    assert str(store.topics.place("t", 3)[1].path) == "/a"
+    assert read_topic_id(stores.files.directory("/a/t-3")) == store.topics.topic_id("t")
 
 
 def test_how_many_partitions(stores) -> None:

@@ -156,9 +156,9 @@ def metadata_of(paths: list[Path], name: str) -> Path:
 
 
 def test_of_partitions_that_are_of_different_topics_the_odd_one_is_named(paths: list[Path]) -> None:
-    right = read_topic_id(Files(), metadata_of(paths, "orders-1").parent)
+    right = read_topic_id(Files().directory(metadata_of(paths, "orders-1").parent))
     wrong = parse_id("AAAAAAAAAAAAAAAAAAAAAQ")
-    write_topic_id(Files(), metadata_of(paths, "orders-0").parent, wrong)
+    write_topic_id(Files().directory(metadata_of(paths, "orders-0").parent), wrong)
     _, (finding,) = verified(paths)
     assert (finding.kind, finding.path) == (FindingKind.PARTITION_METADATA, "orders-0/partition.metadata")
     assert finding.reason == (
@@ -168,7 +168,7 @@ def test_of_partitions_that_are_of_different_topics_the_odd_one_is_named(paths: 
 
 
 def test_partitions_without_a_majority_are_all_named(paths: list[Path]) -> None:
-    write_topic_id(Files(), metadata_of(paths, "orders-0").parent, parse_id("AAAAAAAAAAAAAAAAAAAAAQ"))
+    write_topic_id(Files().directory(metadata_of(paths, "orders-0").parent), parse_id("AAAAAAAAAAAAAAAAAAAAAQ"))
     metadata_of(paths, "orders-1").unlink()
     _, findings = verified(paths)
     named = {finding.path.partition("/")[0]: finding.reason for finding in findings}

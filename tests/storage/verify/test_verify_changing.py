@@ -50,7 +50,7 @@ def test_a_stray_is_looked_through(paths: list[Path]) -> None:
     (place,) = [path for path in paths if (path / "orders-1").exists()]
     stray = place / f"orders-1.{UNIQUE}-stray"
     shutil.copytree(place / "orders-1", stray)
-    write_topic_id(Files(), stray, parse_id("AAAAAAAAAAAAAAAAAAAAAQ"))
+    write_topic_id(Files().directory(stray), parse_id("AAAAAAAAAAAAAAAAAAAAAQ"))
     for suffix in ("index", "timeindex"):
         with (stray / f"{0:020d}.{suffix}").open("r+b") as index:
             index.truncate(1200)
