@@ -14,7 +14,7 @@ from storage.files.small_file import read_small_file, replace_file
 if TYPE_CHECKING:
     from storage.errors import StorageError
     from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
-    from storage.files.system import Files
+    from storage.files.operations import Operations
 
 
 class Directory:
@@ -25,7 +25,7 @@ class Directory:
 
     __slots__ = ("_files", "path")
 
-    def __init__(self, files: Files, path: str | os.PathLike[str]) -> None:
+    def __init__(self, files: Operations, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._files = files
 

@@ -19,13 +19,13 @@ from storage.files.unfollowed import is_below_root, open_directory, open_file, p
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from storage.files.system import Files
+    from storage.files.operations import Operations
     from storage.files.unfollowed import Roots
 
 _ACL: Final = "system.posix_acl_access"
 
 
-def made_file(files: Files, path: str, roots: Roots, *, exclusive: bool = False) -> int:
+def made_file(files: Operations, path: str, roots: Roots, *, exclusive: bool = False) -> int:
     """A descriptor of a file, which is made if it is not there; `exclusive` refuses one that is."""
     if not is_below_root(path, roots):
         return open_file(path, os.O_RDWR | os.O_CREAT | (os.O_EXCL if exclusive else 0), roots, FILE_MODE)
@@ -45,7 +45,7 @@ def made_file(files: Files, path: str, roots: Roots, *, exclusive: bool = False)
         return descriptor
 
 
-def make_directory(files: Files, path: str, roots: Roots, like: str | os.PathLike[str] | None) -> None:
+def make_directory(files: Operations, path: str, roots: Roots, like: str | os.PathLike[str] | None) -> None:
     """Make a directory in one that exists, like another one if that is given."""
     terms = terms_of_directory(files, path, like, os.geteuid(), roots)
     with placed(path, roots) as (name, place):

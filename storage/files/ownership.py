@@ -17,7 +17,7 @@ from storage.files.unfollowed import is_below_root
 
 if TYPE_CHECKING:
     from storage.files.opened import FileStatus
-    from storage.files.system import Files
+    from storage.files.operations import Operations
     from storage.files.unfollowed import Roots
 
 ROOT_UID: Final = 0
@@ -72,7 +72,7 @@ class Terms:
         return Access(uid, gid, made.mode & ~PERMISSIONS | mode)
 
 
-def terms_of_file(files: Files, path: str, uid: int, roots: Roots) -> Terms:
+def terms_of_file(files: Operations, path: str, uid: int, roots: Roots) -> Terms:
     """What a new file is to be like when this user makes it. Elsewhere than below a root it is like any other."""
     if not is_below_root(path, roots):
         return Terms()
@@ -106,7 +106,7 @@ def terms_of_file(files: Files, path: str, uid: int, roots: Roots) -> Terms:
 
 
 def terms_of_directory(
-    files: Files, path: str | os.PathLike[str], like: str | os.PathLike[str] | None, uid: int, roots: Roots
+    files: Operations, path: str | os.PathLike[str], like: str | os.PathLike[str] | None, uid: int, roots: Roots
 ) -> Terms:
     """What a new directory is to be like: as another one, or below a root as the one that it is made in."""
     model = None if like is None else files.status(like)
@@ -122,7 +122,7 @@ def _owner_in(place: FileStatus, uid: int) -> tuple[int, int] | None:
     return (place.uid, place.gid) if uid == ROOT_UID != place.uid else None
 
 
-def _regular(files: Files, path: str) -> FileStatus | None:
+def _regular(files: Operations, path: str) -> FileStatus | None:
     found = files.status(path)
     return None if found is None or found.is_directory or found.is_link else found
 
@@ -139,7 +139,7 @@ def _before(offset: str, names: list[str]) -> str | None:
     return max(before) if before else min(names)
 
 
-def _common(files: Files, directory: str, names: list[str], mode: int) -> int:
+def _common(files: Operations, directory: str, names: list[str], mode: int) -> int:
     """The bits of a mode that all files of these names have; the owner's stay."""
     for name in names:
         found = _regular(files, f"{directory}/{name}")

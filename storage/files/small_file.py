@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import StorageError, SymbolicLinkError, is_full_disk
 
 if TYPE_CHECKING:
-    from storage.files.system import Files
+    from storage.files.operations import Operations
 
 TEMPORARY_SUFFIX: Final = ".tmp"
 SMALL_FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 """The size up to which a small file is read; a checkpoint of a million partitions is smaller."""
 
 
-def read_small_file(files: Files, path: str | os.PathLike[str], refusal: type[StorageError]) -> bytes:
+def read_small_file(files: Operations, path: str | os.PathLike[str], refusal: type[StorageError]) -> bytes:
     """All of a file; raises `refusal`, having read nothing, if it is larger than `SMALL_FILE_BYTES_MAX`."""
     with files.open_reading(path) as file:
         size_bytes = file.size_bytes()
@@ -30,7 +30,7 @@ def read_small_file(files: Files, path: str | os.PathLike[str], refusal: type[St
         return file.read_at(0, size_bytes)
 
 
-def replace_file(files: Files, path: str | os.PathLike[str], data: bytes, *, sync: bool = True) -> None:
+def replace_file(files: Operations, path: str | os.PathLike[str], data: bytes, *, sync: bool = True) -> None:
     """Give the file these contents, by way of a temporary file beside it.
 
     With `sync` they are on disk when this returns. Without, the death of the process still leaves the one or the
@@ -59,7 +59,7 @@ def replace_file(files: Files, path: str | os.PathLike[str], data: bytes, *, syn
             raise
 
 
-def _remove_left(files: Files, path: str) -> None:
+def _remove_left(files: Operations, path: str) -> None:
     """Remove what a crash left: it may be somebody else's, or have another name too."""
     left = files.status(path)
     if left is not None and left.is_link:
