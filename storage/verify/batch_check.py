@@ -1,6 +1,6 @@
-"""Whether one batch is what a broker stores: its checksum, and all of its records.
+"""One batch checked: its checksum, and all of its records.
 
-Whether it is in its place is left to those who know what surrounds it.
+The checks of its log say if it is in its place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CheckedBatch(NamedTuple):
-    """A sound batch, its first offset, and whether it has a record for every offset from there to its last."""
+    """A sound batch and its first offset. `is_gapless` if it has a record for every offset from there to its last."""
 
     batch: Batch
     first_offset: int
@@ -30,7 +30,7 @@ class CheckedBatch(NamedTuple):
 
 
 def check_batch(batch: Batch) -> CheckedBatch:
-    """The batch with what its records say; raises a `CorruptBatchError` at the first thing that is wrong."""
+    """Check a batch; raises a `CorruptBatchError` at the first flaw."""
     batch.check_crc()
     if isinstance(batch, RecordBatch):
         return CheckedBatch(batch, batch.base_offset, _check_records(batch))
@@ -38,7 +38,7 @@ def check_batch(batch: Batch) -> CheckedBatch:
 
 
 def _check_records(batch: RecordBatch) -> bool:
-    """Whether the batch has every record that it was written with."""
+    """Return True if the batch has every record that it was written with."""
     count, last_delta = batch.count, batch.last_offset_delta
     if not 0 <= count <= last_delta + 1:
         raise MalformedRecordsError(

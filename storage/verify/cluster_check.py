@@ -1,13 +1,16 @@
-"""What the metadata log among some log directories says of the partitions there: which are compacted, which are strays.
+"""Partitions compared with the metadata log of their cluster, and with one another: compacted ones, strays, topic ids.
 
-A broker that starts goes by what its cluster knows. It puts a partition aside, as a stray, if the partition has no
-topic id, if the cluster has no topic of that id, or if it has the partition on other brokers only. The name of the
-directory does not count. Nothing is known where the log is damaged or has records of a newer version, as one of those
-may say something else.
+A broker that starts renames a partition to `-stray` if the partition has no topic id, if the cluster has no topic of
+that id, or if it has the partition on other brokers only. The name of the directory does not count. A metadata log that
+is damaged, or has records of a newer version, says nothing: such a record may change any of that.
+
+A topic that is deleted and created again has another id. Where no metadata log is known, the partitions of a topic
+have to agree about its id.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.clock import Clock
@@ -19,18 +22,18 @@ from storage.ids import format_id
 from storage.internal.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from storage.log.followed_log import FollowedLog
 from storage.log.partition_metadata import PARTITION_METADATA_NAME
-from storage.log_dir.directory_names import DirectoryName
+from storage.log_dir.directory_names import DirectoryName, DirectoryState
 from storage.log_dir.topic_names import CLUSTER_METADATA
-from storage.verify.finding import Finding, FindingKind, notice
+from storage.verify.finding import Finding, FindingKind, damage, notice
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from uuid import UUID
 
     from storage.files import Files
     from storage.internal.cluster_image import ClusterImage
-    from storage.verify.log_dir_check import LogDirCheck, PartitionPlace
+    from storage.verify.log_dir_check import LogDirCheck, PartitionTarget
 
 _NAME: Final = str(DirectoryName(CLUSTER_METADATA, 0))
 _POLICY: Final = "cleanup.policy"
@@ -41,22 +44,22 @@ _NOT_SERVED: Final = "a broker opens it under a name that the cluster does not k
 _RECORDS: Final = (*SETTING_RECORDS, "PartitionRecord", "PartitionChangeRecord")
 
 
-class _Known(NamedTuple):
-    """What one question to the log gave: topics by their ids, with the brokers of each partition, and policies."""
+class _ClusterTopics(NamedTuple):
+    """One answer of the metadata log: topics by id, with the brokers of each partition, and cleanup policies."""
 
     topics: dict[UUID, tuple[str, dict[int, Collection[int]]]]
     policies: dict[str, str]
     default_policy: str | None
     end_offset: int
 
-    def why_stray(self, place: PartitionPlace, topic_id: UUID | None, node_id: int | None) -> str:
-        """Why a broker takes the partition for a stray; empty if it does not."""
+    def why_stray(self, target: PartitionTarget, topic_id: UUID | None, node_id: int | None) -> str:
+        """Return the reason why a broker takes the partition for a stray; empty if it does not."""
         if topic_id is None:
             return "it has no partition.metadata, and so no topic id"
         name, replicas_of = self.topics.get(topic_id, (None, {}))
         if name is None:
             return f"the cluster has no topic of the id {format_id(topic_id)}"
-        number = place.partition[1]
+        number = target.partition[1]
         if number not in replicas_of:
             return f"the cluster's topic {name!r} has no partition {number}"
         replicas = replicas_of[number]
@@ -65,14 +68,14 @@ class _Known(NamedTuple):
         brokers = f"broker{'s' if len(replicas) > 1 else ''} {', '.join(map(str, replicas))}"
         return f"the cluster has the partition on {brokers} and not on {node_id}"
 
-    def why_not_served(self, place: PartitionPlace, topic_id: UUID) -> str:
-        """Why a broker that takes the partition for none serves it to no client; empty if it does."""
+    def why_not_served(self, target: PartitionTarget, topic_id: UUID) -> str:
+        """Return the reason why a broker serves a partition that is no stray to no client; empty if it does."""
         name, _ = self.topics[topic_id]
-        return "" if name == place.partition[0] else f"its id {format_id(topic_id)} is that of the topic {name!r}"
+        return "" if name == target.partition[0] else f"its id {format_id(topic_id)} is that of the topic {name!r}"
 
 
 class ClusterCheck:
-    """The metadata log of some log directories, if one of them has it."""
+    """The metadata log of a store, if one of its log directories has it."""
 
     def __init__(self, files: Files, log_dirs: Collection[LogDirCheck]) -> None:
         self._files = files
@@ -89,7 +92,7 @@ class ClusterCheck:
         return MetadataLog(self._files.directory(directory), log)
 
     def compacted(self, topics: Collection[str], server_properties: Mapping[str, str]) -> frozenset[str]:
-        """Those of some topics that the cluster has compacted; server.properties holds where it says nothing of one."""
+        """Return those of the topics that the cluster compacts; where it says nothing, server.properties does."""
         known = self._known()
         default = _COMPACT in server_properties.get(_BROKER_POLICY, "")
         if known is None:
@@ -98,37 +101,37 @@ class ClusterCheck:
         return frozenset(topic for topic, policy in policies if (default if policy is None else _COMPACT in policy))
 
     def topic_ids(self) -> Mapping[str, UUID] | None:
-        """The ids of the cluster's topics by their names; None if they are not known."""
+        """Return the ids of the cluster's topics by their names; None if they are not known."""
         known = self._known()
         return None if known is None else {name: topic_id for topic_id, (name, _) in known.topics.items()}
 
-    def strays(self, topic_ids: Iterable[tuple[PartitionPlace, UUID | None]]) -> Iterator[Finding]:
-        """A notice for each partition that a broker would put aside at its start, or would serve to no client.
+    def strays(self, topic_ids: Iterable[tuple[PartitionTarget, UUID | None]]) -> Iterator[Finding]:
+        """Yield a notice for each partition that a broker renames to `-stray` when it starts, or serves to no client.
 
-        The log is read again for it, and a directory that is gone by now is passed over: a broker may be running.
+        The metadata log is read again, and a directory that is gone by now has no notice: a broker may be running.
         """
         known = self._known()
         if known is None:
             return
         where = f"as the metadata log, which ends at offset {known.end_offset}, says"
-        for place, topic_id in topic_ids:
-            if place.partition[0] == CLUSTER_METADATA or not self._is_there(place, topic_id):
+        for target, topic_id in topic_ids:
+            if target.partition[0] == CLUSTER_METADATA or not self._is_there(target, topic_id):
                 continue
-            why, outcome = known.why_stray(place, topic_id, self._node_id), _SET_ASIDE
+            why, outcome = known.why_stray(target, topic_id, self._node_id), _SET_ASIDE
             if not why and topic_id is not None:
-                why, outcome = known.why_not_served(place, topic_id), _NOT_SERVED
+                why, outcome = known.why_not_served(target, topic_id), _NOT_SERVED
             if why:
-                yield place.located(notice(FindingKind.STRAY, "", f"{why}, {where}: {outcome}"))
+                yield target.located(notice(FindingKind.STRAY, "", f"{why}, {where}: {outcome}"))
 
-    def _is_there(self, place: PartitionPlace, topic_id: UUID | None) -> bool:
-        """Whether the partition is there, and still without the file that has its id if it had none."""
+    def _is_there(self, target: PartitionTarget, topic_id: UUID | None) -> bool:
+        """Return True if the partition is there, and still without an id if it had none."""
         try:
-            names = self._files.names(f"{place.log_dir}/{place.name}")
+            names = self._files.names(f"{target.log_dir}/{target.name}")
         except OSError:
             return False  # gone, or a finding of its own
         return topic_id is not None or PARTITION_METADATA_NAME not in names
 
-    def _known(self) -> _Known | None:
+    def _known(self) -> _ClusterTopics | None:
         if self._log is None:
             return None
         try:
@@ -137,7 +140,7 @@ class ClusterCheck:
             return None  # which is a finding of its own
         return known if self._log.damage is None else None
 
-    def _asked(self, image: ClusterImage) -> _Known | None:
+    def _asked(self, image: ClusterImage) -> _ClusterTopics | None:
         if image.why_unknown(*_RECORDS):
             return None
         brokers = (image.settings_of(BROKER_RESOURCE, name) for name in (str(self._node_id), ""))
@@ -152,4 +155,45 @@ class ClusterCheck:
             policy = image.settings_of(TOPIC_RESOURCE, topic.name).get(_POLICY)
             if policy is not None:
                 policies[topic.name] = policy.value
-        return _Known(topics, policies, default, image.end_offset)
+        return _ClusterTopics(topics, policies, default, image.end_offset)
+
+
+def other_topics(
+    topic_ids: Iterable[tuple[PartitionTarget, UUID]], rightful: Mapping[str, UUID] | None
+) -> Iterator[Finding]:
+    """Yield a finding for each partition whose topic id is not that of most partitions of the topic.
+
+    If no id is the most frequent one, all are reported, as any may be the wrong one. `rightful` are the cluster's own
+    ids if they are known. A partition with another id is then no damage but a stray, which `ClusterCheck` reports; only
+    a copy from another log directory has to be of the same topic.
+    """
+    by_topic: defaultdict[str, list[tuple[PartitionTarget, UUID]]] = defaultdict(list)
+    for target, topic_id in topic_ids:
+        by_topic[target.partition[0]].append((target, topic_id))
+    for topic, found in by_topic.items():
+        if rightful is None:
+            yield from _disagreements(topic, found)
+        elif topic in rightful:
+            copies = [each for each in found if each[0].state is not DirectoryState.CURRENT]
+            for target, topic_id in copies:
+                if topic_id != rightful[topic]:
+                    yield _of_another_topic(target, topic_id, f"the cluster's {topic} has", rightful[topic])
+
+
+def _disagreements(topic: str, found: Sequence[tuple[PartitionTarget, UUID]]) -> Iterator[Finding]:
+    (usual, most), *others = Counter(topic_id for _, topic_id in found).most_common()
+    if not others:
+        return
+    is_tie = others[0][1] == most
+    for target, topic_id in sorted(found, key=lambda each: (each[0].partition, each[0].log_dir, each[0].name)):
+        if is_tie:
+            reason = f"the partitions of {topic} disagree about its id: this one has {format_id(topic_id)}"
+            yield target.located(damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, reason))
+        elif topic_id != usual:
+            yield _of_another_topic(target, topic_id, f"the other partitions of {topic} have", usual)
+
+
+def _of_another_topic(target: PartitionTarget, topic_id: UUID, others: str, usual: UUID) -> Finding:
+    ids = f"its id is {format_id(topic_id)}, and {others} {format_id(usual)}"
+    reason = f"the partition is of another topic: {ids}"
+    return target.located(damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, reason))

@@ -1,8 +1,7 @@
-"""What lies beside the cluster's metadata log and beside no other: its snapshots, and the state of the quorum."""
+"""The files that only the cluster's metadata log has beside it: its snapshots, and the state of the quorum."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.cluster.metadata_log import is_metadata_snapshot, snapshot_end
@@ -13,25 +12,24 @@ from storage.verify.finding import FindingKind, damage, unreadable
 from storage.verify.log_check import LogCheck
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Collection
 
-    from storage.files import Files, ReadableFile
+    from storage.files import Directory, ReadableFile
     from storage.record.control import Control
     from storage.record.reading import Batch
-    from storage.verify.finding_list import FindingList
+    from storage.verify.context import PartitionContext
+    from storage.verify.finding import FindingList
 
 
-def check_cluster_metadata(
-    files: Files, directory: str, names: Collection[str], findings: FindingList, *, start_offset: int
-) -> None:
-    """Look at all of that in a directory with these names, in which the log starts at an offset.
+def check_cluster_metadata(context: PartitionContext, names: Collection[str], *, start_offset: int) -> None:
+    """Check them in a directory with these names, whose log starts at the offset.
 
-    A snapshot that has gone is a `FileNotFoundError`.
+    Raises `FileNotFoundError` for a snapshot that is gone.
     """
+    findings = context.findings
     snapshots = sorted(filter(is_metadata_snapshot, names))
     for name in snapshots:
-        check_metadata_snapshot(files, Path(directory, name), findings, name=name)
+        check_metadata_snapshot(context.directory, name, findings)
     if start_offset > max(map(snapshot_end, snapshots), default=0):
         reason = (
             f"the log starts at offset {start_offset}, and no snapshot ends there or later, so what came before is "
@@ -39,28 +37,25 @@ def check_cluster_metadata(
         )
         findings.add(damage(FindingKind.METADATA_SNAPSHOT, "", reason, offset=start_offset))
     try:
-        read_quorum_state(files.directory(directory))
+        read_quorum_state(context.directory)
     except CorruptMetadataError as error:
         findings.add(damage(FindingKind.QUORUM_STATE, QUORUM_STATE_NAME, f"{error.reason}; no broker starts with it"))
     except OSError as error:
         findings.add(unreadable(QUORUM_STATE_NAME, error))
 
 
-def check_metadata_snapshot(files: Files, path: str | os.PathLike[str], findings: FindingList, *, name: str) -> None:
-    """Look through a snapshot: what is wrong is among the findings, under this name.
-
-    A file that is not there is a `FileNotFoundError`.
-    """
+def check_metadata_snapshot(directory: Directory, name: str, findings: FindingList) -> None:
+    """Check the snapshot of this name in the directory. Raises `FileNotFoundError` if there is none."""
     try:
-        with files.open_reading(path) as file:
-            _look_through(file, findings, name)
+        with directory.open_reading(name) as file:
+            _check_snapshot(file, findings, name)
     except FileNotFoundError:
         raise
     except OSError as error:
         findings.add(unreadable(name, error))
 
 
-def _look_through(file: ReadableFile, findings: FindingList, name: str) -> None:
+def _check_snapshot(file: ReadableFile, findings: FindingList, name: str) -> None:
     end = file.size_bytes()
     log = LogCheck(file, 0, findings, name=name, end=end, may_end_in_zeros=False, advance=lambda _: None)
     last: Batch | None = None
@@ -81,7 +76,7 @@ def _look_through(file: ReadableFile, findings: FindingList, name: str) -> None:
 
 
 def _controls(batch: Batch) -> list[Control]:
-    """The control records of a sound batch, none if it is one of data."""
+    """Return the control records of a sound batch; none if it holds data."""
     if not batch.is_control:
         return []
     try:

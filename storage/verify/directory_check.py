@@ -1,4 +1,4 @@
-"""The names in a partition's directory: what belongs to the log, what a crash has left, what lacks its other half."""
+"""The names in a partition's directory: files of the log, leftovers of a crash, and indexes without a log."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, par
 from storage.verify.finding import FindingKind, damage, linked, notice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from storage.files import FileStatus
-    from storage.verify.finding_list import FindingList
+    from storage.verify.context import PartitionContext
 
 
 class DirectoryCheck:
-    """What the names say; `bases` are those of the segments and `snapshots` the offsets of snapshots, ascending.
+    """The check of a directory's names. Those that mean nothing to a broker are ignored.
 
-    Names that mean nothing to a broker are nobody's business.
+    `bases` are the base offsets of segments and `snapshots` the offsets of producer snapshots, ascending.
     """
 
-    def __init__(self, listing: Mapping[str, FileStatus], findings: FindingList, *, is_cluster_metadata: bool) -> None:
+    def __init__(self, context: PartitionContext, listing: Mapping[str, FileStatus]) -> None:
         self._listing = listing
-        self._findings = findings
-        self._is_cluster_metadata = is_cluster_metadata
+        self._findings = context.findings
+        self._is_cluster_metadata = context.expected.is_cluster_metadata
         self._names = sorted(
             (name for text in listing if (name := parse_name(text)) is not None),
             key=lambda name: (name.offset, str(name)),
@@ -33,8 +33,18 @@ class DirectoryCheck:
         self.bases = self._live(Kind.LOG)
         self.snapshots = self._live(Kind.SNAPSHOT)
 
+    @property
+    def texts(self) -> Collection[str]:
+        """All names in the directory."""
+        return self._listing.keys()
+
+    @property
+    def start_offset(self) -> int:
+        """The base offset of the first segment; 0 if there is none."""
+        return self.bases[0] if self.bases else 0
+
     def report(self) -> None:
-        """Report what should not be there, and what should."""
+        """Report symbolic links, interrupted replacements, indexes without a log, and leftovers."""
         for text, status in sorted(self._listing.items()):
             if status.is_link:
                 self._findings.add(linked(text))
@@ -60,8 +70,8 @@ class DirectoryCheck:
             self._findings.add(notice(FindingKind.LEFT_OVER, "", f"files that are left to be removed: {left_over}"))
 
     def _report_orphan(self, name: FileName) -> None:
-        """An index that was used and whose log is neither about to be removed nor about to be put in place."""
-        logs = (FileName(name.offset, Kind.LOG, state) for state in (FileSuffix.DELETED, FileSuffix.SWAP))
+        """Report an index without a log: damage if it has entries, and its log is not being removed or put in place."""
+        logs = (FileName(name.offset, Kind.LOG, suffix) for suffix in (FileSuffix.DELETED, FileSuffix.SWAP))
         if self._listing[str(name)].size_bytes and not any(str(log) in self._listing for log in logs):
             self._findings.add(damage(FindingKind.ORPHANED_INDEX, str(name), "the index has no log"))
         else:

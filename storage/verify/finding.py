@@ -1,36 +1,38 @@
-"""What a check of bytes on disk has found: one value for every kind of thing, wherever it is shown.
+"""What verifying finds: one value for every kind of damage, wherever it is shown.
 
-Whoever looks at a part of a store knows only that part; `within` adds what its callers know.
+A check of one file knows only that file; `within` adds what its callers know.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from storage.errors import SymbolicLinkError
 
 
 class Severity(StrEnum):
-    """What a finding means for whoever relies on the store."""
+    """The severity of a finding."""
 
-    DAMAGE = "damage"  # no broker that runs, or was killed, leaves this behind
-    NOTICE = "notice"  # a broker may leave this behind, and tidies it up without loss
-    UNREADABLE = "unreadable"  # the operating system did not let anybody look
+    DAMAGE = "damage"  # no broker leaves this, running or killed
+    NOTICE = "notice"  # a broker may leave this, and removes it without loss
+    UNREADABLE = "unreadable"  # the operating system refused to show it
 
 
 class FindingKind(StrEnum):
-    """What was found."""
+    """The kind of a finding."""
 
     # In a log
-    FRAMING = "framing"  # a header that makes no sense, with sound batches behind it
+    FRAMING = "framing"  # a header that makes no sense, with sound batches after it
     CHECKSUM = "checksum"
-    RECORDS = "records"  # the checksum is right, and yet the records do not decode
-    OFFSETS = "offsets"  # they do not rise, or are not the segment's
+    RECORDS = "records"  # the checksum is right, but the records do not decode
+    OFFSETS = "offsets"  # they do not ascend, or are not the segment's
     OFFSET_GAP = "offset_gap"  # some are missing, and nothing was compacted
     LEADER_EPOCH = "leader_epoch"  # a batch and the checkpoint of epochs contradict each other
-    TORN_TAIL = "torn_tail"  # bytes behind the last batch that are none
-    ZERO_TAIL = "zero_tail"  # the same, and nothing but zeros
+    TORN_TAIL = "torn_tail"  # bytes after the last batch that are no batch
+    ZERO_TAIL = "zero_tail"  # the same, all zeros
     LOST_TAIL = "lost_tail"  # the log ends before what other files know of it
     # Beside a log
     MISSING_INDEX = "missing_index"
@@ -42,7 +44,7 @@ class FindingKind(StrEnum):
     TRANSACTION_INDEX_ENTRY = "transaction_index_entry"
     # In a partition's directory
     INTERRUPTED_REPLACEMENT = "interrupted_replacement"
-    LEFT_OVER = "left_over"  # files that are to be removed, or that nobody reads
+    LEFT_OVER = "left_over"  # files to be removed, or that no broker reads
     MISSING_SNAPSHOT = "missing_snapshot"
     SNAPSHOT = "snapshot"
     EPOCH_CHECKPOINT = "epoch_checkpoint"
@@ -57,17 +59,17 @@ class FindingKind(StrEnum):
     STRAY = "stray"  # of no topic, or no partition here, that the cluster has
     SETTINGS = "settings"  # the file that kafkafs keeps
     # Anywhere
-    SYMBOLIC_LINK = "symbolic_link"  # in the place of a file or a directory, which is not followed
+    SYMBOLIC_LINK = "symbolic_link"  # in the place of a file or a directory; it is not followed
     UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was found, and where.
+    """One finding and its place.
 
-    `path` is relative to `log_dir`, the log directory as it was given. `position` and `end_position` are bytes of the
-    file, `offset` the record or entry that it is about. Of a range of bytes that do not decode, `last_good_offset` and
-    `next_good_offset` are those of the nearest records that do, as far as there are any in the same file.
+    `path` is relative to `log_dir`, the log directory as the caller named it. `position` and `end_position` are bytes
+    of the file, `offset` is that of the record or entry. For bytes that do not decode, `last_good_offset` and
+    `next_good_offset` are those of the nearest records in the same file that do.
     """
 
     severity: Severity
@@ -85,36 +87,79 @@ class Finding:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What stays the same when the same thing is found once more."""
+        """The fields that are equal when a second check finds the same damage."""
         return self.severity, self.kind, self.path, self.position, self.end_position, self.offset
 
     def within(
         self, directory: str, *, log_dir: str | None = None, topic: str | None = None, partition: int | None = None
     ) -> Finding:
-        """The finding of a file in a directory, as seen from where that directory is."""
+        """Return the finding with its path relative to the parent of `directory`."""
         path = "/".join(part for part in (directory, self.path) if part)
         return replace(self, path=path, log_dir=log_dir, topic=topic, partition=partition)
 
 
 def damage(kind: FindingKind, path: str, reason: str, **place: int | None) -> Finding:
-    """A finding of damage in a file."""
+    """Return a finding of damage in a file."""
     return Finding(severity=Severity.DAMAGE, kind=kind, path=path, reason=reason, **place)  # type: ignore[arg-type]
 
 
 def notice(kind: FindingKind, path: str, reason: str) -> Finding:
-    """A finding that is no damage."""
+    """Return a finding that is no damage."""
     return Finding(severity=Severity.NOTICE, kind=kind, path=path, reason=reason)
 
 
 def linked(path: str) -> Finding:
-    """The finding of a symbolic link."""
+    """Return the finding of a symbolic link."""
     return damage(FindingKind.SYMBOLIC_LINK, path, "it is a symbolic link, which kafkafs does not follow")
 
 
 def unreadable(path: str, error: OSError) -> Finding:
-    """The finding that the operating system refused to show a file, or that it is a symbolic link."""
+    """Return the finding of a file that the operating system refused to show, or that is a symbolic link."""
     if isinstance(error, SymbolicLinkError):
         return linked(path)
     return Finding(
         severity=Severity.UNREADABLE, kind=FindingKind.UNREADABLE, path=path, reason=error.strerror or str(error)
     )
+
+
+KEPT_MAX: Final = 100
+"""How many findings of a kind are kept of a file."""
+
+
+class FindingList:
+    """The findings of one check, in their order. A file with thousands of one kind is told with the first and the last.
+
+    Of a symbolic link it keeps one finding and nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[Finding] = []
+        self._counts: Counter[tuple[str, FindingKind]] = Counter()
+        self._last: dict[tuple[str, FindingKind], Finding] = {}
+
+    def add(self, finding: Finding) -> None:
+        """Add a finding."""
+        key = (finding.path, finding.kind)
+        if self._counts[finding.path, FindingKind.SYMBOLIC_LINK]:
+            return
+        self._counts[key] += 1
+        if self._counts[key] <= KEPT_MAX:
+            self._kept.append(finding)
+        else:
+            self._last[key] = finding
+
+    def extend(self, others: FindingList) -> None:
+        """Add those of another list, as if each had been added here."""
+        for finding in others._kept:
+            self.add(finding)
+        for key, finding in others._last.items():
+            self._counts[key] += others._counts[key] - KEPT_MAX - 1
+            self.add(finding)
+
+    def all(self) -> list[Finding]:
+        """Return the findings that are kept, and one for each kind of which there were more."""
+        more = [
+            replace(finding, reason=f"{finding.reason}; the last of {self._counts[key] - KEPT_MAX} more like this")
+            for key, finding in self._last.items()
+        ]
+        return [*self._kept, *more]

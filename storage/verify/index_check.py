@@ -1,12 +1,11 @@
-"""What the checks of a segment's offset index and time index have in common.
+"""What the checks of a segment's offset index and time index share: reading the entries, and judging wrong ones.
 
-Of entries that are not what a broker of today would write, those that mislead no reader are no damage: what old
-brokers wrote, and what a truncation leaves in the file of an active segment. They are counted, and told in one
-notice for each file. That an entry is missing in between is not seen: how many there should be depends on the
-settings that held when each was written.
+Entries that a broker of today would not write, but that mislead no reader, are no damage: those of old brokers, and
+those that a truncation leaves in the file of an active segment. They are counted in one notice for each file. A missing
+entry is not noticed: how many there should be depends on the settings at that time.
 
-What a truncation left lies at the end of the index, and each of those entries at or after the place in the log where
-the truncation may have been; one that does not is damage, wherever it is in the index.
+A truncation leaves entries at the end of the index, each at or after the place in the log where the truncation may have
+been. Any other entry that is wrong is damage.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from storage.segment.index.stale_tail import StaleTail
-from storage.verify.finding import Finding, FindingKind, damage, notice
-from storage.verify.finding_list import FindingList
+from storage.segment.index.zero_tail import used_slots
+from storage.verify.finding import Finding, FindingKind, FindingList, damage, notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,29 +23,111 @@ if TYPE_CHECKING:
 
     from storage.files import ReadableFile
     from storage.segment.truncation import EarliestTruncation
-    from storage.verify.index_entries import IndexEntries
 
+_RUN_SLOTS: Final = 4096
 _ASIDE_MAX: Final = 1000
 _DOUBTFUL_MAX: Final = 1000
 _DESCENDS: Final = "does not lie above the one before it"
 
 
+class IndexEntry(NamedTuple):
+    """A slot of an index file. It `rises` if its fields are above those of the slot before.
+
+    Those that `fit` all rise from one to the next: of two that contradict each other, the one that leaves more of the
+    others in order fits.
+    """
+
+    position: int
+    fields: tuple[int, ...]
+    rises: bool
+    fits: bool
+
+
+class IndexEntries:
+    """The slots of an index file up to unused ones, read in bounded memory. Iterate over it once.
+
+    The fields of each must be above those of the slot before, or equal for those that `may_repeat`. Slots appended
+    after this is made are left out. Where an entry of zeros may be real, as in a time index, the zeros of a file with
+    exactly one slot are an entry.
+    """
+
+    def __init__(
+        self, file: ReadableFile, entry: Struct, *, may_repeat: frozenset[int] = frozenset(), zeros_may_lead: bool
+    ) -> None:
+        self._file = file
+        self._entry = entry
+        self._may_repeat = may_repeat
+        self.size_bytes = file.size_bytes()
+        self.slots = self.size_bytes // entry.size
+        self.used = used_slots(file, self.slots, entry.size)
+        if self.used == 0 and self.slots == 1 and zeros_may_lead:
+            self.used = 1
+
+    @property
+    def odd_bytes(self) -> int:
+        """The bytes after the last whole entry."""
+        return self.size_bytes % self._entry.size
+
+    def __iter__(self) -> Iterator[IndexEntry]:
+        kept: tuple[int, ...] | None = None
+        raw = self._raw()
+        current = next(raw, None)
+        rises = True
+        is_last_kept = False  # the entry before was kept
+        slot = 0
+        while current is not None:
+            following = next(raw, None)
+            fits = rises if is_last_kept else kept is None or self._rises(kept, current)
+            # One that is too large would make all after it wrong, so compare it with those as well.
+            follows = following is None or self._rises(current, following)
+            if fits and following is not None and not follows:
+                fits = not (self._is_order_without_first(following) if kept is None else self._rises(kept, following))
+            if fits:
+                kept = current
+            is_last_kept = fits
+            yield IndexEntry(slot * self._entry.size, current, rises, fits)
+            current, rises = following, follows
+            slot += 1
+
+    def _is_order_without_first(self, second: tuple[int, ...]) -> bool:
+        """Return True if a third entry rises from the second, which does not rise from the first."""
+        third = self._file.read_at(2 * self._entry.size, self._entry.size)
+        return self.used > 2 and len(third) == self._entry.size and self._rises(second, self._entry.unpack(third))
+
+    def _rises(self, before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+        for at, low in enumerate(before):
+            high = after[at]
+            if low >= high and not (low == high and at in self._may_repeat):
+                return False
+        return True
+
+    def _raw(self) -> Iterator[tuple[int, ...]]:
+        slot = 0
+        while slot < self.used:
+            count = min(_RUN_SLOTS, self.used - slot)
+            data = self._file.read_at(slot * self._entry.size, count * self._entry.size)
+            yield from self._entry.iter_unpack(data[: len(data) - len(data) % self._entry.size])
+            if len(data) < count * self._entry.size:
+                return  # cut meanwhile
+            slot += count
+
+
 class Entry(NamedTuple):
-    """An entry of either index: where in the index it lies, what it is found by in the log, and its offset."""
+    """An entry of either index: its position there, the key that it is found by in the log, and its offset."""
 
     at: int
     key: int  # position or timestamp
     offset: int
     rises: bool  # from the entry before it
-    is_possible: bool  # no number in it is below the least that a broker writes
+    is_possible: bool  # a broker may write such numbers
 
 
 class IndexCheck(ABC):
-    """The check of one index, against the batches of the log, which pass by once, in order.
+    """The check of one index; the log's batches are passed in once, in order.
 
-    Entries that rise are compared as the log passes; of those that do not, some are kept aside until their place in
-    the log comes. What points into damage of the log is not judged. With a `truncation`, where the log may have been
-    truncated, the index is one that its broker has open, or had when it was killed.
+    Entries that rise are compared with the batches as they come. Some of those that do not rise are set aside until
+    their place in the log comes. Entries that point into damage of the log are not judged. With a `truncation`, the
+    place where the log may have been truncated, the index is one that its broker has open, or had when it was killed.
     """
 
     kind: ClassVar[FindingKind]
@@ -66,9 +147,9 @@ class IndexCheck(ABC):
         self._findings = findings
         self._name = name
         self._truncation = truncation
-        self._held = FindingList()  # of entries that a truncation may have left
-        self._doubtful: list[tuple[Entry, Sequence[str]]] = []  # those of them that it may yet not have left
-        self._left_at: int | None = None  # the first that it may have left
+        self._held = FindingList()  # findings of entries that a truncation may have left
+        self._doubtful: list[tuple[Entry, Sequence[str]]] = []  # held entries that may be damage after all
+        self._left_at: int | None = None  # position of the first that a truncation may have left
         self._aside: dict[int, Entry] = {}
         self._lost: list[tuple[int, int | None]] = []
         slots = self._slots(file)
@@ -91,14 +172,14 @@ class IndexCheck(ABC):
 
     @abstractmethod
     def _slots(self, file: ReadableFile) -> IndexEntries:
-        """The slots of the index, as its kind has them."""
+        """Return the slots of the file."""
 
     @abstractmethod
     def _entry(self, at: int, fields: tuple[int, ...], *, rises: bool) -> Entry:
-        """What the fields of a slot say."""
+        """Return the entry in a slot."""
 
     def _rising(self, slots: IndexEntries) -> Iterator[Entry]:
-        """The entries to compare as the log passes."""
+        """Yield the entries to compare with the batches as they come."""
         for at, fields, rises, fits in slots:
             entry = self._entry(at, fields, rises=rises)
             if fits and entry.is_possible:
@@ -113,7 +194,7 @@ class IndexCheck(ABC):
         self._next = next(self._waiting, None)
 
     def _right(self, entry: Entry) -> None:
-        """The entry is as it should be, or as an old broker wrote it."""
+        """Take an entry that is right, or that an old broker wrote."""
         if self._tail is not None and self._tail.right():
             self._findings.extend(self._held)
             self._held = FindingList()
@@ -123,7 +204,7 @@ class IndexCheck(ABC):
             self._report(entry, _DESCENDS)
 
     def _wrong(self, entry: Entry, reason: str) -> None:
-        """The entry is neither; it may yet be one that a truncation has left."""
+        """Take an entry that is wrong, unless a truncation has left it."""
         if self._points_into_damage(entry):
             return
         reasons = [reason] if entry.rises or reason == _DESCENDS else [_DESCENDS, reason]
@@ -139,7 +220,7 @@ class IndexCheck(ABC):
             findings.add(self._damage(entry, each))
 
     def _finish(self, reason: str) -> None:
-        """The log has ended: tell of what was kept back, and say of what is still aside why it is wrong."""
+        """Report the held and doubtful entries, and those set aside, for which the log had no place."""
         begin = None if self._tail is None else self._tail.begin
         for entry, reasons in self._doubtful:
             if self._may_be_left(entry):
@@ -158,18 +239,18 @@ class IndexCheck(ABC):
             )
 
     def _may_be_left(self, entry: Entry) -> bool:
-        """Whether the entry may be one that a truncation has left, given as much of the log as has passed."""
+        """Return True if a truncation may have left the entry, as far as the log is known."""
         return self._truncation is not None and self._explains(self._truncation, entry)
 
     @abstractmethod
     def _explains(self, truncation: EarliestTruncation, entry: Entry) -> bool:
-        """Whether the entry lies at or after the truncation."""
+        """Return True if the entry is at or after the truncation."""
 
     def _leave(self, entry: Entry) -> None:
         self._left_at = entry.at if self._left_at is None else min(entry.at, self._left_at)
 
     def _report(self, entry: Entry, reason: str) -> None:
-        """The entry is damaged, also if the entries around it are old ones."""
+        """Report damage of an entry that no truncation explains."""
         if not self._points_into_damage(entry):
             self._findings.add(self._damage(entry, reason))
 

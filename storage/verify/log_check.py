@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from storage.files import ReadableFile
-    from storage.verify.finding_list import FindingList
+    from storage.verify.finding import FindingList
 
 
 class LogCheck:

@@ -1,4 +1,4 @@
-"""One log directory looked at from outside: what it says of itself, and which partitions are to be looked through."""
+"""One log directory checked from outside: the files at its top, and which partitions there are to verify."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from storage.log_dir.log_dir import Listing
 from storage.log_dir.meta_properties import KRAFT_VERSION, META_PROPERTIES_NAME, read_meta_properties, startup_flaw
 from storage.log_dir.topic_names import CLUSTER_METADATA
 from storage.segment.names import Kind
-from storage.verify.checking import PartitionExpectation
 from storage.verify.cluster_metadata_check import check_metadata_snapshot
-from storage.verify.finding import Finding, FindingKind, damage, linked, unreadable
-from storage.verify.finding_list import FindingList
-from storage.verify.partition_standing import StandingAgain, outdated, reached, was_closed
+from storage.verify.context import PartitionExpectation, outdated, reached, was_closed
+from storage.verify.finding import Finding, FindingKind, FindingList, damage, linked, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
     from typing import TypeAlias
 
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.meta_properties import MetaProperties
 
@@ -33,8 +31,8 @@ _NO_START: Final = "no broker starts with it"
 _BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"  # the records that a KRaft cluster began with
 
 
-class PartitionPlace(NamedTuple):
-    """A partition's directory, what is known of it before anybody looks, and how large its log is.
+class PartitionTarget(NamedTuple):
+    """A partition to verify: its directory, what is expected of it, and the size of its log.
 
     One whose `state` is not `CURRENT` is being copied from another log directory, or is a stray.
     """
@@ -47,16 +45,16 @@ class PartitionPlace(NamedTuple):
     state: DirectoryState = DirectoryState.CURRENT
 
     def located(self, finding: Finding) -> Finding:
-        """A finding of the directory, as seen from the store."""
+        """Return a finding of the directory as one of the store."""
         topic, number = self.partition
         return finding.within(self.name, log_dir=self.log_dir, topic=topic, partition=number)
 
 
 class Compacted(NamedTuple):
-    """What is known to be compacted: topics by their settings, and partitions that a cleaner went through.
+    """What is known to be compacted: topics by their settings, and partitions by a cleaner's checkpoint.
 
-    `current` are the partitions that are there and not on their way: of what is copied from elsewhere nothing is known,
-    and neither is of a stray, whose topic may be another one of that name.
+    `current` are the partitions in the store. Nothing is known of a partition that is copied from elsewhere, nor of a
+    stray, whose topic may be another one of that name.
     """
 
     topics: Collection[str]
@@ -64,14 +62,14 @@ class Compacted(NamedTuple):
     current: Collection[Partition]
 
     def allows_offset_gaps(self, partition: Partition, state: DirectoryState) -> bool:
-        """Whether offsets that the partition lacks may have been compacted away."""
+        """Return True if offsets that the partition lacks may have been compacted away."""
         is_copied = state is DirectoryState.FUTURE and partition not in self.current
         is_unknown = is_copied or state is DirectoryState.STRAY
         return partition[0] in self.topics or partition in self.partitions or is_unknown
 
 
 class LogDirCheck:
-    """The check of a log directory; `findings` are about nothing that is inside of a partition's directory.
+    """The check of a log directory; `findings` are about nothing inside a partition's directory.
 
     Raises `OSError` if the directory cannot be listed.
     """
@@ -80,12 +78,13 @@ class LogDirCheck:
         self.path = path
         self.findings: list[Finding] = []
         self.properties: MetaProperties | None = None
-        self._files = files
         files.add_root(path)
+        self._files = files
+        self._directory = files.directory(path)
         self.listing = Listing.of(
-            {name: parse_directory_name(name) for name in sorted(files.names(path)) if self._is_directory(name)}
+            {name: parse_directory_name(name) for name in sorted(self._directory.names()) if self._is_directory(name)}
         )
-        for name in sorted(files.links(path)):
+        for name in sorted(self._directory.links()):
             self._report(linked(name))
         self._read_properties()
         for name in self.listing.foreign:
@@ -96,22 +95,22 @@ class LogDirCheck:
 
     @property
     def cleaned(self) -> Collection[Partition]:
-        """The partitions of which a cleaner has said how far it came."""
+        """The partitions in the cleaner's checkpoint."""
         return self._offsets[OffsetCheckpoint.FIRST_DIRTY].keys()
 
-    def places(self, compacted: Compacted, void: Collection[str]) -> list[PartitionPlace]:
-        """The partitions, those on their way here and strays, in the order of their names, but those that are void.
+    def targets(self, compacted: Compacted, void: Collection[str]) -> list[PartitionTarget]:
+        """Return the partitions, copies on their way here, and strays by name, without those that are `void`.
 
-        Of a copy or a stray the checkpoints say nothing if the partition of the same name is here too. A broker does
-        not close strays, so the marker says nothing of them either, nor of the cluster's metadata log: a broker opens
-        that before it removes the marker, and recovers it at each start.
+        If a copy or a stray has the name of a partition that is here too, the checkpoints are about that one. The clean
+        shutdown marker says nothing of strays, which a broker does not close, nor of the cluster's metadata log, which
+        a broker opens before it removes the marker, and recovers at each start.
         """
         offsets, current = self._offsets, {(name.topic, name.partition) for name in self.listing.partitions}
-        is_clean = was_closed(self._files, self.path)
+        is_clean = was_closed(self._directory)
         has_topic_id = self.properties is not None and self.properties.version == KRAFT_VERSION
-        outdated_names = outdated(self._files, self.path, is_clean=is_clean)
+        outdated_names = outdated(self._directory, is_clean=is_clean)
         unattached = [name for name in self.listing.unattached if name.state.is_recovered]
-        places = []
+        targets = []
         for name in sorted([*self.listing.partitions, *unattached]):
             if str(name) in void:
                 continue
@@ -122,20 +121,20 @@ class LogDirCheck:
             expected = PartitionExpectation(
                 directory=str(self.path / str(name)),
                 is_clean=is_clean and name.state is not DirectoryState.STRAY and not is_metadata,
-                has_topic_id=has_topic_id and is_current,  # which a copy is given with what is copied
+                has_topic_id=has_topic_id and is_current,  # a copy is given its id when it is complete
                 is_compacted=compacted.allows_offset_gaps(partition, name.state),
                 start_offset=offsets[OffsetCheckpoint.LOG_START].get(partition, 0) if is_spoken_of else 0,
                 reached=reached(offsets, partition) if is_spoken_of else {},
                 outdated=outdated_names,
                 is_cluster_metadata=is_metadata,
-                again=StandingAgain(str(self.path), partition) if is_spoken_of else None,
+                spoken_of=partition if is_spoken_of else None,
             )
-            size_bytes = self._size_bytes(self.path / str(name))
-            places.append(PartitionPlace(str(self.path), str(name), partition, expected, size_bytes, name.state))
-        return places
+            size_bytes = _log_bytes(self._directory.at(str(name)))
+            targets.append(PartitionTarget(str(self.path), str(name), partition, expected, size_bytes, name.state))
+        return targets
 
     def _is_directory(self, name: str) -> bool:
-        status = self._files.status(self.path / name)
+        status = self._directory.status(name)
         return status is not None and status.is_directory
 
     def _read_properties(self) -> None:
@@ -159,7 +158,7 @@ class LogDirCheck:
         for checkpoint in OffsetCheckpoint:
             offsets[checkpoint] = {}
             try:
-                offsets[checkpoint] = read_offsets(self._files.directory(self.path), checkpoint)
+                offsets[checkpoint] = read_offsets(self._directory, checkpoint)
             except CorruptCheckpointError as error:
                 self._report(damage(FindingKind.CHECKPOINT, checkpoint.value, error.reason))
             except SymbolicLinkError:
@@ -171,18 +170,18 @@ class LogDirCheck:
     def _check_bootstrap(self) -> None:
         findings = FindingList()
         with suppress(FileNotFoundError):
-            check_metadata_snapshot(self._files, self.path / _BOOTSTRAP_NAME, findings, name=_BOOTSTRAP_NAME)
+            check_metadata_snapshot(self._directory, _BOOTSTRAP_NAME, findings)
         for finding in findings.all():
             self._report(finding)
 
-    def _size_bytes(self, directory: Path) -> int:
-        """How many bytes of logs a partition has, as far as anybody may know."""
-        try:
-            names = [name for name in self._files.names(directory) if name.endswith(Kind.LOG)]
-            found = [self._files.status(directory / name) for name in names]
-        except OSError:
-            return 0
-        return sum(status.size_bytes for status in found if status is not None)
-
     def _report(self, finding: Finding) -> None:
         self.findings.append(finding.within("", log_dir=str(self.path)))
+
+
+def _log_bytes(directory: Directory) -> int:
+    """Return the size of a partition's log; 0 if it cannot be listed."""
+    try:
+        found = [directory.status(name) for name in directory.names() if name.endswith(Kind.LOG)]
+    except OSError:
+        return 0
+    return sum(status.size_bytes for status in found if status is not None)

@@ -1,11 +1,11 @@
-"""The entries of a segment's offset index against the log's batches, which pass by once, in order.
+"""The entries of a segment's offset index compared with the log's batches.
 
-What brokers of any version write is right:
+Entries of brokers of any version are right:
 
-- Since 2.0 an entry has the last offset of what was appended together, and the position of its first batch. Before 4.0
-  that could be several batches, so the offset may be the last of a batch after the one that the entry points to.
-- Before, an entry had the first offset of its batch. That misleads no reader: one that looks for this offset or a later
-  one does not find it before that batch, which is where the search begins.
+- Since 2.0 an entry has the last offset of one append, and the position of its first batch. Before 4.0 an append could
+  have several batches, so the offset may be the last of a batch after the one that the entry points to.
+- Before 2.0 an entry had the first offset of its batch. That misleads no reader: the search for this offset or a later
+  one begins at that batch.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from storage.verify.finding import FindingKind
-from storage.verify.index_check import Entry, IndexCheck
-from storage.verify.index_entries import IndexEntries
+from storage.verify.index_check import Entry, IndexCheck, IndexEntries
 
 if TYPE_CHECKING:
     from storage.files import ReadableFile
@@ -28,11 +27,11 @@ class OffsetIndexCheck(IndexCheck):
     kind = FindingKind.INDEX_ENTRY
     slot = Struct(">ii")  # an offset of the batch less the base offset, position
     _key_name = "position"
-    _run: Entry | None = None  # an entry whose batch has passed, but not yet one with its offset
+    _run: Entry | None = None  # an entry whose batch has come, but not yet one with its offset
     _first_offsets = 0
 
     def add(self, position: int, first_offset: int, last_offset: int) -> None:
-        """The next batch."""
+        """Compare with the next batch."""
         while self._next is not None and self._next.key < position:
             self._wrong(self._next, "does not point to the beginning of a batch")
             self._step()
@@ -56,7 +55,7 @@ class OffsetIndexCheck(IndexCheck):
             self._judge_aside(entry_aside, first_offset, last_offset)
 
     def skip(self, start: int, end: int) -> None:
-        """A range of the log that does not decode."""
+        """Pass over bytes of the log that do not decode."""
         while self._next is not None and self._next.key < end:
             if self._next.key < start:
                 self._wrong(self._next, "does not point to the beginning of a batch")
@@ -65,7 +64,7 @@ class OffsetIndexCheck(IndexCheck):
         self._aside = {key: entry for key, entry in self._aside.items() if not start <= key < end}
 
     def finish(self) -> None:
-        """The log has ended."""
+        """Report what is left at the end of the log."""
         if self._run is not None:
             self._wrong(self._run, "has an offset that the log does not reach")
         while self._next is not None:

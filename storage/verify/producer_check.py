@@ -1,15 +1,14 @@
-"""Producer snapshots against the log, which passes by once, in order.
+"""Producer snapshots compared with the log, whose batches are passed in once, in order.
 
-What the log shows is all there is to know where it begins at offset 0, or at a snapshot, and lacks nothing since. There
-a snapshot has to say the same, with three exceptions: it may lack producers that were silent for long, and what they
-had done before, and 2.2 did not take down the times of markers. Elsewhere, behind a retention or a compaction, a
-snapshot may know more than the log, and only what contradicts the log is reported.
+Where the log begins at offset 0 or at a snapshot and lacks nothing since, it shows all that its producers did. There a
+snapshot has to agree, with three exceptions: it may lack producers that were idle for long, and what they did before,
+and Kafka 2.2 did not record the times of markers. After retention or compaction a snapshot may know more than the log,
+and only contradictions are reported.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, CorruptSnapshotError
@@ -21,14 +20,12 @@ from storage.segment.names import FileName, Kind
 from storage.verify.finding import FindingKind, damage, unreadable
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
-    from storage.files import Files
     from storage.log.producers.state import ProducerState
     from storage.segment.index.txn import AbortedTransaction
     from storage.verify.batch_check import CheckedBatch
-    from storage.verify.finding_list import FindingList
+    from storage.verify.context import PartitionContext
 
 _NEVER_MS: Final = 2**62
 
@@ -36,29 +33,20 @@ _NEVER_MS: Final = 2**62
 class ProducerCheck:
     """The check of the snapshots at these offsets, ascending, of a log that begins at `start_offset`.
 
-    `is_known` says whether all that its producers have done is known, and `has_producers` whether it has any.
+    `is_known` is True while the log shows all that its producers did; `has_producers` once it has shown any.
     """
 
-    def __init__(
-        self,
-        files: Files,
-        directory: str | os.PathLike[str],
-        findings: FindingList,
-        *,
-        snapshots: Sequence[int],
-        start_offset: int,
-    ) -> None:
+    def __init__(self, context: PartitionContext, snapshots: Sequence[int], *, start_offset: int) -> None:
         self.is_known = start_offset == 0
         self.has_producers = False
-        self._files = files
-        self._directory = Path(directory)
-        self._findings = findings
+        self._context = context
+        self._findings = context.findings
         self._waiting = deque(snapshots)
         self._producers = self._none()
         self._next_offset = start_offset
 
     def add(self, checked: CheckedBatch) -> AbortedTransaction | None:
-        """The next batch; gives the transaction that it aborts."""
+        """Compare with the next batch. Returns the transaction that it aborts."""
         batch = checked.batch
         self._compare_up_to(checked.first_offset)
         if checked.first_offset != self._next_offset:
@@ -69,33 +57,33 @@ class ProducerCheck:
             self.has_producers = True
             try:
                 completed = self._producers.apply(batch)
-            except CorruptBatchError:  # a control batch that says nothing; its records are reported already
+            except CorruptBatchError:  # a control batch without a marker; its records are reported already
                 self.is_known = False
-        # Even what a compacted batch says of itself holds, but not what was between it and the one before.
+        # A compacted batch is still right about itself, but not about what was before it.
         if not checked.is_gapless:
             self.is_known = False
         return None if completed is None else completed.index_entry()
 
     def lose(self) -> None:
-        """What was behind the last batch is not known."""
+        """Note that offsets after the last batch are lost."""
         self.is_known = False
 
     def finish(self, end_offset: int) -> None:
-        """The log has ended, there or before; snapshots behind that are nobody's business here."""
+        """Compare the snapshots up to the end of the log. Later ones are not judged here."""
         self._compare_up_to(end_offset)
 
     def _compare_up_to(self, offset: int) -> None:
         while self._waiting and self._waiting[0] <= offset:
             snapshot = self._waiting.popleft()
             if snapshot > self._next_offset:
-                self.is_known = False  # what is missing before it
+                self.is_known = False  # the log lacks offsets before the snapshot
             self._compare(snapshot)
 
     def _compare(self, offset: int) -> None:
         name = str(FileName(offset, Kind.SNAPSHOT))
-        path = self._directory / name
+        path = self._context.directory.path_of(name)
         try:
-            found = {state.producer_id: state for state in decode_snapshot(read_snapshot(self._files, path))}
+            found = {state.producer_id: state for state in decode_snapshot(read_snapshot(self._context.files, path))}
         except CorruptSnapshotError as error:
             self._findings.add(damage(FindingKind.SNAPSHOT, name, error.reason))
             return
@@ -115,7 +103,7 @@ class ProducerCheck:
             self._go_on_from(offset)
 
     def _contradiction(self, shown: ProducerState | None, found: ProducerState | None) -> str | None:
-        """What the log shows of a producer and the snapshot denies; None if they agree as far as one can know."""
+        """Return the reason why the snapshot contradicts the log about a producer; None if it need not."""
         if found is None:
             is_open = self.is_known and shown is not None and shown.transaction_offset is not None
             return "it knows nothing, although a transaction is open" if is_open else None
@@ -139,11 +127,12 @@ class ProducerCheck:
         return None
 
     def _go_on_from(self, offset: int) -> None:
-        """Take the snapshot's word for what came before it."""
+        """Believe the snapshot about what came before it."""
         self._producers = self._none()
         self._producers.truncate_and_reload(offset - 1, offset, now_ms=0)
         self._next_offset = max(self._next_offset, offset)
         self.is_known = True
 
     def _none(self) -> ProducerStates:
-        return ProducerStates(self._files, self._directory, expiration_ms=_NEVER_MS, read_only=True)
+        context = self._context
+        return ProducerStates(context.files, context.directory, expiration_ms=_NEVER_MS, read_only=True)

@@ -1,19 +1,17 @@
-"""One segment looked through: its log from end to end, and its indexes against it, in one pass and bounded memory.
+"""One segment checked: its log from end to end, and its indexes against it, in one pass and bounded memory.
 
 A segment to which nothing more is appended has trimmed files and a final entry in its time index. The last one of a
-directory that was not closed, because its broker runs or was killed, has neither: its indexes end in unused slots, and
-its log may be preallocated.
+directory whose broker runs or was killed has neither: its indexes end in unused slots, and its log may be preallocated.
 
-Zeros behind the last batch of such a segment are taken for the rest of a preallocated log if one of its indexes ends in
-unused slots as well: a broker allocates all files of a segment in advance together, and trims them together, so where
-both indexes are trimmed the zeros came there in another way. A topic's settings tell nothing surer, as they may have
-been others when the file was made.
+Zeros after the last batch of such a segment are the rest of a preallocated log if one of its indexes ends in unused
+slots as well: a broker preallocates all files of a segment together and trims them together, so where both indexes are
+trimmed the zeros have another cause. The topic's settings are no better evidence: they may have changed since.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from storage.record.batch import RecordBatch
 from storage.segment.names import FileName, Kind
@@ -22,95 +20,58 @@ from storage.verify.finding import FindingKind, damage, notice, unreadable
 from storage.verify.log_check import LogCheck
 from storage.verify.offset_index_check import OffsetIndexCheck
 from storage.verify.time_index_check import TimeIndexCheck
-from storage.verify.txn_index_check import TransactionIndexCheck
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import ExitStack
 
-    from storage.files import Files
     from storage.verify.batch_check import CheckedBatch
-    from storage.verify.finding_list import FindingList
+    from storage.verify.context import PartitionContext, SegmentExpectation
+    from storage.verify.txn_index_check import TransactionIndexCheck
 
 Check = TypeVar("Check", OffsetIndexCheck, TimeIndexCheck)
 
 
-class Expected(NamedTuple):
-    """What is known of a segment before anybody looks; one that `is_active` may be appended to, or could be.
-
-    One that `begins_epoch` may have the first record of a leader at its base.
-    """
-
-    base_offset: int
-    is_active: bool
-    begins_epoch: bool
-
-
-def transaction_index_check(
-    files: Files, directory: str | os.PathLike[str], expected: Expected, findings: FindingList
-) -> TransactionIndexCheck | None:
-    """The check of a segment's transaction index; None if it cannot be read, which is among the findings then."""
-    name = str(FileName(expected.base_offset, Kind.TRANSACTION_INDEX))
-    try:
-        return TransactionIndexCheck(
-            files,
-            Path(directory, name),
-            expected.base_offset,
-            findings,
-            name=name,
-            is_active=expected.is_active,
-        )
-    except OSError as error:
-        findings.add(unreadable(name, error))
-        return None
-
-
 class SegmentCheck:
-    """The check of one segment; iterate over it once, for the sound batches, of which `transactions` is to be told.
+    """The check of one segment; iterate over it once, for the sound batches. The caller adds them to `transactions`.
 
-    `lost` are the ranges of offsets that do not decode before the batch that is given just now, or before the end.
-
-    Whatever is wrong is among the findings, under the names of the files. Then `next_offset` is above the highest
-    sound batch, and `claimed_offset` where the log would end if damaged headers were right; unless it `is_readable`,
-    neither is known. A log that is not there is a `FileNotFoundError`.
+    `lost` are the ranges of offsets that do not decode, up to the current batch, or up to the end. Findings have the
+    names of the files. At the end `next_offset` is above the highest sound batch, and `claimed_offset` is where the log
+    would end if damaged headers were right; unless it `is_readable`, neither is known. The files are closed with
+    `opened`. Raises `FileNotFoundError` if the log is gone.
     """
 
     def __init__(
         self,
-        files: Files,
-        directory: str | os.PathLike[str],
-        expected: Expected,
-        findings: FindingList,
+        context: PartitionContext,
+        expected: SegmentExpectation,
         *,
         transactions: TransactionIndexCheck | None,
         opened: ExitStack,
-        advance: Callable[[int], None],
     ) -> None:
-        self._files = files
-        self._directory = Path(directory)
+        self._directory = context.directory
         self._expected = expected
-        self._findings = findings
+        self._findings = context.findings
         self._opened = opened
         self.is_readable = True
         self.batches = 0
-        self._is_before_time_indexes = True  # until a batch passes that no broker without them can have written
+        self._is_before_time_indexes = True  # until a batch comes that no such broker wrote
         self._truncation = EarliestTruncation(expected.base_offset, begins_epoch=expected.begins_epoch)
-        # Indexes first: what a broker appends meanwhile is in its log before it is in an index.
+        # Indexes first: a broker appends to the log before it appends to an index.
         self._offsets = self._index(Kind.OFFSET_INDEX, OffsetIndexCheck)
         self._times = self._index(Kind.TIME_INDEX, TimeIndexCheck)
         self.transactions = transactions
         self.name = self._name(Kind.LOG)
-        self._log = self._log_check(advance)
+        self._log = self._log_check(context.advance)
 
     @property
     def size_bytes(self) -> int:
-        """How much of the log was looked at."""
+        """How many bytes of the log were read."""
         return 0 if self._log is None else self._log.end
 
     @property
     def position(self) -> int:
-        """Where the last sound batch ends."""
+        """The position after the last sound batch."""
         return 0 if self._log is None else self._log.position
 
     @property
@@ -120,7 +81,7 @@ class SegmentCheck:
 
     @property
     def claimed_offset(self) -> int:
-        """Where the log ends if damaged headers are right."""
+        """The end offset of the log if damaged headers are right."""
         return self._expected.base_offset if self._log is None else self._log.claimed_offset
 
     @property
@@ -130,7 +91,7 @@ class SegmentCheck:
 
     @property
     def losses(self) -> int:
-        """How many they are; what could not be read counts as one."""
+        """The number of these ranges; a log that could not be read counts as one more."""
         return len(self.lost) + (not self.is_readable)
 
     def __iter__(self) -> Iterator[CheckedBatch]:
@@ -161,7 +122,7 @@ class SegmentCheck:
         self._finish()
 
     def _skip(self, log: LogCheck, ranges: int, lost: int) -> tuple[int, int]:
-        """Tell the indexes what does not decode."""
+        """Tell the indexes which bytes and offsets do not decode."""
         if lost < len(log.lost):
             self._truncation.lose()
         for start, end in log.damaged_ranges[ranges:]:
@@ -187,7 +148,7 @@ class SegmentCheck:
         for kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX):
             # Brokers make the indexes of a segment when they first append to it.
             name = self._name(kind)
-            if self._files.status(self._directory / name) is not None:
+            if self._directory.status(name) is not None:
                 continue
             if kind is Kind.TIME_INDEX and self._is_before_time_indexes:
                 reason = "the segment was written before Kafka 0.10.1, which made no such index"
@@ -198,7 +159,7 @@ class SegmentCheck:
     def _index(self, kind: Kind, make: type[Check]) -> Check | None:
         name = self._name(kind)
         try:
-            file = self._opened.enter_context(self._files.open_reading(self._directory / name))
+            file = self._opened.enter_context(self._directory.open_reading(name))
             return make(
                 file,
                 self._expected.base_offset,
@@ -214,7 +175,7 @@ class SegmentCheck:
 
     def _log_check(self, advance: Callable[[int], None]) -> LogCheck | None:
         try:
-            file = self._opened.enter_context(self._files.open_reading(self._directory / self.name))
+            file = self._opened.enter_context(self._directory.open_reading(self.name))
         except FileNotFoundError:
             raise
         except OSError as error:

@@ -1,6 +1,6 @@
-"""The entries of a segment's time index against the log's batches, which pass by once, in order.
+"""The entries of a segment's time index compared with the log's batches.
 
-What brokers of any version write is right:
+Entries of brokers of any version are right:
 
 - An entry has a timestamp that is the largest up to a batch, and that batch's last offset. 2.2 and some builds of 3.6
   and 3.7 wrote the offset of a record in it; a search that begins there misses nothing.
@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import CorruptBatchError
 from storage.record.layout import NO_TIMESTAMP
 from storage.verify.finding import FindingKind
-from storage.verify.index_check import Entry, IndexCheck
-from storage.verify.index_entries import IndexEntries
+from storage.verify.index_check import Entry, IndexCheck, IndexEntries
 
 if TYPE_CHECKING:
     from storage.files import ReadableFile
@@ -44,7 +43,7 @@ class TimeIndexCheck(IndexCheck):
     _unknowable = 0
 
     def add(self, batch: Batch) -> None:
-        """The next batch."""
+        """Compare with the next batch."""
         if batch.magic == _WITHOUT_TIMESTAMPS:
             self._pass_without_timestamps(batch.last_offset)
             return
@@ -62,11 +61,11 @@ class TimeIndexCheck(IndexCheck):
             del self._aside[timestamp]
 
     def skip(self, first_lost: int, next_good: int | None) -> None:
-        """Offsets that do not decode, so that neither do the timestamps of their records."""
+        """Note offsets whose records, and so their timestamps, do not decode."""
         self._lost.append((first_lost, next_good))
 
     def finish(self, *, is_closed: bool, is_before_indexes: bool) -> None:
-        """The log has ended; it `is_before_indexes` if only a broker that makes no time index wrote to it."""
+        """Report what is left at the end; `is_before_indexes` if only brokers without time indexes wrote the log."""
         while self._next is not None:
             self._wrong(self._next, _NO_SUCH_TIME)
             self._step()
@@ -82,7 +81,7 @@ class TimeIndexCheck(IndexCheck):
             )
 
     def _pass_without_timestamps(self, last_offset: int) -> None:
-        """Entries up to this offset cannot be compared: all that counts is that they do not skip a later timestamp."""
+        """Accept entries up to this offset that skip no later timestamp; they cannot be compared further."""
         while self._next is not None and self._next.offset <= last_offset and self._next.key > self._largest:
             self._indexed = max(self._indexed, self._next.key)
             self._unknowable += 1
@@ -112,7 +111,7 @@ class TimeIndexCheck(IndexCheck):
 
 
 def _offset_of(timestamp: int, batch: Batch) -> int | None:
-    """The offset of the first record in the batch that has the timestamp."""
+    """Return the offset of the first record in the batch that has the timestamp."""
     try:
         return next((record.offset for record in batch.records() if record.timestamp == timestamp), None)
     except CorruptBatchError:

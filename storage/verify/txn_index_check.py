@@ -1,59 +1,60 @@
-"""The entries of a segment's transaction index against the abort markers in its log, which passes by once, in order."""
+"""The entries of a segment's transaction index compared with the abort markers in its log."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from storage.errors import CorruptIndexError
 from storage.segment.index.txn import AbortedTransaction, TransactionIndex
-from storage.verify.finding import Finding, FindingKind, Severity, damage
+from storage.segment.names import FileName, Kind
+from storage.verify.finding import Finding, FindingKind, Severity, damage, unreadable
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
-    from storage.files import Files
     from storage.record.reading import Batch
     from storage.verify.batch_check import CheckedBatch
-    from storage.verify.finding_list import FindingList
-
+    from storage.verify.context import PartitionContext, SegmentExpectation
 
 _ENTRY_BYTES: Final = 34
 
 
 class TransactionIndexCheck:
-    """Every entry belongs to an abort marker, and where all transactions are known every such marker has its entry.
+    """The check of one transaction index; the log's batches are passed in once, in order.
 
-    A cleaner drops markers and may leave their entries, so one whose marker is gone is not judged; and it drops the
-    entry of a marker that is all that is left of its transaction, of which a snapshot may still tell. If the segment
-    `is_active` its broker may have died before it wrote the entry of the very last marker.
+    Every entry belongs to an abort marker, and where all transactions are known every abort marker has its entry. A
+    cleaner drops markers and may leave their entries, so an entry without its marker is not judged. It also drops the
+    entry of a marker that is all that is left of its transaction, which a snapshot may still know. The broker of an
+    active segment may have died before it wrote the entry of the very last marker.
     """
 
-    def __init__(
-        self,
-        files: Files,
-        path: str | os.PathLike[str],
-        base_offset: int,
-        findings: FindingList,
-        *,
-        name: str,
-        is_active: bool,
-    ) -> None:
-        self._findings = findings
+    def __init__(self, context: PartitionContext, expected: SegmentExpectation, name: str) -> None:
+        self._findings = context.findings
         self._name = name
-        self._is_active = is_active
+        self._is_active = expected.is_active
         self._lost: list[tuple[int, int | None]] = []
         self._without_entry: AbortedTransaction | None = None
-        self._last_offset = base_offset - 1
-        status = files.status(path)
+        self._last_offset = expected.base_offset - 1
+        status = context.directory.status(name)
         if status is not None and status.size_bytes % _ENTRY_BYTES:
             reason = f"the file has {status.size_bytes} bytes, not a multiple of {_ENTRY_BYTES}"
-            findings.add(damage(FindingKind.INDEX_SIZE, name, reason))
-        self._waiting = self._entries(TransactionIndex.open_reading(files, path, base_offset))
+            self._findings.add(damage(FindingKind.INDEX_SIZE, name, reason))
+        path = context.directory.path_of(name)
+        self._waiting = self._entries(TransactionIndex.open_reading(context.files, path, expected.base_offset))
         self._next = next(self._waiting, None)
 
+    @classmethod
+    def opened(cls, context: PartitionContext, expected: SegmentExpectation) -> Self | None:
+        """Return the check of a segment's index; None, with a finding, if it cannot be read."""
+        name = str(FileName(expected.base_offset, Kind.TRANSACTION_INDEX))
+        try:
+            return cls(context, expected, name)
+        except OSError as error:
+            context.findings.add(unreadable(name, error))
+            return None
+
     def add(self, checked: CheckedBatch, aborted: AbortedTransaction | None, *, is_known: bool) -> None:
-        """The next batch, and the transaction that it aborts; `is_known` says that all before it were seen."""
+        """Compare with the next batch and the transaction that it aborts; `is_known` if the log shows all before it."""
         self._settle(Severity.DAMAGE)
         while self._next is not None and self._next.last_offset < checked.first_offset:
             self._step()
@@ -65,11 +66,11 @@ class TransactionIndexCheck:
             self._without_entry = aborted
 
     def skip(self, first_lost: int, next_good: int | None) -> None:
-        """Offsets that do not decode."""
+        """Note offsets that do not decode."""
         self._lost.append((first_lost, next_good))
 
     def finish(self) -> None:
-        """The log has ended."""
+        """Report the entries after the end of the log."""
         self._settle(Severity.NOTICE if self._is_active else Severity.DAMAGE)
         while self._next is not None:
             self._report(self._next, "lies behind the last batch of the log")
@@ -102,7 +103,7 @@ class TransactionIndexCheck:
         self._next = next(self._waiting, None)
 
     def _settle(self, severity: Severity) -> None:
-        """Report the marker that has no entry."""
+        """Report the last marker if it has no entry."""
         if self._without_entry is not None:
             offset = self._without_entry.last_offset
             self._findings.add(
@@ -131,5 +132,5 @@ class TransactionIndexCheck:
 
 
 def _is_all_that_is_left(batch: Batch) -> bool:
-    """Whether a cleaner has said when a marker may go, which it does once its transaction has nothing else."""
+    """Return True if a cleaner has set the delete horizon, as it does once a transaction has nothing but its marker."""
     return batch.delete_horizon_ms is not None

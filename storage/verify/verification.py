@@ -1,19 +1,17 @@
-"""What is wrong with the bytes of a store on disk, without changing one.
+"""A store verified: what is wrong with its bytes on disk, without changing one.
 
-`Verification` reads every log from end to end, checks all that is beside it against it, and tells apart what nobody
-leaves behind who runs or is killed (damage) from what brokers of any version leave and cope with (a notice). No lock is
-taken, and a broker may be writing. Directories of strays and of partitions that are on their way to another log
-directory are looked through like the others; those of partitions that are deleted are left out: nothing in them counts.
+`Verification` reads every log from end to end and checks the other files against it. Damage is what no broker leaves,
+running or killed; a notice is what brokers of any version leave and cope with. It takes no lock, and a broker may be
+writing. It verifies strays and copies on their way to another log directory too, but not partitions that are deleted.
 
-Memory stays within a window, a batch and the findings of a partition. With several jobs large stores are spread over
-as many processes, a partition at a time and the largest first; findings come as each partition is done, those of one
+Memory is bounded by a window, a batch and the findings of a partition. With several jobs, large stores are spread over
+as many processes, a partition at a time and the largest first. Findings come as each partition is done, those of one
 always in the same order.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -31,19 +29,19 @@ from storage.log_dir.recognition import check_stores
 from storage.log_dir.settings_file import SettingsFile
 from storage.log_dir.topic_names import COMPACTED_BY_BROKERS
 from storage.log_dir.topic_settings import SETTINGS_NAME, TopicSettings
-from storage.verify.checking import check_partition
-from storage.verify.cluster_check import ClusterCheck
+from storage.verify.cluster_check import ClusterCheck, other_topics
 from storage.verify.finding import Finding, FindingKind, Severity, damage, notice
-from storage.verify.log_dir_check import Compacted, LogDirCheck, PartitionPlace
-from storage.verify.topic_id_check import other_topics
+from storage.verify.log_dir_check import Compacted, LogDirCheck, PartitionTarget
+from storage.verify.partition import verify_partition
 from storage.verify.workers import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from uuid import UUID
 
     from storage.files import Files
-    from storage.verify.checking import PartitionVerdict
+    from storage.verify.partition import PartitionResult
 
 _POLICY: Final = "cleanup.policy"
 _COMPACT: Final = "compact"
@@ -52,15 +50,15 @@ _SPREAD_FROM_BYTES: Final = 32 * 1024 * 1024  # below, starting processes takes 
 
 
 class Verification:
-    """The check of a store; `run` it once, for the findings, or have others look at its `places` and `judge` them.
+    """The verification of a store: `run` it once, for the findings, or verify its `targets` elsewhere and `judge` them.
 
-    The broker's `server_properties` say what is compacted where nothing else does. Of a store of which only some topics
-    are asked for, those partitions are looked through, and all that is outside of partitions. Raises `NotAStoreError`
-    for a directory that has nothing of a log directory or is given twice, `UnknownPartitionError` for a topic that is
-    not there, and `OSError` if a log directory cannot be listed.
+    The broker's `server_properties` say what is compacted where nothing else does. With `topics` only their partitions
+    are read, and the files outside of partitions. Raises `NotAStoreError` for a directory that is no log directory or
+    is given twice, `UnknownPartitionError` for a topic that the store does not have, and `OSError` if a log directory
+    cannot be listed.
 
-    `total_bytes` are the logs' when this was made, and `done_bytes` how many of them were looked at. `counts` are the
-    findings by severity.
+    `total_bytes` is the size of the logs when this was made, and `done_bytes` how many of them were read. `counts` are
+    the findings by severity.
     """
 
     def __init__(
@@ -88,68 +86,70 @@ class Verification:
             partitions={partition for each in self._log_dirs for partition in each.cleaned},
             current={(name.topic, name.partition) for each in self._log_dirs for name in each.listing.partitions},
         )
-        self.places = [place for each in self._log_dirs for place in each.places(known, settings.void)]
+        self.targets = [target for each in self._log_dirs for target in each.targets(known, settings.void)]
         self._report_duplicates()
         self._report_disagreement()
-        missing = set(topics) - {place.partition[0] for place in self.places}
+        missing = set(topics) - {target.partition[0] for target in self.targets}
         if missing:
             raise UnknownPartitionError(f"there is no topic {min(missing)!r}")
         if topics:
-            self.places = [place for place in self.places if place.partition[0] in topics]
-        self.total_bytes = sum(place.size_bytes for place in self.places)
+            self.targets = [target for target in self.targets if target.partition[0] in topics]
+        self.total_bytes = sum(target.size_bytes for target in self.targets)
 
     def run(self, advance: Callable[[], None]) -> Iterator[Finding]:
-        """The findings; `advance` is called whenever `done_bytes` has grown."""
+        """Yield the findings; `advance` is called whenever `done_bytes` has grown."""
 
         def grow(more_bytes: int) -> None:
             self.done_bytes += more_bytes
             advance()
 
-        return self.judge(self._verdicts(grow))
+        return self.judge(self._results(grow))
 
-    def judge(self, verdicts: Iterable[tuple[PartitionPlace, PartitionVerdict]]) -> Iterator[Finding]:
-        """The findings, of which those of the places are in these verdicts: of each one, in any order."""
+    def judge(self, results: Iterable[tuple[PartitionTarget, PartitionResult]]) -> Iterator[Finding]:
+        """Yield the findings, given the result of each target, in any order."""
         for log_dir in self._log_dirs:
             yield from self._counted(log_dir.findings)
         yield from self._counted(self._findings)
-        topic_ids: list[tuple[PartitionPlace, UUID]] = []
-        current: list[tuple[PartitionPlace, UUID | None]] = []
-        for place, verdict in verdicts:
+        topic_ids: list[tuple[PartitionTarget, UUID]] = []
+        current: list[tuple[PartitionTarget, UUID | None]] = []
+        for target, result in results:
             self.partitions += 1
-            self.segments += verdict.segments
-            self.batches += verdict.batches
-            self.size_bytes += verdict.size_bytes
-            if verdict.topic_id is not None and place.state is not DirectoryState.STRAY:
-                topic_ids.append((place, verdict.topic_id))
-            if place.state is DirectoryState.CURRENT:
-                current.append((place, verdict.topic_id))
-            yield from self._counted(place.located(finding) for finding in self._lasting(place, verdict.findings))
+            self.segments += result.segments
+            self.batches += result.batches
+            self.size_bytes += result.size_bytes
+            if result.topic_id is not None and target.state is not DirectoryState.STRAY:
+                topic_ids.append((target, result.topic_id))
+            if target.state is DirectoryState.CURRENT:
+                current.append((target, result.topic_id))
+            yield from self._counted(
+                target.located(finding) for finding in self._without_cleaned(target, result.findings)
+            )
         yield from self._counted(other_topics(topic_ids, self._cluster.topic_ids()))
         yield from self._counted(self._cluster.strays(current))
 
-    def _lasting(self, place: PartitionPlace, findings: Sequence[Finding]) -> Sequence[Finding]:
-        """The findings without gaps in a log that a cleaner went through since the check began.
+    def _without_cleaned(self, target: PartitionTarget, findings: Sequence[Finding]) -> Sequence[Finding]:
+        """Return the findings without the gaps of a log that a cleaner has compacted since the verification began.
 
-        A broker notes how far its cleaner came only after it has put the compacted segments in their places.
+        A broker writes the cleaner's checkpoint only after the compacted segments are in place.
         """
         gaps = [finding for finding in findings if finding.kind is FindingKind.OFFSET_GAP]
-        if not gaps or place.state is not DirectoryState.CURRENT:
+        if not gaps or target.state is not DirectoryState.CURRENT:
             return findings
         try:
-            cleaned = read_offsets(self._files.directory(Path(place.log_dir)), OffsetCheckpoint.FIRST_DIRTY)
+            cleaned = read_offsets(self._files.directory(target.log_dir), OffsetCheckpoint.FIRST_DIRTY)
         except (CorruptCheckpointError, SymbolicLinkError, OSError):
             return findings
-        return [each for each in findings if each not in gaps] if place.partition in cleaned else findings
+        return [each for each in findings if each not in gaps] if target.partition in cleaned else findings
 
-    def _verdicts(self, grow: Callable[[int], None]) -> Iterator[tuple[PartitionPlace, PartitionVerdict]]:
-        jobs = min(self._jobs, len(self.places))
+    def _results(self, grow: Callable[[int], None]) -> Iterator[tuple[PartitionTarget, PartitionResult]]:
+        jobs = min(self._jobs, len(self.targets))
         if jobs > 1 and self.total_bytes >= _SPREAD_FROM_BYTES:
-            places = sorted(self.places, key=lambda place: -place.size_bytes)
-            for number, verdict in spread(self._files, [place.expected for place in places], jobs, advance=grow):
-                yield places[number], verdict
+            targets = sorted(self.targets, key=lambda target: -target.size_bytes)
+            for number, result in spread(self._files, [target.expected for target in targets], jobs, advance=grow):
+                yield targets[number], result
         else:
-            for place in self.places:
-                yield place, check_partition(self._files, place.expected, advance=grow)
+            for target in self.targets:
+                yield target, verify_partition(self._files, target.expected, advance=grow)
 
     def _counted(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         for finding in findings:
@@ -176,13 +176,13 @@ class Verification:
         return next((cluster_id for cluster_id in known if cluster_id), None)
 
     def _report_duplicates(self) -> None:
-        first: dict[tuple[str, int], PartitionPlace] = {}
-        for place in self.places:
-            is_current = place.state is DirectoryState.CURRENT
-            other = first.setdefault(place.partition, place) if is_current else place
-            if other is not place:
+        first: dict[tuple[str, int], PartitionTarget] = {}
+        for target in self.targets:
+            is_current = target.state is DirectoryState.CURRENT
+            other = first.setdefault(target.partition, target) if is_current else target
+            if other is not target:
                 reason = f"{other.log_dir} has the same partition, so which of them holds its records is unknown"
-                self._findings.append(place.located(damage(FindingKind.DUPLICATE_PARTITION, "", reason)))
+                self._findings.append(target.located(damage(FindingKind.DUPLICATE_PARTITION, "", reason)))
 
     def _report_disagreement(self) -> None:
         found = {str(each.path): each.properties for each in self._log_dirs if each.properties is not None}

@@ -1,7 +1,7 @@
-"""Partitions looked through in several processes.
+"""Partitions verified in several processes.
 
-Processes, because most of the work on small batches holds the interpreter's lock; started anew and never forked,
-because whoever calls this may have threads. A worker ends with the process that started it, whatever ends that.
+Processes, because most of the work on small batches holds the interpreter's lock; spawned and never forked, because
+the caller may have threads. A worker ends with the process that started it, also if that is killed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import StorageError
-from storage.verify.checking import PartitionVerdict, check_partition
+from storage.verify.partition import PartitionResult, verify_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
     from storage.files import Files
-    from storage.verify.checking import PartitionExpectation
+    from storage.verify.context import PartitionExpectation
 
 _PROGRESS_BYTES: Final = 4 * 1024 * 1024
 _PATIENCE_S: Final = 5.0
@@ -29,8 +29,8 @@ _ENDED: Final = "a process that was looking through partitions has ended"
 
 def spread(
     files: Files, partitions: Sequence[PartitionExpectation], jobs: int, *, advance: Callable[[int], None]
-) -> Iterator[tuple[int, PartitionVerdict]]:
-    """The verdicts as they come, each with its partition's place in the sequence, which is begun from the front.
+) -> Iterator[tuple[int, PartitionResult]]:
+    """Yield each partition's number in the sequence and its result, as they come. The first ones are begun first.
 
     Raises `StorageError` if a worker ends before its work is done.
     """
@@ -54,7 +54,7 @@ def spread(
                     said = connection.recv()
                 except (EOFError, OSError):
                     raise StorageError(_ENDED) from None
-                if isinstance(said, PartitionVerdict):
+                if isinstance(said, PartitionResult):
                     number = busy.pop(connection)
                     _hand_out(connection, waiting, busy)
                     yield number, said
@@ -65,7 +65,7 @@ def spread(
 def _hand_out(
     connection: Connection, waiting: Iterator[tuple[int, PartitionExpectation]], busy: dict[Connection, int]
 ) -> None:
-    """Give a worker that waits the next partition, if there is one."""
+    """Send the next partition, if there is one, to a worker that waits."""
     following = next(waiting, None)
     if following is not None:
         number, expected = following
@@ -77,31 +77,31 @@ def _hand_out(
 
 
 def _work(connection: Connection, files: Files) -> None:
-    """Look through partitions until nobody is there to ask for more."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interruption is told by the one who started this
+    """Verify partitions until the connection is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the process that started this one reports an interrupt
     with suppress(EOFError, OSError), closing(connection):
         while True:
             expected = connection.recv()
             progress = _Progress(connection)
-            verdict = check_partition(files, expected, advance=progress.advance)
+            result = verify_partition(files, expected, advance=progress.advance)
             progress.flush()
-            connection.send(verdict)
+            connection.send(result)
 
 
 class _Progress:
-    """Tells of bytes that were looked at, not too often."""
+    """Sends how many bytes were read, not too often."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._pending_bytes = 0
 
     def advance(self, more_bytes: int) -> None:
-        """So many more."""
+        """Add bytes that were read."""
         self._pending_bytes += more_bytes
         if self._pending_bytes >= _PROGRESS_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Tell of what was not told yet."""
+        """Send the bytes that were not sent yet."""
         self._connection.send(self._pending_bytes)
         self._pending_bytes = 0

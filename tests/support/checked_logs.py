@@ -9,8 +9,9 @@ from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm
-from storage.verify.checking import PartitionExpectation, check_partition
+from storage.verify.context import PartitionExpectation
 from storage.verify.finding import Severity
+from storage.verify.partition import verify_partition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +80,7 @@ def findings(
         is_compacted=is_compacted,
         reached=reached or {},
     )
-    return list(check_partition(files, expected, advance=lambda _: None).findings)
+    return list(verify_partition(files, expected, advance=lambda _: None).findings)
 
 
 def damages(

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from memory_logs import DIRECTORY, LogOnMemory
 
 from storage.record.batch import RecordBatch
-from storage.verify.checking import PartitionExpectation, check_partition
+from storage.verify.context import PartitionExpectation
 from storage.verify.finding import Severity
+from storage.verify.partition import verify_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +31,7 @@ _ONE_SEGMENT = {"segment.bytes": "1000000", "segment.index.bytes": "12000"}
 def damages(log: LogOnMemory, start_offset: int) -> list[Finding]:
     """What a check of every byte in the directory objects to, in a log that begins at the offset."""
     expected = PartitionExpectation(directory=DIRECTORY, is_compacted=log.config.compact, start_offset=start_offset)
-    found = check_partition(log.files, expected, advance=lambda _: None).findings
+    found = verify_partition(log.files, expected, advance=lambda _: None).findings
     return [finding for finding in found if finding.severity is not Severity.NOTICE]
 
 

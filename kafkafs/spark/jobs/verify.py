@@ -1,8 +1,7 @@
-"""`verify`: what is wrong with the bytes of a store, looked for in the workers.
+"""`verify`: what is wrong with the bytes of a store, with the findings of `kafkafs verify`.
 
-The findings are those of the check on one machine. Partitions are looked through as a whole, small ones several
-together; one that would keep a worker busy when the others have long ended is looked through segment by segment, which
-is most of the work, and then once more in order.
+Partitions are verified as a whole, small ones several together. One that would keep a worker busy long after the others
+are done is verified segment by segment, which is most of the work, and then read once more in order.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import cores, results_of, task_bytes
 from storage.files import Files
 from storage.split.splits import DEFAULT_SPLIT_BYTES, packed
-from storage.verify.checking import check_partition
-from storage.verify.cut_checking import CutPartition
+from storage.verify.partition import CutPartition, verify_partition
 from storage.verify.verification import Verification
 
 if TYPE_CHECKING:
@@ -25,11 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.verify.checking import PartitionVerdict
-    from storage.verify.cut_checking import SegmentPiece
     from storage.verify.finding import Finding
-    from storage.verify.log_dir_check import PartitionPlace
-    from storage.verify.segment_look import SegmentLook
+    from storage.verify.log_dir_check import PartitionTarget
+    from storage.verify.partition import PartitionResult, SegmentPiece
+    from storage.verify.segment_result import SegmentResult
 
 SCHEMA: Final = (
     "severity string, kind string, logDir string, topic string, partition int, path string, position long, "
@@ -40,20 +37,20 @@ _PARTS: Final = 2  # a partition is left whole up to this part of what each core
 
 
 class _Whole(NamedTuple):
-    """A partition that is looked through as it is."""
+    """A partition that is verified as a whole."""
 
-    place: PartitionPlace
+    target: PartitionTarget
 
     @property
     def size_bytes(self) -> int:
-        return self.place.size_bytes
+        return self.target.size_bytes
 
-    def work(self) -> PartitionVerdict:
-        return check_partition(Files(), self.place.expected, advance=lambda _: None)
+    def work(self) -> PartitionResult:
+        return verify_partition(Files(), self.target.expected, advance=lambda _: None)
 
 
 class _Part(NamedTuple):
-    """A segment of a partition that is looked through in pieces."""
+    """A segment of a partition that is verified in pieces."""
 
     piece: SegmentPiece
 
@@ -61,21 +58,21 @@ class _Part(NamedTuple):
     def size_bytes(self) -> int:
         return self.piece.size_bytes
 
-    def work(self) -> SegmentLook | None:
-        return self.piece.look(Files())
+    def work(self) -> SegmentResult | None:
+        return self.piece.verify(Files())
 
 
-class _Looked(NamedTuple):
-    """A partition of which all pieces were looked at."""
+class _Pieces(NamedTuple):
+    """A partition, all pieces of which are verified."""
 
     cut: CutPartition
-    looks: Sequence[SegmentLook | None]
+    results: Sequence[SegmentResult | None]
 
 
 def verify(spark: SparkSession, store: StorePath, topics: Collection[str] | None = None) -> DataFrame:
     """Check every checksum, record, index entry, offset and snapshot: a row for each finding of `kafkafs verify`.
 
-    All is looked at before this returns. Raises a `StorageError` as `Verification` does.
+    Everything is verified before this returns. Raises a `StorageError` as `Verification` does.
     """
     _, findings = check_store(spark, store, topics)
     return frame_of(spark, [_row(finding) for finding in findings], SCHEMA)
@@ -84,45 +81,45 @@ def verify(spark: SparkSession, store: StorePath, topics: Collection[str] | None
 def check_store(
     spark: SparkSession, store: StorePath, topics: Collection[str] | None = None
 ) -> tuple[Verification, list[Finding]]:
-    """The findings, and the check, which says how much was looked at."""
+    """Return the findings, and the verification, which says how much was read."""
     paths = [Path(path) for path in log_dirs(store)]
     verification = Verification(Files(), paths, topics=topics or ())
-    findings = list(verification.judge(_verdicts(spark, verification.places)))
+    findings = list(verification.judge(_results(spark, verification.targets)))
     return verification, findings
 
 
-def _verdicts(
-    spark: SparkSession, places: Sequence[PartitionPlace]
-) -> Iterator[tuple[PartitionPlace, PartitionVerdict]]:
-    total_bytes = sum(place.size_bytes for place in places)
+def _results(
+    spark: SparkSession, targets: Sequence[PartitionTarget]
+) -> Iterator[tuple[PartitionTarget, PartitionResult]]:
+    total_bytes = sum(target.size_bytes for target in targets)
     cut_from_bytes = max(_CUT_FROM_BYTES, total_bytes // (_PARTS * cores(spark)) + 1)
-    whole: list[PartitionPlace] = []
-    cut: list[tuple[PartitionPlace, CutPartition]] = []
-    for place in places:
-        pieces = CutPartition.of(Files(), place.expected) if place.size_bytes >= cut_from_bytes else None
+    whole: list[PartitionTarget] = []
+    cut: list[tuple[PartitionTarget, CutPartition]] = []
+    for target in targets:
+        pieces = CutPartition.of(Files(), target.expected) if target.size_bytes >= cut_from_bytes else None
         if pieces is None or len(pieces.pieces) == 1:
-            whole.append(place)
+            whole.append(target)
         else:
-            cut.append((place, pieces))
-    whole.sort(key=lambda place: -place.size_bytes)
+            cut.append((target, pieces))
+    whole.sort(key=lambda target: -target.size_bytes)
     units: list[_Whole | _Part] = [_Part(piece) for _, each in cut for piece in each.pieces]
-    units += [_Whole(place) for place in whole]
+    units += [_Whole(target) for target in whole]
     found: Iterator[Any] = (
         result
         for results in results_of(spark, packed(units, task_bytes(spark, total_bytes)), _work)
         for result in results
     )
-    looked = [_Looked(each, [next(found) for _ in each.pieces]) for _, each in cut]
+    pieces_of = [_Pieces(each, [next(found) for _ in each.pieces]) for _, each in cut]
     yield from zip(whole, found, strict=True)
-    yield from zip((place for place, _ in cut), results_of(spark, looked, _go_through), strict=True)
+    yield from zip((target for target, _ in cut), results_of(spark, pieces_of, _result_of), strict=True)
 
 
-def _work(pack: tuple[_Whole | _Part, ...]) -> list[PartitionVerdict | SegmentLook | None]:
+def _work(pack: tuple[_Whole | _Part, ...]) -> list[PartitionResult | SegmentResult | None]:
     return [unit.work() for unit in pack]
 
 
-def _go_through(looked: _Looked) -> PartitionVerdict:
-    return looked.cut.verdict(Files(), looked.looks)
+def _result_of(pieces: _Pieces) -> PartitionResult:
+    return pieces.cut.result(Files(), pieces.results)
 
 
 def _row(finding: Finding) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from storage.errors import FramingError
 from storage.record.batch import RecordBatch
 from storage.segment.index.zero_tail import is_zero
 from storage.segment.names import Kind
-from storage.verify.finding_list import FindingList
+from storage.verify.finding import FindingList
 from storage.verify.log_check import LogCheck
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
 
 from storage.testing.codec import CONTROL, OracleRecord, batch_of, encode_batch, encode_control_key
 from storage.testing.control_codec import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
-from storage.verify.checking import PartitionExpectation, check_partition
+from storage.verify.context import PartitionExpectation
 from storage.verify.finding import Finding, FindingKind, Severity
+from storage.verify.partition import verify_partition
 
 NAME = "00000000000000000298-0000000001.checkpoint"
 V0 = {
@@ -51,7 +52,7 @@ SNAPSHOT = HEADER + FIRST + SECOND + FOOTER
 
 def findings(log: LogOnMemory, *, is_cluster_metadata: bool = True) -> list[Finding]:
     expected = PartitionExpectation(directory=DIRECTORY, is_clean=True, is_cluster_metadata=is_cluster_metadata)
-    return list(check_partition(log.files, expected, advance=lambda _: None).findings)
+    return list(verify_partition(log.files, expected, advance=lambda _: None).findings)
 
 
 def of_snapshot(data: bytes) -> list[Finding]:

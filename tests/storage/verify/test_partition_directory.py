@@ -9,8 +9,9 @@ from memory_logs import DIRECTORY, LogOnMemory
 
 from storage.log.producers.snapshot import decode_snapshot, encode_snapshot
 from storage.record.kernel.crc32c import crc32c
-from storage.verify.checking import PartitionExpectation, check_partition
+from storage.verify.context import PartitionExpectation
 from storage.verify.finding import FindingKind, Severity
+from storage.verify.partition import verify_partition
 
 FIRST = "00000000000000000000"
 
@@ -82,7 +83,7 @@ def test_the_epochs_of_deleted_records_may_be_gone_before_them() -> None:
 
     def kinds(start_offset: int) -> set[FindingKind]:
         expected = PartitionExpectation(directory=DIRECTORY, start_offset=start_offset)
-        found = check_partition(log.files, expected, advance=lambda _: None).findings
+        found = verify_partition(log.files, expected, advance=lambda _: None).findings
         return {finding.kind for finding in found}
 
     assert FindingKind.LEADER_EPOCH in kinds(end_offset - 1)

@@ -1,4 +1,4 @@
-"""A partition that is looked through in pieces, against a look at the whole of it."""
+"""A partition verified in pieces, compared with the whole of it."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ import pytest
 from checked_logs import append, closed_log, filled_log, replace
 from memory_logs import DIRECTORY
 
-from storage.verify.checking import PartitionExpectation, check_partition
-from storage.verify.cut_checking import CutPartition
-from storage.verify.finding_list import KEPT_MAX
+from storage.verify.context import PartitionExpectation
+from storage.verify.finding import KEPT_MAX
+from storage.verify.partition import CutPartition, verify_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memory_logs import LogOnMemory
 
-    from storage.verify.checking import PartitionVerdict
+    from storage.verify.partition import PartitionResult
 
 
-def whole(log: LogOnMemory, expected: PartitionExpectation) -> PartitionVerdict:
-    return check_partition(log.files, expected, advance=lambda _: None)
+def whole(log: LogOnMemory, expected: PartitionExpectation) -> PartitionResult:
+    return verify_partition(log.files, expected, advance=lambda _: None)
 
 
 def in_pieces(
     log: LogOnMemory, expected: PartitionExpectation, *, meanwhile: Callable[[], object] = lambda: None
-) -> PartitionVerdict:
-    """The verdict, with everything sent to another process and back that would be."""
+) -> PartitionResult:
+    """Return the result, with everything pickled that would be sent to another process."""
     cut = CutPartition.of(log.files, expected)
     assert cut is not None
-    looks = [pickle.loads(pickle.dumps(piece.look(log.files))) for piece in reversed(cut.pieces)]
+    results = [pickle.loads(pickle.dumps(piece.verify(log.files))) for piece in reversed(cut.pieces)]
     meanwhile()
-    return pickle.loads(pickle.dumps(cut)).verdict(log.files, looks[::-1])
+    return pickle.loads(pickle.dumps(cut)).result(log.files, results[::-1])
 
 
-def check_same(log: LogOnMemory, expected: PartitionExpectation) -> PartitionVerdict:
+def check_same(log: LogOnMemory, expected: PartitionExpectation) -> PartitionResult:
     found, due = in_pieces(log, expected), whole(log, expected)
     assert set(found.findings) == set(due.findings)
     assert len(found.findings) == len(due.findings)
@@ -53,9 +53,9 @@ def check_same(log: LogOnMemory, expected: PartitionExpectation) -> PartitionVer
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_sound_log(*, is_clean: bool) -> None:
     log = closed_log() if is_clean else filled_log()
-    verdict = check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=is_clean))
-    assert verdict.segments > 3
-    assert not verdict.has_damage
+    result = check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=is_clean))
+    assert result.segments > 3
+    assert not result.has_damage
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -94,8 +94,8 @@ def test_more_findings_of_a_kind_than_are_kept() -> None:
     for at in range(7, len(data), 8):
         data[at] ^= 1
     replace(log, name, bytes(data))
-    verdict = check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=True))
-    assert any("more like this" in finding.reason for finding in verdict.findings)
+    result = check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=True))
+    assert any("more like this" in finding.reason for finding in result.findings)
 
 
 def test_a_log_that_grows_meanwhile() -> None:

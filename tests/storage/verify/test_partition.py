@@ -12,8 +12,9 @@ from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 from storage.record.encoding import BatchForm
 from storage.segment.accounting import per_append_call
 from storage.segment.log_file import LogScan
-from storage.verify.checking import PartitionExpectation, check_partition
+from storage.verify.context import PartitionExpectation
 from storage.verify.finding import FindingKind, Severity
+from storage.verify.partition import verify_partition
 
 TIME_ENTRY = struct.Struct(">qi")
 FIRST = "00000000000000000000"
@@ -25,7 +26,7 @@ def test_a_closed_log_is_sound() -> None:
     steps = log.files.steps
     looked_at = []
     expected = PartitionExpectation(directory=DIRECTORY, is_clean=True, reached={"high watermark": 310})
-    verdict = check_partition(log.files, expected, advance=looked_at.append)
+    verdict = verify_partition(log.files, expected, advance=looked_at.append)
     assert list(verdict.findings) == []
     assert verdict.segments == len(bases(log)) > 4
     assert verdict.batches == sum(

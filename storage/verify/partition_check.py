@@ -1,4 +1,4 @@
-"""One look through a partition's directory: every segment in order, and all that lies beside them against the log."""
+"""One check of a partition's directory: every segment in order, and the other files against the log."""
 
 from __future__ import annotations
 
@@ -10,94 +10,80 @@ from storage.log.epochs import EPOCHS_NAME
 from storage.log.partition_metadata import PARTITION_METADATA_NAME, read_topic_id
 from storage.segment.names import FileName, Kind
 from storage.verify.cluster_metadata_check import check_cluster_metadata
+from storage.verify.context import SegmentExpectation
 from storage.verify.directory_check import DirectoryCheck
-from storage.verify.epoch_check import EpochCheck
 from storage.verify.finding import Finding, FindingKind, damage, notice, unreadable
-from storage.verify.finding_list import FindingList
-from storage.verify.offset_check import OffsetCheck
+from storage.verify.order_check import EpochCheck, OffsetCheck
 from storage.verify.producer_check import ProducerCheck
-from storage.verify.segment_check import Expected, SegmentCheck, transaction_index_check
-from storage.verify.segment_look import SegmentReplay
+from storage.verify.segment_check import SegmentCheck
+from storage.verify.segment_result import SegmentReplay
+from storage.verify.txn_index_check import TransactionIndexCheck
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from uuid import UUID
 
-    from storage.files import Files, FileStatus
-    from storage.verify.checking import PartitionExpectation
-    from storage.verify.segment_look import SegmentLook
+    from storage.files import FileStatus
+    from storage.verify.context import PartitionContext
+    from storage.verify.segment_result import SegmentResult
 
 
-class PartitionLook:
-    """One look through a directory, segment by segment; `listing` is what is in it.
+class PartitionCheck:
+    """The check of a directory with this listing.
 
-    `looks` are those that were taken at its segments by themselves, by their base offsets; without, this looks at each.
-    Once `run` has returned, `findings` are what was found, with paths relative to the directory.
+    `results` are those of its segments, by base offset, if they were verified by themselves. `findings` are complete
+    once `run` has returned; their paths are relative to the directory.
     """
 
     def __init__(
         self,
-        files: Files,
-        expected: PartitionExpectation,
+        context: PartitionContext,
         listing: Mapping[str, FileStatus],
         *,
-        looks: Mapping[int, SegmentLook] | None = None,
-        advance: Callable[[int], None],
+        results: Mapping[int, SegmentResult] | None = None,
     ) -> None:
         self.topic_id: UUID | None = None
         self.batches = self.size_bytes = 0
-        self._files = files
-        self._expected = expected
-        self._looks = looks
-        self._advance = advance
-        self._findings = FindingList()
-        self._listing = listing
-        self._names = DirectoryCheck(listing, self._findings, is_cluster_metadata=expected.is_cluster_metadata)
-        bases = self._names.bases
-        self._epochs = EpochCheck(files, expected.directory, self._findings, expected.start_offset)
-        self._producers = ProducerCheck(
-            files,
-            expected.directory,
-            self._findings,
-            snapshots=self._names.snapshots,
-            start_offset=bases[0] if bases else 0,
-        )
-        self._offsets = OffsetCheck(self._findings, is_compacted=expected.is_compacted)
+        self._context = context
+        self._expected = context.expected
+        self._findings = context.findings
+        self._results = results
+        self._names = DirectoryCheck(context, listing)
+        self._epochs = EpochCheck(context)
+        self._producers = ProducerCheck(context, self._names.snapshots, start_offset=self._names.start_offset)
+        self._offsets = OffsetCheck(context)
 
     @property
     def segments(self) -> int:
-        """How many segments there are."""
+        """The number of segments."""
         return len(self._names.bases)
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found."""
+        """The findings."""
         return self._findings.all()
 
     def run(self) -> None:
-        """Look."""
+        """Check everything in the directory."""
         bases = self._names.bases
         self._names.report()
         last: SegmentCheck | SegmentReplay | None = None
         for base_offset in bases:
-            last = self._look_at(base_offset, is_last=base_offset == bases[-1])
+            last = self._check_segment(base_offset, is_last=base_offset == bases[-1])
         end_offset = 0 if last is None else max(last.claimed_offset, self._offsets.next_offset)
         self._producers.finish(end_offset)
         self._offsets.report()
         self._check_snapshots()
         self._check_reached(last, end_offset)
         if self._expected.is_cluster_metadata:
-            directory, start_offset = self._expected.directory, bases[0] if bases else 0
-            check_cluster_metadata(
-                self._files, directory, self._listing.keys(), self._findings, start_offset=start_offset
-            )
+            check_cluster_metadata(self._context, self._names.texts, start_offset=self._names.start_offset)
         self.topic_id = self._topic_id(is_used=self.batches > 0)
 
-    def _look_at(self, base_offset: int, *, is_last: bool) -> SegmentCheck | SegmentReplay:
+    def _check_segment(self, base_offset: int, *, is_last: bool) -> SegmentCheck | SegmentReplay:
         with ExitStack() as opened:
             is_active = is_last and not self._expected.is_clean
             begins_epoch = is_active and self._epochs.may_begin_at(base_offset)
-            segment = self._segment(Expected(base_offset, is_active, begins_epoch), opened)
+            segment = self._segment(SegmentExpectation(base_offset, is_active, begins_epoch), opened)
             self._offsets.begin(base_offset, segment.name)
             losses = 0
             for checked in segment:
@@ -115,28 +101,23 @@ class PartitionLook:
             self.size_bytes += segment.size_bytes
         return segment
 
-    def _segment(self, expected: Expected, opened: ExitStack) -> SegmentCheck | SegmentReplay:
-        files, directory, findings = self._files, self._expected.directory, self._findings
-        transactions = transaction_index_check(files, directory, expected, findings)
-        if self._looks is not None:
-            return SegmentReplay(
-                files, directory, self._looks[expected.base_offset], findings, transactions=transactions
-            )
-        return SegmentCheck(
-            files, directory, expected, findings, transactions=transactions, opened=opened, advance=self._advance
-        )
+    def _segment(self, expected: SegmentExpectation, opened: ExitStack) -> SegmentCheck | SegmentReplay:
+        transactions = TransactionIndexCheck.opened(self._context, expected)
+        if self._results is not None:
+            return SegmentReplay(self._context, self._results[expected.base_offset], transactions=transactions)
+        return SegmentCheck(self._context, expected, transactions=transactions, opened=opened)
 
     def _lose(self) -> None:
-        """Something that does not decode has passed."""
+        """Tell the checks that bytes which do not decode have passed."""
         self._offsets.lose()
         self._producers.lose()
 
     def _check_snapshots(self) -> None:
-        """Report it if there is no snapshot where whoever wrote the log has made one.
+        """Report a missing producer snapshot.
 
-        With each segment that is begun there is one at its base, and at the end of a log that is closed; older ones
-        go. Without any the log is all that tells of its producers, and after a proper closing nobody reads it for that.
-        Of a log that starts at its end there is nothing to tell.
+        A writer makes one at the base of each new segment and at the end of a log that it closes, and removes older
+        ones. A broker does not read a properly closed log for its producers, so without a snapshot it forgets them. A
+        log that starts at its end needs none.
         """
         bases = self._names.bases
         if self._expected.start_offset >= self._offsets.next_offset:
@@ -156,12 +137,11 @@ class PartitionLook:
             )
 
     def _check_reached(self, last: SegmentCheck | SegmentReplay | None, end_offset: int) -> None:
-        """Report it if other files know of more than the log has."""
+        """Report a log that ends before an offset that other files have."""
         reached, outdated = self._expected.reached, self._expected.outdated
-        again = self._expected.again
-        if again is not None and any(offset > end_offset for offset in reached.values()):
-            # A log that was truncated since has lower checkpoints now, and what is appended raises them again.
-            now = again(self._files)
+        is_beyond = any(offset > end_offset for offset in reached.values())
+        if is_beyond and (now := self._expected.standing_now(self._context.files)) is not None:
+            # If the log was truncated meanwhile its checkpoints are lower now, and appends raise them again.
             reached = {name: min(offset, now.reached.get(name, 0)) for name, offset in reached.items()}
             outdated = now.outdated
         reached = dict(reached)
@@ -183,7 +163,7 @@ class PartitionLook:
 
     def _topic_id(self, *, is_used: bool) -> UUID | None:
         try:
-            topic_id = read_topic_id(self._files.directory(self._expected.directory))
+            topic_id = read_topic_id(self._context.directory)
         except CorruptMetadataError as error:
             self._findings.add(damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, error.reason))
             return None
