@@ -139,7 +139,7 @@ class LogDirCheck:
 
     def _read_properties(self) -> None:
         try:
-            self.properties = read_meta_properties(self._files.directory(self.path))
+            self.properties = read_meta_properties(self._directory)
         except CorruptMetadataError as error:
             self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"{error.reason}; {_NO_START}"))
         except IsADirectoryError:
