@@ -15,7 +15,7 @@ from storage.record.layout import CODEC_MASK, DELETE_HORIZON_BIT, LARGEST_OFFSET
 from storage.record.legacy_encoding import encode_entries, encode_wrapper
 from storage.record.reading import read_batches
 from storage.record.rewriting import merged, recompressed, retaining
-from storage.rewrite.log_copying import CopiedBatch
+from storage.rewrite.log_copier import CopiedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -65,7 +65,7 @@ class _Bare(NamedTuple):
 
 
 @dataclass(slots=True)
-class BatchRewriting:
+class BatchRewriter:
     """The rewriting of the batches of one log, shown from its beginning.
 
     `last_of_producers` are the last offsets of those batches by which producers are known, which stay what they are.

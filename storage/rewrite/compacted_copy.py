@@ -24,7 +24,7 @@ from storage.log.log import Log
 from storage.log.opening import open_sound_log
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.directory_names import DirectoryName
-from storage.rewrite.log_copying import LogCopying
+from storage.rewrite.log_copier import LogCopier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from storage.config import TopicConfig
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
-    from storage.rewrite.store_builder import StoreBuilding
+    from storage.rewrite.store_builder import StoreBuilder
     from storage.store.store import Store
 
 
 def copy_compacted(
     store: Store,
-    build: StoreBuilding,
+    build: StoreBuilder,
     partition: Partition,
     clock: Clock,
     *,
@@ -54,87 +54,87 @@ def copy_compacted(
     many seconds, or before. Raises a `StorageError` if the log cannot be compacted, or read.
     """
     with build.attempt(partition) as directory:
-        copying = LogCopying(store, build, partition, directory, rolls=rolls)
+        copier = LogCopier(store, build, partition, directory, rolls=rolls)
         try:
-            _CompactedCopy(store, copying, build, clock, wait).make()
+            _CompactedCopy(store, copier, build, clock, wait).make()
         finally:
-            copying.building.close()
+            copier.builder.close()
 
 
 class _CompactedCopy:
     def __init__(
-        self, store: Store, copying: LogCopying, build: StoreBuilding, clock: Clock, wait: Callable[[float], object]
+        self, store: Store, copier: LogCopier, build: StoreBuilder, clock: Clock, wait: Callable[[float], object]
     ) -> None:
         self._store = store
-        self._copying = copying
+        self._copier = copier
         self._clock = _StandingClock(clock, build.begun_ms)
         self._limits = CleanerLimits.of(store.config)
         self._throttle = Throttle(clock, store.config.log_cleaner_io_bytes_per_second_max, wait)
-        self._is_known = build.topics[copying.partition[0]].known.is_complete
+        self._is_known = build.topics[copier.partition[0]].known.is_complete
         self._checkpoint = self._known_checkpoint()
         self._reports: list[CompactionReport] = []
 
     def make(self) -> None:
-        copying = self._copying
-        plan = self._plan(copying.view)
+        copier = self._copier
+        plan = self._plan(copier.view)
         cleaned = 0
         if plan.is_applicable:
             report = self._run(plan)
             self._took(report)
             cleaned = report.segments_before
         self._copy_rest(cleaned)
-        copying.finish()
+        copier.finish()
         if self._reports and self._reports[-1].is_map_full:
             self._clean_on()
-        copying.put(self._checkpoint, self._told(plan))
+        copier.put(self._checkpoint, self._told(plan))
 
     def _known_checkpoint(self) -> int | None:
-        _, log_dir = self._store.topics.place(*self._copying.partition)
-        return log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).get(self._copying.partition)
+        _, log_dir = self._store.topics.place(*self._copier.partition)
+        return log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).get(self._copier.partition)
 
     def _plan(self, view: LogView) -> CompactionPlan:
-        config: TopicConfig | None = self._copying.config if self._is_known else None
+        config: TopicConfig | None = self._copier.config if self._is_known else None
         return plan_compaction(
-            str(DirectoryName(*self._copying.partition)),
+            str(DirectoryName(*self._copier.partition)),
             view,
             config,
             checkpoint=self._checkpoint,
-            high_watermark=self._store.high_watermark(*self._copying.partition, view),
+            high_watermark=self._store.high_watermark(*self._copier.partition, view),
             now_ms=self._clock.now_ms(),
         )
 
     def _run(self, plan: CompactionPlan) -> CompactionReport:
         """One run over the log, whose segments stay as they are."""
-        copying = self._copying
+        copier = self._copier
         pace = Pace(self._clock, self._throttle, lambda: False, self._limits.buffer_bytes)
         run = CompactionRun(
-            plan, copying.view, copying.config, copying.producers, self._limits, pace, now_ms=self._clock.now_ms()
+            plan, copier.view, copier.config, copier.producers, self._limits, pace, now_ms=self._clock.now_ms()
         )
-        return run.over_groups(copying.building)
+        return run.over_groups(copier.builder)
 
     def _copy_rest(self, cleaned: int) -> None:
         """Copy the segments behind those that were cleaned, each as it is."""
-        copying, building = self._copying, self._copying.building
-        for part in list(copying.slices())[cleaned:]:
-            building.cut(part.segment.base_offset, limit_bytes=max(part.segment.size_bytes, 1))
-            for batch, aborted, modified_ms in copying.batches(part):
+        copier, builder = self._copier, self._copier.builder
+        for part in list(copier.slices())[cleaned:]:
+            builder.cut(part.segment.base_offset, limit_bytes=max(part.segment.size_bytes, 1))
+            for batch, aborted, modified_ms in copier.batches(part):
                 kept = KeptBatch(batch.view(0, batch.size_bytes), is_unchanged=True, aborted=aborted)
-                building.add(batch, kept, modified_ms)
+                builder.add(batch, kept, modified_ms)
 
     def _clean_on(self) -> None:
         """Clean the copy where it is, until nothing of it is dirty that can be cleaned."""
-        copying = self._copying
+        copier = self._copier
         rng = random.Random(0)  # noqa: S311 -- nothing is rolled for its age
         parts = open_sound_log(
             self._store.files,
             self._clock,
-            copying.directory,
-            copying.config,
+            copier.directory,
+            copier.config,
             rng=rng,
-            start_offset=copying.view.start_offset,
+            start_offset=copier.view.start_offset,
             producer_expiration_ms=self._store.config.producer_id_expiration_ms,
         )
-        log = Log(self._store.files, self._clock, copying.directory, copying.config, parts, rng=rng)
+        log = Log(self._store.files, self._clock, copier.directory, copier.config, parts, rng=rng)
         cleaner = Cleaner(self._store.files, self._clock, self._limits, self._throttle)
         try:
             while (plan := self._plan(log.view)).is_applicable:
@@ -145,7 +145,7 @@ class _CompactedCopy:
                 self._took(report)
         finally:
             log.close()
-        copying.building.size_bytes = sum(segment.size_bytes for segment in log.view.segments)
+        copier.builder.size_bytes = sum(segment.size_bytes for segment in log.view.segments)
 
     def _took(self, report: CompactionReport) -> None:
         self._reports.append(report)
@@ -168,8 +168,8 @@ class _CompactedCopy:
             "verdict": plan.verdict.value,
             "reason": plan.reason,
             "isApplied": is_applied,
-            "beforeBytes": self._copying.size_bytes,
-            "afterBytes": self._copying.building.size_bytes,
+            "beforeBytes": self._copier.size_bytes,
+            "afterBytes": self._copier.builder.size_bytes,
             "recordsRead": records.read,
             "recordsKept": records.kept,
             "superseded": records.superseded,

@@ -35,7 +35,7 @@ _BUFFERED_BYTES_MAX: Final = 4 * 1024 * 1024
 _LARGEST_AGE_MS: Final = 2**63 - 1
 
 
-class PartitionBuilding:
+class PartitionBuilder:
     """The log in a directory that is empty; it is also what a compaction run gives what it keeps to.
 
     `segments` are those that stand there, and `size_bytes` how large they are together.

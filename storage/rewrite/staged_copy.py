@@ -10,7 +10,7 @@ from storage.config import StoreConfig
 from storage.log.epochs import EpochStart
 from storage.record.reading import read_batches
 from storage.record.rewriting import place
-from storage.rewrite.partition_builder import PartitionBuilding
+from storage.rewrite.partition_builder import PartitionBuilder
 from storage.rewrite.store_builder import BuiltPartition
 
 if TYPE_CHECKING:
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
     from storage.files import Files
     from storage.log_dir.checkpoints import Partition
-    from storage.rewrite.store_builder import StoreBuilding
+    from storage.rewrite.store_builder import StoreBuilder
 
 _FIRST_EPOCH = 0
 
 
-def copy_staged(files: Files, build: StoreBuilding, partition: Partition, staged: Sequence[Path]) -> None:
+def copy_staged(files: Files, build: StoreBuilder, partition: Partition, staged: Sequence[Path]) -> None:
     """Append what these staged files hold for the partition, file after file; raises a `StorageError` at damage."""
     known = build.topics[partition[0]].known
     assert known.topic_id is not None
     with build.attempt(partition) as directory:
-        building = PartitionBuilding(files, directory, StoreConfig.resolve({}).topic(known.settings))
+        builder = PartitionBuilder(files, directory, StoreConfig.resolve({}).topic(known.settings))
         try:
-            told = _append(files, building, partition, staged, build.begun_ms)
+            told = _append(files, builder, partition, staged, build.begun_ms)
             end_offset = told["recordsAfter"]
-            building.finish(
+            builder.finish(
                 0,
                 end_offset,
                 modified_ms=build.begun_ms,
@@ -42,23 +42,23 @@ def copy_staged(files: Files, build: StoreBuilding, partition: Partition, staged
                 topic_id=known.topic_id,
             )
         finally:
-            building.close()
-        told |= {"afterBytes": building.size_bytes, "segments": building.segments}
+            builder.close()
+        told |= {"afterBytes": builder.size_bytes, "segments": builder.segments}
         built = BuiltPartition(base_offset=0, start_offset=0, end_offset=end_offset, first_dirty_offset=None, told=told)
         build.put(directory, partition, built)
 
 
 def _append(
-    files: Files, building: PartitionBuilding, partition: Partition, staged: Sequence[Path], now_ms: int
+    files: Files, builder: PartitionBuilder, partition: Partition, staged: Sequence[Path], now_ms: int
 ) -> dict[str, Any]:
     offset = batches = 0
-    building.cut(offset)
+    builder.cut(offset)
     for path in staged:
         for sent in StagedFile(files, path).batches(partition):
             data = bytearray(sent.view(0, sent.size_bytes))
             place(data, base_offset=offset, leader_epoch=_FIRST_EPOCH)
             (batch,) = read_batches(bytes(data))
-            building.add(batch, KeptBatch(batch.view(0, batch.size_bytes), is_unchanged=True), now_ms)
+            builder.add(batch, KeptBatch(batch.view(0, batch.size_bytes), is_unchanged=True), now_ms)
             offset += sent.count
             batches += 1
     return {"recordsAfter": offset, "batchesAfter": batches}

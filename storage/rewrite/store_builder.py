@@ -69,7 +69,7 @@ class BuiltTopic:
     partitions: tuple[int, ...]
 
 
-class StoreBuilding:
+class StoreBuilder:
     """What is built for a place. `begin` is for the process that publishes, `opened` for those that build partitions.
 
     `begun_ms` is when the run began, which stays the same for whoever completes it.

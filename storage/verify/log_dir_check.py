@@ -79,7 +79,6 @@ class LogDirCheck:
         self.findings: list[Finding] = []
         self.properties: MetaProperties | None = None
         files.add_root(path)
-        self._files = files
         self._directory = files.directory(path)
         self.listing = Listing.of(
             {name: parse_directory_name(name) for name in sorted(self._directory.names()) if self._is_directory(name)}

@@ -17,7 +17,7 @@ from storage.rewrite.batches import RewriteRules
 from storage.rewrite.compacted_copy import copy_compacted
 from storage.rewrite.rewritten_copy import copy_rewritten
 from storage.rewrite.staged_copy import copy_staged
-from storage.rewrite.store_builder import StoreBuilding
+from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
@@ -47,14 +47,14 @@ def build(
     source: Path,
     target: Path,
     settings: Mapping[str, str],
-    work: Callable[[Store, StoreBuilding, Partition], None],
+    work: Callable[[Store, StoreBuilder, Partition], None],
     partitions: int | None = None,
 ) -> Path:
     with Store.open([source], mode=Mode.READ_ONLY, files=FILES, clock=Clock()) as store:
         topics = built_topics(store, None, settings, partitions=partitions)
-        begun = StoreBuilding.begin(FILES, Clock(), target, {}, topics)
+        begun = StoreBuilder.begin(FILES, Clock(), target, {}, topics)
         for partition in begun.missing():
-            work(store, StoreBuilding.opened(FILES, target, begun.run), partition)
+            work(store, StoreBuilder.opened(FILES, target, begun.run), partition)
         begun.publish(Clock(), [source])
         begun.close()
     return target
@@ -85,10 +85,10 @@ def targets(sources: list[Path], tmp_path_factory: pytest.TempPathFactory) -> li
         codec=Codec.ZSTD, batch_bytes=8192, redacted_keys=frozenset(b"k%d" % number for number in range(0, 30, 3))
     )
 
-    def compact(store: Store, task: StoreBuilding, partition: Partition) -> None:
+    def compact(store: Store, task: StoreBuilder, partition: Partition) -> None:
         copy_compacted(store, task, partition, Clock(), rolls=True, wait=lambda _: None)
 
-    def rewrite(store: Store, task: StoreBuilding, partition: Partition) -> None:
+    def rewrite(store: Store, task: StoreBuilder, partition: Partition) -> None:
         copy_rewritten(store, task, partition, rules)
 
     with Store.create([root / "staging"], files=FILES, clock=Clock()) as staging_store:
@@ -99,7 +99,7 @@ def targets(sources: list[Path], tmp_path_factory: pytest.TempPathFactory) -> li
             staged = staging.finish()
     assert staged is not None
 
-    def fill(_: Store, task: StoreBuilding, partition: Partition) -> None:
+    def fill(_: Store, task: StoreBuilder, partition: Partition) -> None:
         copy_staged(FILES, task, partition, [root / "staging" / staged.name])
 
     return [

@@ -16,7 +16,7 @@ from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import results_of
 from storage.clock import Clock
 from storage.files import Files
-from storage.rewrite.store_builder import StoreBuilding
+from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics
 from storage.split.splits import packed
 from storage.store.store import Mode, Store
@@ -52,9 +52,9 @@ class BuiltPlace:
         """The store that is read; not one byte of it changes."""
         return Store.open(self.paths, mode=Mode.READ_ONLY, files=Files(), clock=Clock())
 
-    def build(self, run: str) -> StoreBuilding:
+    def build(self, run: str) -> StoreBuilder:
         """What is built in a run, for a task of it."""
-        return StoreBuilding.opened(Files(), Path(self.target), run)
+        return StoreBuilder.opened(Files(), Path(self.target), run)
 
     @contextmanager
     def begun(
@@ -64,19 +64,19 @@ class BuiltPlace:
         settings: Mapping[str, str],
         *,
         partitions: int | None = None,
-    ) -> Iterator[StoreBuilding]:
+    ) -> Iterator[StoreBuilder]:
         """What is built, for the driver; begun anew where the partitions become others, or else gone on with."""
         names = None if topics is None else list(dict.fromkeys(topics))
         said = {**purpose, "store": list(self.paths), "topics": names, "settings": dict(settings)}
         with self.opened() as store:
             built = built_topics(store, names, settings, partitions=partitions)
-        build = StoreBuilding.begin(Files(), Clock(), Path(self.target), said, built, resumes=partitions is None)
+        build = StoreBuilder.begin(Files(), Clock(), Path(self.target), said, built, resumes=partitions is None)
         try:
             yield build
         finally:
             build.close()
 
-    def publish(self, build: StoreBuilding) -> dict[Partition, dict[str, Any]]:
+    def publish(self, build: StoreBuilder) -> dict[Partition, dict[str, Any]]:
         """Have the store at its place; gives what is told of each partition."""
         return build.publish(Clock(), [Path(path) for path in self.paths])
 
@@ -91,8 +91,8 @@ class _Piece(NamedTuple):
 def build_in_tasks(
     spark: SparkSession,
     place: BuiltPlace,
-    build: StoreBuilding,
-    work: Callable[[Store, StoreBuilding, Partition], None],
+    build: StoreBuilder,
+    work: Callable[[Store, StoreBuilder, Partition], None],
 ) -> None:
     """Have each partition built that is not there yet out of the one that is read, small ones together in a task."""
     with place.opened() as store:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.log_dirs import StorePath
     from storage.log_dir.checkpoints import Partition
-    from storage.rewrite.store_builder import StoreBuilding
+    from storage.rewrite.store_builder import StoreBuilder
     from storage.store.store import Store
 
 SCHEMA: Final = (
@@ -52,7 +52,7 @@ def compact(
     """
     place = BuiltPlace.of(store, target)
 
-    def work(opened: Store, build: StoreBuilding, partition: Partition) -> None:
+    def work(opened: Store, build: StoreBuilder, partition: Partition) -> None:
         copy_compacted(opened, build, partition, Clock(), rolls=roll, wait=time.sleep)
 
     with place.begun({"job": "compact", "roll": roll}, topics, settings) as build:

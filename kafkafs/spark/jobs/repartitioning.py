@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from storage.log_dir.checkpoints import Partition
     from storage.record.encoding import Headers
     from storage.rewrite.batches import RewriteRules
-    from storage.rewrite.store_builder import StoreBuilding
+    from storage.rewrite.store_builder import StoreBuilder
     from storage.split.splits import Split
 
 _COLUMNS: Final = ("timestamp", "key", "value", "headers")
@@ -82,7 +82,7 @@ class _PackStaged:
 
 
 def build_repartitioned(
-    spark: SparkSession, place: BuiltPlace, build: StoreBuilding, rules: RewriteRules
+    spark: SparkSession, place: BuiltPlace, build: StoreBuilder, rules: RewriteRules
 ) -> dict[Partition, dict[str, Any]]:
     """Build every partition of the new store; gives what was read of the old one's."""
     missing = build.missing()
@@ -120,7 +120,7 @@ def _staged_settings(rules: RewriteRules) -> dict[str, str]:
     return settings
 
 
-def _planned(place: BuiltPlace, build: StoreBuilding) -> tuple[list[Split], dict[Partition, dict[str, Any]]]:
+def _planned(place: BuiltPlace, build: StoreBuilder) -> tuple[list[Split], dict[Partition, dict[str, Any]]]:
     """All that there is to be read, in the order in which it is to be written, and how much that is."""
     splits: list[Split] = []
     counts: dict[Partition, dict[str, Any]] = {}

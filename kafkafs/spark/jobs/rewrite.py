@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.log_dirs import StorePath
     from storage.log_dir.checkpoints import Partition
-    from storage.rewrite.store_builder import StoreBuilding
+    from storage.rewrite.store_builder import StoreBuilder
     from storage.store.store import Store
 
 SCHEMA: Final = (
@@ -86,7 +86,7 @@ def rewrite(
             told: Mapping[Partition, Mapping[str, Any]] = place.publish(build)
         return _frame(spark, {each: {**counts.get(each, {}), **told.get(each, {})} for each in {*counts, *told}})
 
-    def work(opened: Store, build: StoreBuilding, partition: Partition) -> None:
+    def work(opened: Store, build: StoreBuilder, partition: Partition) -> None:
         copy_rewritten(opened, build, partition, rules)
 
     with place.begun(purpose, topics, settings) as build:

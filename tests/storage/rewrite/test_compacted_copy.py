@@ -20,7 +20,7 @@ from storage.log_dir.checkpoints import OffsetCheckpoint, write_offsets
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.record.kernel.offset_map import SLOT_BYTES
 from storage.rewrite.compacted_copy import copy_compacted
-from storage.rewrite.store_builder import StoreBuilding
+from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics
 from storage.store.compactions import Compactions
 from storage.store.store import Mode, Store
@@ -93,9 +93,9 @@ def compacted_into(
     files: Files = FILES,
 ) -> dict[tuple[str, int], dict[str, Any]]:
     with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=broker) as store:
-        build = StoreBuilding.begin(files, clock, target, {}, built_topics(store, topics, SETTINGS))
+        build = StoreBuilder.begin(files, clock, target, {}, built_topics(store, topics, SETTINGS))
         for partition in build.missing():
-            task = StoreBuilding.opened(files, target, build.run)
+            task = StoreBuilder.opened(files, target, build.run)
             copy_compacted(store, task, partition, clock, rolls=rolls, wait=lambda _: None)
         told = build.publish(clock, [Path(path) for path in paths])
         build.close()

@@ -20,7 +20,7 @@ from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
 from storage.rewrite.batches import RewriteRules
 from storage.rewrite.rewritten_copy import copy_rewritten
-from storage.rewrite.store_builder import StoreBuilding
+from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics
 from storage.store.store import Mode, Store
 from storage.verify.verification import Verification
@@ -43,9 +43,9 @@ def rewritten(
     clock = StandingClock()
     with Store.open(paths, mode=Mode.READ_ONLY, files=FILES, clock=clock) as store:
         topics = built_topics(store, None, settings or {})
-        build = StoreBuilding.begin(FILES, clock, target, {}, topics)
+        build = StoreBuilder.begin(FILES, clock, target, {}, topics)
         for partition in build.missing():
-            copy_rewritten(store, StoreBuilding.opened(FILES, target, build.run), partition, rules)
+            copy_rewritten(store, StoreBuilder.opened(FILES, target, build.run), partition, rules)
         told = build.publish(clock, paths)
         build.close()
     assert list(Verification(FILES, [target]).run(lambda: None)) == []

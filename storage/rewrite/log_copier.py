@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from storage.cleanup.sound_batches import sound_batches
 from storage.errors import CorruptBatchError
 from storage.log.followed_log import FollowedLog
-from storage.rewrite.partition_builder import PartitionBuilding
+from storage.rewrite.partition_builder import PartitionBuilder
 from storage.rewrite.store_builder import BuiltPartition
 from storage.segment.names import Kind
 from storage.segment.segment import Segment
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from storage.log.view import LogView, SegmentSlice
     from storage.log_dir.checkpoints import Partition
     from storage.record.reading import Batch
-    from storage.rewrite.store_builder import StoreBuilding
+    from storage.rewrite.store_builder import StoreBuilder
     from storage.segment.index.txn import AbortedTransaction
     from storage.store.store import Store
 
@@ -38,15 +38,15 @@ class CopiedBatch(NamedTuple):
     modified_ms: int
 
 
-class LogCopying:
+class LogCopier:
     """One attempt to write a log anew, in the directory of an attempt.
 
-    `config` is what holds for the topic in the new store. `building` takes what is written. With `rolls` the log is
+    `config` is what holds for the topic in the new store. `builder` takes what is written. With `rolls` the log is
     taken as if it had been rolled.
     """
 
     def __init__(
-        self, store: Store, build: StoreBuilding, partition: Partition, directory: Path, *, rolls: bool = False
+        self, store: Store, build: StoreBuilder, partition: Partition, directory: Path, *, rolls: bool = False
     ) -> None:
         topic, number = partition
         self.partition = partition
@@ -59,7 +59,7 @@ class LogCopying:
         self.producers = log.producers_of(self.view).states()
         if rolls and self.view.end_position:
             self.view = self._rolled(store.files)
-        self.building = PartitionBuilding(store.files, directory, self.config)
+        self.builder = PartitionBuilder(store.files, directory, self.config)
         self._build = build
         self._aborted = {
             transaction.last_offset: transaction
@@ -107,7 +107,7 @@ class LogCopying:
         topic_id = self._build.topics[self.partition[0]].known.topic_id
         assert topic_id is not None
         last = self.view.segments[-1].log_status() if self.view.segments else None
-        self.building.finish(
+        self.builder.finish(
             self.view.start_offset,
             self.view.end_offset,
             modified_ms=self._build.begun_ms if last is None else last.modified_ms,

@@ -18,7 +18,7 @@ from storage.record.compression import Codec
 from storage.record.encoding import batches_of_rows
 from storage.rewrite.batches import RewriteRules
 from storage.rewrite.rewritten_copy import copy_rewritten
-from storage.rewrite.store_builder import StoreBuilding
+from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics
 from storage.store.opening import LogOpener
 from storage.store.store import Mode, Store
@@ -50,16 +50,16 @@ def source_files() -> MemoryFiles:
     return files
 
 
-def begin(files: MemoryFiles, *, resumes: bool = True, purpose: Mapping[str, object] = PURPOSE) -> StoreBuilding:
+def begin(files: MemoryFiles, *, resumes: bool = True, purpose: Mapping[str, object] = PURPOSE) -> StoreBuilder:
     with Store.open([SOURCE], mode=Mode.READ_ONLY, files=files, clock=CLOCK) as store:
         topics = built_topics(store, None, {})
     entropy = random.Random(files.steps).randbytes
-    return StoreBuilding.begin(files, CLOCK, TARGET, purpose, topics, resumes=resumes, entropy=entropy)
+    return StoreBuilder.begin(files, CLOCK, TARGET, purpose, topics, resumes=resumes, entropy=entropy)
 
 
-def work(files: MemoryFiles, build: StoreBuilding, partition: tuple[str, int]) -> None:
+def work(files: MemoryFiles, build: StoreBuilder, partition: tuple[str, int]) -> None:
     with Store.open([SOURCE], mode=Mode.READ_ONLY, files=files, clock=CLOCK) as store:
-        copy_rewritten(store, StoreBuilding.opened(files, TARGET, build.run), partition, RULES)
+        copy_rewritten(store, StoreBuilder.opened(files, TARGET, build.run), partition, RULES)
 
 
 def run(files: MemoryFiles) -> dict[tuple[str, int], dict[str, Any]]:
@@ -119,11 +119,11 @@ def test_of_several_attempts_the_first_that_is_done_counts() -> None:
     with pytest.raises(BuildError, match="was not built"):
         build.publish(CLOCK, [SOURCE])
     work(files, build, ("t", 1))
-    late = StoreBuilding.opened(files, TARGET, build.run)
+    late = StoreBuilder.opened(files, TARGET, build.run)
     with late.attempt(("t", 0)):
         build.publish(CLOCK, [SOURCE])
     with pytest.raises(BuildError, match="is finished, or was begun anew"):
-        StoreBuilding.opened(files, TARGET, build.run)
+        StoreBuilder.opened(files, TARGET, build.run)
     check_whole(files)
 
 
@@ -170,7 +170,7 @@ def test_it_is_made_of_nothing_else_than_an_empty_directory() -> None:
     run(files)
     check_whole(files)
     with pytest.raises(NotAStoreError, match="make that first"):
-        StoreBuilding.begin(files, CLOCK, Path("/none/target"), PURPOSE, {})
+        StoreBuilder.begin(files, CLOCK, Path("/none/target"), PURPOSE, {})
 
 
 @pytest.mark.crash
