@@ -13,9 +13,13 @@ SEGMENTS_MAX = 16
 
 
 class IndexCache:
-    """The segments that were used last; what the others have loaded is given back. Any thread may use this."""
+    """The segments that were used last; the others unload. Any thread may use this.
 
-    def __init__(self, limit: int = SEGMENTS_MAX) -> None:
+    `holds_logs` says that lookups may leave logs open, since no other process deletes or replaces them.
+    """
+
+    def __init__(self, limit: int = SEGMENTS_MAX, *, holds_logs: bool = False) -> None:
+        self.holds_logs = holds_logs
         self._limit = limit
         self._segments: OrderedDict[Segment, None] = OrderedDict()  # the one used last at the end
         self._lock = Lock()
@@ -31,3 +35,10 @@ class IndexCache:
         if released is not None:
             released.unload()
         return segment
+
+    def release_logs(self) -> None:
+        """Leave no log open."""
+        with self._lock:
+            segments = list(self._segments)
+        for segment in segments:
+            segment.own_files.release_log()

@@ -78,7 +78,7 @@ class SegmentedLog(ReadableLog):
             now_ms=clock.now_ms(),
         )
         self._flushing = self._segments.flushing
-        self._recent = IndexCache()
+        self._recent = IndexCache(holds_logs=True)
         self._writing = Lock()  # held by whoever changes the log
         self._poison = Poison(directory)
         self._is_closed = False
@@ -297,6 +297,7 @@ class SegmentedLog(ReadableLog):
             with self._poison.poisoning:
                 self._segments.active.finalise()
                 self._flush()
+                self._recent.release_logs()
                 return self._flushing.rest()
         finally:
             self._writing.release()
@@ -319,6 +320,7 @@ class SegmentedLog(ReadableLog):
                         self._flush()
             finally:
                 self._is_closed = True
+                self._recent.release_logs()
                 if self._awake is not None:
                     self._awake.discard(self)
                 with self._poison.poisoning:

@@ -178,8 +178,11 @@ class LogView:
 
     def find(self, offset: int) -> Batch | None:
         """The first batch whose last offset is not below the offset; its checksum is not looked at."""
-        for segment, end, _ in self.slices(offset):
-            found = segment.find(offset, end)
+        segments, recent = self.segments, self._recent
+        for index in range(self._index_of(offset), len(segments)):
+            segment = recent.use(segments[index])
+            end = None if index + 1 < len(segments) else self.end_position
+            found = segment.find(offset, end, holds_log=recent.holds_logs)
             if found is not None:
                 return found
             segment.check_end(end)

@@ -40,9 +40,8 @@ class LogScan:
         limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
         window_bytes: int = WINDOW_BYTES,
     ) -> None:
-        size_bytes = file.size_bytes()
         self.file = file
-        self.end = size_bytes if end is None else min(end, size_bytes)
+        self.end = file.size_bytes() if end is None else end
         self._limit_bytes = limit_bytes
         self._window_bytes = window_bytes
         self._window_end = min(start, self.end)
@@ -61,7 +60,7 @@ class LogScan:
     @property
     def next_last_offset(self) -> int | None:
         """The last offset of the batch at the position, by its header alone; None if none can begin there."""
-        return self._look(BATCH_HEADER_BYTES, window_bytes=BATCH_HEADER_BYTES).next_last_offset
+        return self._look(BATCH_HEADER_BYTES).next_last_offset
 
     def seek(self, offset: int) -> None:
         """Pass over the batches that end below the offset, of which only the headers are looked at.
@@ -70,10 +69,20 @@ class LogScan:
         """
         while True:
             walk = self._look(BATCH_HEADER_BYTES)
-            position = walk.position
+            before = walk.position
             walk.pass_over(offset, self.end)
-            if walk.position == position or self._window_end - walk.position >= BATCH_HEADER_BYTES:
+            position = walk.position
+            if position == before or self._window_end - position >= BATCH_HEADER_BYTES:
                 return
+
+    def find(self, offset: int) -> Batch | None:
+        """The first batch from the position on that does not end below the offset; None if there is none."""
+        self.seek(offset)
+        try:
+            batch = next(self._walk, None)
+        except FramingError as error:
+            raise error.located(path=self.file.path) from None
+        return next(iter(self), None) if batch is None else batch
 
     def __iter__(self) -> Iterator[Batch]:
         needed_bytes = 1
@@ -91,12 +100,15 @@ class LogScan:
                 raise error.located(path=self.file.path) from None
             needed_bytes = max(self._window_end - walk.position + walk.missing_bytes, 1)
 
-    def _look(self, needed_bytes: int, *, window_bytes: int = 0) -> Walk[RecordBatch, LegacyBatch]:
+    def _look(self, needed_bytes: int) -> Walk[RecordBatch, LegacyBatch]:
         """A walk at the position through a window that has so many bytes from there, or all that are left."""
-        position = self._walk.position
+        walk = self._walk
+        position = walk.position
+        if self._window_end - position >= needed_bytes:  # as for nearly every lookup
+            return walk
         left_bytes = self.end - position
-        if self._window_end - position < min(needed_bytes, left_bytes):
-            size_bytes = min(max(needed_bytes, window_bytes or self._window_bytes), left_bytes)
+        if self._window_end - position < left_bytes:
+            size_bytes = min(max(needed_bytes, self._window_bytes), left_bytes)
             window = self.file.read_at(position, size_bytes)
             self._window_end = position + len(window)
             if len(window) < size_bytes:

@@ -1,9 +1,8 @@
 """One segment of a log, read: where an offset or a time lies in it, and what batches it has.
 
-Nothing is opened before it is needed, and no descriptor is kept: each reading opens the log anew and closes it when it
-ends. What an index has loaded is kept until `unload`. A segment that is deleted or replaced is read as before until
-its files are removed; one that is removed while it is read is read to the end, and one that is gone when it is opened
-is a `FileNotFoundError`. Writing is left to `WritableSegment`.
+Nothing is opened before it is needed. Each reading opens the log and closes it when it ends; only lookups may hold the
+log open. That and what indexes have loaded is kept until `unload`. A segment that is deleted or replaced can be read
+until its files are removed. A reading under way then goes on to its end, and a new one raises `FileNotFoundError`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from storage.record.reading import Batch
     from storage.segment.index.offset import OffsetEntry
 
-LOOKUP_WINDOW_BYTES: Final = 16 * 1024
+LOOKUP_WINDOW_BYTES: Final = 32 * 1024
 """What is read at a time where one batch is sought, not far from where an index points to."""
 
 _LAST_TIMESTAMP: Final = 2**63 - 1
@@ -160,18 +159,23 @@ class Segment:
         """The log as the file that it is, to be closed by who opens it."""
         return self.own_files.open_log()
 
-    def find(self, offset: int, end: int | None = None) -> Batch | None:
+    def find(self, offset: int, end: int | None = None, *, holds_log: bool = False) -> Batch | None:
         """The first batch whose last offset is not below the offset; it may begin above it where offsets are missing.
 
-        None if there is none, which says nothing of the segments behind this one.
+        None if there is none, which says nothing of the segments after this one. `holds_log` leaves the log open for
+        the next lookup.
         """
         bound = self.size_bytes if end is None else end
         if bound <= 0:
             return None
+        if holds_log:
+            held = self.own_files.held_log()
+            return self._find_in(held.file, offset, bound)
         with self.open_log() as file:
-            scan = self._scan_near(file, offset, bound, LOOKUP_WINDOW_BYTES)
-            scan.seek(offset)
-            return next(iter(scan), None)
+            return self._find_in(file, offset, bound)
+
+    def _find_in(self, file: ReadableFile, offset: int, end: int) -> Batch | None:
+        return self._scan_near(file, offset, end, LOOKUP_WINDOW_BYTES).find(offset)
 
     def batches_near(self, offset: int, end: int | None, *, window_bytes: int = LOOKUP_WINDOW_BYTES) -> Iterator[Batch]:
         """The batches from one on before which all offsets are below this one."""
@@ -300,7 +304,8 @@ class Segment:
         """Raise `FramingError` if what ends the batches before this is damage, behind which there may be more."""
 
     def unload(self) -> None:
-        """Give back the memory that the indexes hold; they are read again when they are needed."""
+        """Give back the memory of the indexes and the descriptor of the log; both are had again when needed."""
+        self.own_files.release_log()
         for index in (self._offset_index, self._time_index, self._transaction_index):
             if index is not None:
                 index.unload()

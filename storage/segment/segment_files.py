@@ -9,10 +9,13 @@ wait for.
 from __future__ import annotations
 
 import os
+from collections import deque
 from contextlib import suppress
 from errno import ENOENT
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final
+from weakref import ref
 
 from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind
 
@@ -29,6 +32,9 @@ _ON_ITS_WAY: Final = (FileSuffix.LIVE, FileSuffix.DELETED)
 _DELETED: Final = (FileSuffix.DELETED,)
 _GONE: Final = ()
 
+HELD_LOGS_MAX: Final = 64
+"""The logs that a process holds open for lookups, of all stores together."""
+
 
 class SegmentFiles:
     """The files of a segment that bear these names, to begin with.
@@ -38,7 +44,7 @@ class SegmentFiles:
     been none otherwise. But a log that `lend` gives is there, whatever became of its names, with the indexes that are.
     """
 
-    __slots__ = ("__weakref__", "_directory", "_files", "_log_path", "_names", "_suffixes", "lend")
+    __slots__ = ("__weakref__", "_directory", "_files", "_held", "_log_path", "_names", "_suffixes", "lend")
 
     def __init__(self, files: Files, directory: str | os.PathLike[str], names: SegmentNames) -> None:
         self._files = files
@@ -46,6 +52,7 @@ class SegmentFiles:
         self._names = names
         self._suffixes: tuple[FileSuffix, ...] = _IN_PLACE
         self._log_path: str | None = None
+        self._held: HeldLog | None = None
         self.lend: Callable[[], ReadableFile | None] = _nothing
 
     def path(self, kind: Kind) -> Path:
@@ -67,6 +74,24 @@ class SegmentFiles:
         if file is None:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(self.path(Kind.LOG)))
         return file
+
+    def held_log(self) -> HeldLog:
+        """The log, open for this lookup and for later ones. Only for logs that no other process deletes or replaces.
+
+        It is closed once others are looked up, once its name changes, or by `release_log`; a lookup under way reads on.
+        """
+        held = self._held
+        if held is None:
+            held = HeldLog(self.open_log())
+            self._held = held
+            if self._suffixes is not _IN_PLACE:  # `delete` may have come between
+                self._held = None
+            _held_logs.add(self)
+        return held
+
+    def release_log(self) -> None:
+        """Do not hold the log open any longer."""
+        self._held = None
 
     def index(self, kind: Kind) -> IndexSource:
         """An index as it is read."""
@@ -98,6 +123,7 @@ class SegmentFiles:
             with suppress(FileNotFoundError):
                 self._files.remove(self._path(kind, FileSuffix.DELETED))
         self._suffixes = _ON_ITS_WAY
+        self._held = None
         renamed = []
         for kind in SEGMENT_KINDS:
             path = self._path(kind, FileSuffix.LIVE)
@@ -109,11 +135,12 @@ class SegmentFiles:
 
     def move(self, directory: str | os.PathLike[str]) -> None:
         """Take notice that the files were moved to another directory, under the same names."""
-        self._directory, self._log_path = directory, None
+        self._directory, self._log_path, self._held = directory, None, None
 
     def lose(self) -> None:
         """The files are gone for good, or are about to be, and others may have any of their names."""
         self._suffixes = _GONE
+        self._held = None
 
     def _open(self, kind: Kind) -> ReadableFile | None:
         while True:
@@ -138,6 +165,37 @@ class SegmentFiles:
         if self._log_path is None:
             self._log_path = str(Path(self._directory, self._names.name(kind)))  # takes longer than opening the file
         return self._log_path
+
+
+class HeldLog:
+    """A log that is open for as long as a lookup or its segment has this object."""
+
+    __slots__ = ("file",)
+
+    def __init__(self, file: ReadableFile) -> None:
+        self.file = file
+
+    def __del__(self) -> None:
+        self.file.close()
+
+
+class _HeldLogs:
+    """The segments whose logs were opened last to be held."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._holders: deque[ref[SegmentFiles]] = deque()
+
+    def add(self, holder: SegmentFiles) -> None:
+        """Count one more, and release the log that has been held longest if there are too many."""
+        with self._lock:
+            self._holders.append(ref(holder))
+            longest = self._holders.popleft()() if len(self._holders) > HELD_LOGS_MAX else None
+        if longest is not None:
+            longest.release_log()
+
+
+_held_logs: Final = _HeldLogs()
 
 
 def _nothing() -> None:

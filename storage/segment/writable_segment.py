@@ -273,7 +273,8 @@ class WritableSegment(Segment):
         )
 
     def unload(self) -> None:
-        """Nothing: the indexes of a segment that is written are mapped, and hold no memory of their own."""
+        """Give back the log's descriptor for lookups. The indexes are mapped, and hold no memory of their own."""
+        self.own_files.release_log()
 
     @property
     def is_resting(self) -> bool:

@@ -1,0 +1,71 @@
+"""Logs that lookups leave open: few, and only as long as their names stay theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.files import Files
+from storage.segment.names import FileName, Kind
+from storage.segment.segment import Segment
+from storage.segment.segment_files import HELD_LOGS_MAX
+from storage.testing.codec import OracleRecord, batch_of, encode_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def segments_in(directory: Path, count: int) -> list[Segment]:
+    for base in range(count):
+        data = encode_batch(batch_of([OracleRecord(base, 1, None, b"value")]))
+        (directory / str(FileName(base, Kind.LOG))).write_bytes(data)
+    return [Segment(Files(), directory, base) for base in range(count)]
+
+
+def look_up(segments: Sequence[Segment], *, holds_log: bool = True) -> None:
+    for segment in segments:
+        found = segment.find(segment.base_offset, holds_log=holds_log)
+        assert found is not None
+        assert found.last_offset == segment.base_offset
+
+
+def open_in(directory: Path) -> list[str]:
+    links = (each for each in Path("/proc/self/fd").iterdir() if each.is_symlink())
+    return sorted(target.name for each in links if (target := each.readlink()).parent == directory)
+
+
+def test_a_lookup_that_holds_leaves_the_log_open_for_the_next(tmp_path: Path) -> None:
+    (segment,) = segments_in(tmp_path, 1)
+    look_up([segment], holds_log=False)
+    assert open_in(tmp_path) == []
+    look_up([segment])
+    look_up([segment])
+    assert open_in(tmp_path) == [str(FileName(0, Kind.LOG))]
+    segment.unload()
+    assert open_in(tmp_path) == []
+
+
+def test_no_more_logs_are_held_than_the_bound(tmp_path: Path) -> None:
+    segments = segments_in(tmp_path, HELD_LOGS_MAX + 10)
+    look_up(segments)
+    assert len(open_in(tmp_path)) == HELD_LOGS_MAX
+    look_up(segments)
+    assert len(open_in(tmp_path)) == HELD_LOGS_MAX
+    del segments
+    assert open_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("change", ["delete", "lose"])
+def test_what_is_deleted_takes_no_space(change: str, tmp_path: Path) -> None:
+    (segment,) = segments_in(tmp_path, 1)
+    look_up([segment])
+    getattr(segment.own_files, change)()
+    assert open_in(tmp_path) == []
+    if change == "lose":
+        with pytest.raises(FileNotFoundError):
+            segment.find(0, holds_log=True)
+        return
+    look_up([segment])  # under its new name
+    assert open_in(tmp_path) == []
