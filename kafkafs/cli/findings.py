@@ -10,13 +10,12 @@ import click
 from kafkafs.cli.cleaning import camel, counted
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND
 from kafkafs.cli.output import json_line
-from storage.verify.finding import Severity
+from storage.verify import Severity
 
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from storage.verify.finding import Finding
-    from storage.verify.verification import Verification
+    from storage.verify import Finding, Verification
 
 
 def finding_line(finding: Finding) -> str:

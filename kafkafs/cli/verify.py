@@ -13,7 +13,7 @@ from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
 from storage.files import Files, NamedFiles
 from storage.log_dir.server_properties import read_server_properties
-from storage.verify.verification import Verification
+from storage.verify import Verification
 
 if TYPE_CHECKING:
     from pathlib import Path

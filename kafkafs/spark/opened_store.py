@@ -16,7 +16,7 @@ from storage.log.followed_log import FollowedLog
 from storage.log.readable_log import ReadableLog
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.topic_names import COMPACTED_BY_BROKERS
-from storage.split.splits import PartitionPlace, packed, splits_of
+from storage.split import PartitionPlace, packed, splits_of
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from storage.log.epochs import LeaderEpochs
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
-    from storage.split.splits import Split
+    from storage.split import Split
 
 logger = logging.getLogger(__name__)
 

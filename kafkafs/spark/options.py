@@ -18,7 +18,7 @@ from kafkafs.spark.bounds import ENDING, STARTING, Edge, NoMatch, check_batch_bo
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.selection import parse_selection
 from storage.log.view import Isolation
-from storage.split.splits import DEFAULT_SPLIT_BYTES
+from storage.split import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from kafkafs.spark.rows import SparkRows
 from kafkafs.spark.worker import settle
 from storage.clock import Clock
 from storage.files import Files
-from storage.split.reading import SplitReader
+from storage.split import SplitReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.options import StoreOptions
     from storage.errors import CorruptBatchError
-    from storage.split.splits import Split
+    from storage.split import Split
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from storage.log_dir.checkpoints import Partition
-    from storage.split.splits import Split
+    from storage.split import Split
 
 
 def parts(ranges: Mapping[Partition, tuple[int, int]], records_max: int) -> Iterator[dict[Partition, tuple[int, int]]]:

@@ -1,1 +1,18 @@
-"""Whole stores written anew, partition by partition and by many processes: compacted, rewritten or repartitioned."""
+"""Whole stores written from others, partition by partition and by many processes: compacted, rewritten or staged."""
+
+from storage.rewrite.batches import RewriteRules
+from storage.rewrite.compacted_copy import copy_compacted
+from storage.rewrite.rewritten_copy import copy_rewritten
+from storage.rewrite.staged_copy import copy_staged
+from storage.rewrite.store_builder import ATTEMPT_SUFFIX, StoreBuilder
+from storage.rewrite.topics import built_topics
+
+__all__ = [
+    "ATTEMPT_SUFFIX",
+    "RewriteRules",
+    "StoreBuilder",
+    "built_topics",
+    "copy_compacted",
+    "copy_rewritten",
+    "copy_staged",
+]

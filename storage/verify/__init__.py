@@ -1,1 +1,20 @@
-"""What is wrong with the bytes on disk, from a batch to a store, found without changing one."""
+"""What is wrong with the bytes on disk: of a batch, a segment, its indexes, a partition, a log directory, a store."""
+
+from storage.verify.finding import Finding, FindingKind, Severity
+from storage.verify.log_dir_check import PartitionTarget
+from storage.verify.partition import CutPartition, PartitionResult, SegmentPiece, verify_partition
+from storage.verify.segment_result import SegmentResult
+from storage.verify.verification import Verification
+
+__all__ = [
+    "CutPartition",
+    "Finding",
+    "FindingKind",
+    "PartitionResult",
+    "PartitionTarget",
+    "SegmentPiece",
+    "SegmentResult",
+    "Severity",
+    "Verification",
+    "verify_partition",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
@@ -57,6 +58,9 @@ STANDING_CIRCLES = {
 }
 # What the rows would allow and the house does not.
 FORBIDDEN = {("kafkafs.mount", "kafkafs.spark")}
+
+# Rooms that kafkafs enters by their faces alone: what it imports is in their `__all__`.
+FACES = ("storage.rewrite", "storage.split", "storage.verify")
 
 # Packages that only some installations have, and the rooms or modules that may load them.
 OWNERS = {
@@ -133,6 +137,19 @@ def _reached_from(name: str, arrows: dict[str, set[str]]) -> set[str]:
         reached |= following
         queue += following
     return reached
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_kafkafs_imports_the_face_of_a_room(product: list[Module], face: str) -> None:
+    offered = {f"{face}.{name}" for name in import_module(face).__all__}
+    deeper = [
+        f"{module.name} imports {name}"
+        for module in product
+        if module.name.startswith("kafkafs.")
+        for name in module.imports()
+        if f"{name}.".startswith(f"{face}.") and name not in offered
+    ]
+    assert not deeper, "; ".join(deeper)
 
 
 def test_the_kernel_knows_no_policy(product: list[Module]) -> None:

@@ -16,9 +16,8 @@ from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import results_of
 from storage.clock import Clock
 from storage.files import Files
-from storage.rewrite.store_builder import StoreBuilder
-from storage.rewrite.topics import built_topics
-from storage.split.splits import packed
+from storage.rewrite import StoreBuilder, built_topics
+from storage.split import packed
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
 from kafkafs.spark.jobs.frames import frame_of
 from storage.clock import Clock
-from storage.rewrite.compacted_copy import copy_compacted
+from storage.rewrite import copy_compacted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.log_dirs import StorePath
     from storage.log_dir.checkpoints import Partition
-    from storage.rewrite.store_builder import StoreBuilder
+    from storage.rewrite import StoreBuilder
     from storage.store.store import Store
 
 SCHEMA: Final = (

@@ -24,8 +24,7 @@ from kafkafs.spark.jobs.results import results_of
 from kafkafs.spark.jobs.selected import opened, refuse
 from storage.clock import Clock
 from storage.files import Files
-from storage.split.reading import SplitReader
-from storage.split.splits import DEFAULT_SPLIT_BYTES, packed
+from storage.split import DEFAULT_SPLIT_BYTES, SplitReader, packed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.log_dirs import StorePath
     from kafkafs.spark.opened_store import OpenedStore
     from storage.log_dir.checkpoints import Partition
-    from storage.split.splits import Split
+    from storage.split import Split
 
 SCHEMA: Final = (
     "topic string, partition int, isSame boolean, onlyIn string, startOffset long, otherStartOffset long, "

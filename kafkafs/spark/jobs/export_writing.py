@@ -23,13 +23,13 @@ from kafkafs.spark.rows import SparkRows
 from kafkafs.spark.schema import source_schema
 from storage.clock import Clock
 from storage.files import Files
-from storage.split.reading import SplitReader
+from storage.split import SplitReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.errors import RecordsGoneError
-    from storage.split.splits import PartitionPlace, Split
+    from storage.split import PartitionPlace, Split
 
 logger = logging.getLogger(__name__)
 

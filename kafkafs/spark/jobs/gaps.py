@@ -32,8 +32,7 @@ from kafkafs.spark.jobs.tasks import in_tasks
 from kafkafs.spark.options import Damage
 from storage.clock import Clock
 from storage.files import Files
-from storage.split.batches import BatchReader
-from storage.split.splits import DEFAULT_SPLIT_BYTES, packed
+from storage.split import DEFAULT_SPLIT_BYTES, BatchReader, packed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.log_dirs import StorePath
     from kafkafs.spark.jobs.log_order import StretchEnds
     from storage.log_dir.checkpoints import Partition
-    from storage.split.splits import Split
+    from storage.split import Split
 
 SCHEMA: Final = StructType(
     [

@@ -17,7 +17,7 @@ from storage.errors import StorageError
 from storage.files import Files
 from storage.internal.offsets import TOPIC
 from storage.log.followed_log import FollowedLog
-from storage.split.splits import packed
+from storage.split import packed
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.opened_store import OpenedStore
     from storage.cluster.group_description import GroupDescription
     from storage.log_dir.checkpoints import Partition
-    from storage.split.splits import PartitionPlace
+    from storage.split import PartitionPlace
 
 logger = logging.getLogger(__name__)
 

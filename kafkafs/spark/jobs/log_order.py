@@ -27,7 +27,7 @@ from kafkafs.spark.jobs.gap_kinds import (
     within,
 )
 from storage.record.layout import NO_PRODUCER_ID, NO_SEQUENCE, TimestampType
-from storage.split.batches import TIME_COLUMNS
+from storage.split import TIME_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.gap_kinds import Producer
     from storage.errors import CorruptBatchError
     from storage.record.reading import Batch
-    from storage.split.batches import BatchRun
+    from storage.split import BatchRun
 
 PRODUCERS_MAX: Final = 1_000_000
 """How many producers of a log are remembered at a time: those that have written last."""

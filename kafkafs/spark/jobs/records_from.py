@@ -16,8 +16,7 @@ from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
 from storage.log.followed_log import FollowedLog
-from storage.split.counting import RecordCounter, Stretch
-from storage.split.splits import DEFAULT_SPLIT_BYTES, packed
+from storage.split import DEFAULT_SPLIT_BYTES, RecordCounter, Stretch, packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.opened_store import OpenedStore
     from storage.log_dir.checkpoints import Partition
-    from storage.split.splits import PartitionPlace, Split
+    from storage.split import PartitionPlace, Split
 
 _SOUGHT_BYTES = 1024 * 1024  # what finding a time takes at most, as a rule: the part of a log between index entries
 

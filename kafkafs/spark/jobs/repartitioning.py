@@ -24,10 +24,8 @@ from storage.log.readable_log import ReadableLog
 from storage.log.view import Isolation
 from storage.record.compression import Codec, codec_of
 from storage.record.layout import MAGIC_AT
-from storage.rewrite.staged_copy import copy_staged
-from storage.rewrite.store_builder import ATTEMPT_SUFFIX
-from storage.split.reading import SplitReader
-from storage.split.splits import PartitionPlace, packed, splits_of
+from storage.rewrite import ATTEMPT_SUFFIX, copy_staged
+from storage.split import PartitionPlace, SplitReader, packed, splits_of
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
 
@@ -40,9 +38,8 @@ if TYPE_CHECKING:
     from storage.errors import RecordsGoneError
     from storage.log_dir.checkpoints import Partition
     from storage.record.encoding import Headers
-    from storage.rewrite.batches import RewriteRules
-    from storage.rewrite.store_builder import StoreBuilder
-    from storage.split.splits import Split
+    from storage.rewrite import RewriteRules, StoreBuilder
+    from storage.split import Split
 
 _COLUMNS: Final = ("timestamp", "key", "value", "headers")
 _STAGING: Final = "staging"

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from kafkafs.spark.jobs.tasks import in_tasks
-from storage.split.splits import DEFAULT_SPLIT_BYTES
+from storage.split import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -12,8 +12,7 @@ from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.repartitioning import build_repartitioned
 from storage.config import check_topic_setting
 from storage.record.compression import Codec
-from storage.rewrite.batches import RewriteRules
-from storage.rewrite.rewritten_copy import copy_rewritten
+from storage.rewrite import RewriteRules, copy_rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.log_dirs import StorePath
     from storage.log_dir.checkpoints import Partition
-    from storage.rewrite.store_builder import StoreBuilder
+    from storage.rewrite import StoreBuilder
     from storage.store.store import Store
 
 SCHEMA: Final = (

@@ -35,8 +35,7 @@ from kafkafs.spark.jobs.selected import opened, refuse
 from kafkafs.spark.jobs.tasks import in_tasks
 from storage.clock import Clock
 from storage.files import Files
-from storage.split.reading import SplitReader
-from storage.split.splits import DEFAULT_SPLIT_BYTES, packed
+from storage.split import DEFAULT_SPLIT_BYTES, SplitReader, packed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.hot_keys import CountedKey
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.split.splits import Split
+    from storage.split import Split
 
 SCHEMA: Final = StructType(
     [

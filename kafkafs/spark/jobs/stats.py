@@ -12,7 +12,7 @@ from storage.errors import UnknownPartitionError
 from storage.files import Files
 from storage.log.statistics import LogStatistics, counted_ranges
 from storage.segment.batch_counts import CountedRange, count_batches
-from storage.split.splits import packed
+from storage.split import packed
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:

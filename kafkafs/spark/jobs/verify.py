@@ -13,9 +13,8 @@ from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import cores, results_of, task_bytes
 from storage.files import Files
-from storage.split.splits import DEFAULT_SPLIT_BYTES, packed
-from storage.verify.partition import CutPartition, verify_partition
-from storage.verify.verification import Verification
+from storage.split import DEFAULT_SPLIT_BYTES, packed
+from storage.verify import CutPartition, Verification, verify_partition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -23,10 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.verify.finding import Finding
-    from storage.verify.log_dir_check import PartitionTarget
-    from storage.verify.partition import PartitionResult, SegmentPiece
-    from storage.verify.segment_result import SegmentResult
+    from storage.verify import Finding, PartitionResult, PartitionTarget, SegmentPiece, SegmentResult
 
 SCHEMA: Final = (
     "severity string, kind string, logDir string, topic string, partition int, path string, position long, "
