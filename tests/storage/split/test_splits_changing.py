@@ -155,19 +155,19 @@ class CuttingFiles(MemoryFiles):
 
 
 class _CutLater:
-    """A file that is cut once it was looked at."""
+    """A file that is cut once it was found to be what was planned, by the bytes at both ends."""
 
     def __init__(self, file: ReadableFile, cut: object) -> None:
         self.path = file.path
-        self._file, self._cut, self._looks = file, cut, 0
+        self._file, self._cut, self._reads = file, cut, 0
 
     def size_bytes(self) -> int:
-        self._looks += 1
-        if self._looks == 2:  # the first is whether it is what was planned
-            self._cut()
         return self._file.size_bytes()
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
+        self._reads += 1
+        if self._reads == 3:
+            self._cut()
         return self._file.read_at(position, size_bytes)
 
     def close(self) -> None:
