@@ -198,9 +198,9 @@ class LogDump:
         else:
             # The real tool reads a compressed batch to its end before it prints the first record, and so prints none
             # of a damaged one: what came out of it may be anything.
-            section = batch.section(limit_bytes=self._limit_bytes)
-            deque(RecordIterator(batch, section), maxlen=0)
-            records = RecordIterator(batch, section)
+            records_data = batch.records_data(limit_bytes=self._limit_bytes)
+            deque(RecordIterator(batch, records_data), maxlen=0)
+            records = RecordIterator(batch, records_data)
         follow = self.gaps.follow
         hold = self._selection.bounds.hold if self._bounded else None
         for record in records:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkafs.render.envelope import Envelope
 from storage.log.aborted_batches import AbortedBatches
 from storage.record.batch import RecordBatch
-from storage.record.kernel.values import run_lines, run_size, section_lines, section_size
+from storage.record.kernel.values import batch_lines, batch_lines_size, run_lines, run_size
 from storage.record.layout import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ class ValueLines(BatchLines):
         if not visible.shows(first):
             return Passed(first.size_bytes, 0, 0, b"")
         if isinstance(first, RecordBatch) and first.count:
-            section = first.section()
+            records_data = first.records_data()
             if only_size:
-                return Passed(first.size_bytes, 0, section_size(first, section), b"")
-            lines = section_lines(first, section)
+                return Passed(first.size_bytes, 0, batch_lines_size(first, records_data), b"")
+            lines = batch_lines(first, records_data)
         else:
             lines = b"".join([_value_line(record) for record in first.checked_records()])
         return Passed(first.size_bytes, 0, len(lines), lines)

@@ -64,10 +64,10 @@ def decode(batch: Batch) -> Decoded:
     """The records of a batch whose own checksum is right; raises a `CorruptBatchError` if they are no records."""
     if isinstance(batch, LegacyBatch):
         return _decode_entries(batch)
-    section = batch.section() if batch.codec is not Codec.NONE and batch.count else None
-    records = list(RecordIterator(batch, section))
-    section_bytes = 0 if section is None else memoryview(section).nbytes
-    return Decoded(records, section_bytes + len(records) * _RECORD_BYTES)
+    records_data = batch.records_data() if batch.codec is not Codec.NONE and batch.count else None
+    records = list(RecordIterator(batch, records_data))
+    data_bytes = 0 if records_data is None else memoryview(records_data).nbytes
+    return Decoded(records, data_bytes + len(records) * _RECORD_BYTES)
 
 
 def _decode_entries(batch: LegacyBatch) -> Decoded:

@@ -74,26 +74,28 @@ def columns_ours(data: bytes, check_crc: bool) -> None:
 def bare_sections(shape: Shape, data: bytes) -> Callable[[], object]:
     """What the library alone takes for the same sections, told their sizes beforehand."""
     sections = [bytes(batch.view(61, batch.size_bytes)) for batch in read_batches(data)]
-    sizes = [len(batch.section()) for batch in read_batches(data)]
+    sizes = [len(batch.records_data()) for batch in read_batches(data)]
     context = zstandard.ZstdDecompressor()
     one: dict[Codec, Callable[[bytes, int], object]] = {
-        Codec.GZIP: lambda section, size: isal_zlib.decompress(section, 31, size),
-        Codec.SNAPPY: lambda section, _size: [cramjam.snappy.decompress_raw(block) for block in xerial_blocks(section)],
-        Codec.LZ4: lambda section, _size: lz4.frame.decompress(section),
-        Codec.ZSTD: lambda section, size: context.decompress(section, max_output_size=size),
+        Codec.GZIP: lambda records_data, size: isal_zlib.decompress(records_data, 31, size),
+        Codec.SNAPPY: lambda records_data, _size: [
+            cramjam.snappy.decompress_raw(block) for block in xerial_blocks(records_data)
+        ],
+        Codec.LZ4: lambda records_data, _size: lz4.frame.decompress(records_data),
+        Codec.ZSTD: lambda records_data, size: context.decompress(records_data, max_output_size=size),
     }
     decompress = one[shape.codec]
 
     def run() -> None:
-        for section, size in zip(sections, sizes, strict=True):
-            decompress(section, size)
+        for records_data, size in zip(sections, sizes, strict=True):
+            decompress(records_data, size)
 
     return run
 
 
-def xerial_blocks(section: bytes) -> Iterator[memoryview]:
-    view, position = memoryview(section), XERIAL_HEADER_BYTES
-    while position < len(section):
+def xerial_blocks(records_data: bytes) -> Iterator[memoryview]:
+    view, position = memoryview(records_data), XERIAL_HEADER_BYTES
+    while position < len(records_data):
         size = int.from_bytes(view[position : position + 4], "big")
         yield view[position + 4 : position + 4 + size]
         position += 4 + size

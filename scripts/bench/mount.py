@@ -142,7 +142,7 @@ def bench_compressed(board: Scoreboard, folder: Path, shape: Shape) -> None:
     for _ in range(ROUNDS // 2):
         start = time.perf_counter()
         for batch in batches:
-            batch.section()
+            batch.records_data()
         taken.append(time.perf_counter() - start)
     values_s, values_bytes = first_read(partial(ours, place / "store"), f"{TOPIC}/0/values")
     bare_s = statistics.median(taken)

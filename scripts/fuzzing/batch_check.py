@@ -132,7 +132,7 @@ def _check_size(batch: RecordBatch | LegacyBatch) -> None:
     """What is called too large is so, or is found damaged by whoever takes the trouble."""
     try:
         if isinstance(batch, RecordBatch):
-            small = memoryview(batch.section(limit_bytes=GENEROUS_BYTES_MAX)).nbytes <= OUTPUT_BYTES_MAX
+            small = memoryview(batch.records_data(limit_bytes=GENEROUS_BYTES_MAX)).nbytes <= OUTPUT_BYTES_MAX
         else:
             small = sum(1 for _ in batch.records(limit_bytes=GENEROUS_BYTES_MAX)) > 0
     except StorageError:
@@ -145,15 +145,15 @@ def _check_first_rows(sealed: bytes, rows: list[Row]) -> None:
     """The records before the damage are those of the same batch, if only it ended there."""
     fields = dict(zip(HEADER_FIELDS, BATCH_HEADER.unpack_from(sealed), strict=True))
     try:
-        section = decompress(fields["attributes"] & CODEC_MASK, sealed[BATCH_HEADER.size :])
+        records_data = decompress(fields["attributes"] & CODEC_MASK, sealed[BATCH_HEADER.size :])
     except StorageError:
         return  # the package gave records, so why the oracle refuses is another story
     end = 0
     for _ in rows:
-        size, end = read_varint32(section, end)
+        size, end = read_varint32(records_data, end)
         end += size
     fields |= {"attributes": fields["attributes"] & ~CODEC_MASK, "record_count": len(rows)}
-    _compare_rows(rows, _oracle_rows(seal_batch(OracleBatch(**fields, records=()), section[:end])))
+    _compare_rows(rows, _oracle_rows(seal_batch(OracleBatch(**fields, records=()), records_data[:end])))
 
 
 def _check_control(key: bytes | None, value: bytes | None) -> None:

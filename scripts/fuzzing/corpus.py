@@ -79,7 +79,7 @@ class Unit:
     data: bytes
     magic: int
     codec: int
-    section: bytes
+    records_data: bytes
 
     @property
     def is_container(self) -> bool:

@@ -36,17 +36,17 @@ def only_package_refuses(unit: bytes, error: StorageError) -> str:
 
 def with_inner_checksums(unit: bytes) -> bytes:
     """Return a wrapper whose entries have right checksums: the package gives them with wrong ones, and says so."""
-    section = _inner_section(unit)
-    if not section:
+    records_data = _inner_section(unit)
+    if not records_data:
         return unit
     parts, end = [], 0
     try:
-        for start, end in batch_spans(section):
-            parts.append(resealed(section[start:end]))
+        for start, end in batch_spans(records_data):
+            parts.append(resealed(records_data[start:end]))
     except StorageError:
         pass  # what cannot be framed stays as it is
-    right = b"".join((*parts, section[end:]))
-    if right == section:
+    right = b"".join((*parts, records_data[end:]))
+    if right == records_data:
         return unit
     value = compress(_codec(unit), right, magic=unit[MAGIC_AT])
     return resealed(unit[: _stored_at(unit) - SIZE_BYTES] + len(value).to_bytes(SIZE_BYTES, "big") + value)
@@ -83,8 +83,8 @@ def _inner_section(unit: bytes) -> bytes:
 
 
 def _ends_within_inner_entry(unit: bytes) -> bool:
-    section = _inner_section(unit)
-    return len(section) > max((end for _, end in batch_spans(section)), default=0)
+    records_data = _inner_section(unit)
+    return len(records_data) > max((end for _, end in batch_spans(records_data)), default=0)
 
 
 def _has_lz4_content_fields(unit: bytes, error: StorageError) -> bool:

@@ -132,8 +132,8 @@ def _headers(rng: Random) -> tuple[tuple[str, bytes | None], ...]:
 
 def _batch(rng: Random) -> Unit:
     batch = random_batch(rng)
-    section = encode_records(batch)
-    return Unit(seal_batch(batch, packed(rng, batch.codec, section, magic=2)), 2, batch.codec, section)
+    records_data = encode_records(batch)
+    return Unit(seal_batch(batch, packed(rng, batch.codec, records_data, magic=2)), 2, batch.codec, records_data)
 
 
 def _entry(rng: Random, magic: int) -> Unit:
@@ -146,32 +146,32 @@ def _entry(rng: Random, magic: int) -> Unit:
     inner_magic = rng.choice((magic, magic, magic, 1 - magic))
     wrapper = wrapper_of(records, magic, codec, inner_magic=inner_magic, log_append_time=log_append_time)
     base = records[0].offset if magic > 0 else 0
-    section = b"".join(
+    records_data = b"".join(
         encode_entry(entry_of(replace(record, offset=record.offset - base), inner_magic)) for record in records
     )
-    stored = packed(rng, codec, section, magic=magic)
-    return Unit(encode_entry(replace(wrapper, value=stored)), magic, codec, section)
+    stored = packed(rng, codec, records_data, magic=magic)
+    return Unit(encode_entry(replace(wrapper, value=stored)), magic, codec, records_data)
 
 
-def packed(rng: Random, codec: int, section: bytes, *, magic: int) -> bytes:
+def packed(rng: Random, codec: int, records_data: bytes, *, magic: int) -> bytes:
     """Return the section compressed, by whatever settings and in however many pieces the codec allows."""
-    middle = rng.randrange(len(section) + 1)
-    halves = section[:middle], section[middle:]
+    middle = rng.randrange(len(records_data) + 1)
+    halves = records_data[:middle], records_data[middle:]
     chance = rng.random()
     if codec == GZIP:
         level = rng.randrange(10)
         if chance < 0.1:
             return b"".join(gzip.compress(half, level, mtime=0) for half in halves)
-        return gzip.compress(section, level, mtime=0)
+        return gzip.compress(records_data, level, mtime=0)
     if codec == SNAPPY:
-        if chance < 0.3 and section:
-            return bytes(cramjam.snappy.compress_raw(section))
+        if chance < 0.3 and records_data:
+            return bytes(cramjam.snappy.compress_raw(records_data))
         blocks = [bytes(cramjam.snappy.compress_raw(half)) for half in halves]
         first, second = (len(block).to_bytes(4, "big") + block for block in blocks)
         return XERIAL_HEADER + first + (XERIAL_HEADER if chance > 0.9 else b"") + second
     if codec == LZ4 and magic > 0 and chance < 0.5:
         frame: bytes = lz4.frame.compress(
-            section,
+            records_data,
             block_size=rng.choice(LZ4_BLOCKS),
             block_linked=rng.random() < 0.3,
             block_checksum=rng.random() < 0.5,
@@ -183,8 +183,8 @@ def packed(rng: Random, codec: int, section: bytes, *, magic: int) -> bytes:
         compressor = zstandard.ZstdCompressor(
             level=rng.choice((-5, 1, 3, 7)), write_content_size=rng.random() < 0.5, write_checksum=rng.random() < 0.5
         )
-        frames = [compressor.compress(part) for part in (halves if chance < 0.2 else (section,))]
+        frames = [compressor.compress(part) for part in (halves if chance < 0.2 else (records_data,))]
         if chance < 0.05:
             frames.insert(rng.randrange(len(frames) + 1), SKIPPABLE_FRAME)
         return b"".join(frames)
-    return compress(codec, section, magic=magic)
+    return compress(codec, records_data, magic=magic)

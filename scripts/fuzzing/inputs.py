@@ -125,8 +125,8 @@ def _wrapper(rng: Random) -> Unit:
             return unit
 
 
-def _repacked(rng: Random, unit: Unit, section: bytes) -> bytes:
-    return unit.around(generation.packed(rng, unit.codec, section, magic=unit.magic))
+def _repacked(rng: Random, unit: Unit, records_data: bytes) -> bytes:
+    return unit.around(generation.packed(rng, unit.codec, records_data, magic=unit.magic))
 
 
 def _whole(rng: Random) -> bytes:
@@ -143,12 +143,12 @@ def _resealed(rng: Random) -> bytes:
 
 def _damaged_section(rng: Random) -> bytes:
     unit = _container(rng)
-    return _repacked(rng, unit, mutate(rng, unit.section))
+    return _repacked(rng, unit, mutate(rng, unit.records_data))
 
 
 def _damaged_stream(rng: Random) -> bytes:
     unit = _container(rng)
-    return unit.around(mutate(rng, generation.packed(rng, unit.codec, unit.section, magic=unit.magic)))
+    return unit.around(mutate(rng, generation.packed(rng, unit.codec, unit.records_data, magic=unit.magic)))
 
 
 def _odd_header(rng: Random) -> bytes:
@@ -173,16 +173,16 @@ def _odd(rng: Random, form: str) -> int:
 
 def _lying_records(rng: Random) -> bytes:
     batch = generation.random_batch(rng)
-    section = b"".join(lying_record(rng) for _ in batch.records)
+    records_data = b"".join(lying_record(rng) for _ in batch.records)
     count = batch.record_count + rng.choice((0, 0, 0, 0, 0, 1, -1, 2**31 - 1 - batch.record_count))
-    stored = generation.packed(rng, batch.codec, section, magic=2)
+    stored = generation.packed(rng, batch.codec, records_data, magic=2)
     return seal_batch(replace(batch, record_count=count), stored)
 
 
 def _odd_entries(rng: Random) -> bytes:
     """A wrapper whose entries have odd offsets, times, order, magics and sizes, and right checksums."""
     unit = _wrapper(rng)
-    entries = [unit.section[start:end] for start, end in batch_spans(unit.section)]
+    entries = [unit.records_data[start:end] for start, end in batch_spans(unit.records_data)]
     for _ in range(1 + rng.randrange(2)):
         at = rng.randrange(len(entries))
         chance = rng.random()
@@ -205,7 +205,9 @@ def _odd_entries(rng: Random) -> bytes:
 def _nested(rng: Random) -> bytes:
     """A batch or a wrapper inside a wrapper, alone or among the entries that belong there."""
     unit, stranger = _wrapper(rng), _container(rng)
-    return _repacked(rng, unit, rng.choice((b"", unit.section)) + stranger.data + rng.choice((b"", unit.section)))
+    return _repacked(
+        rng, unit, rng.choice((b"", unit.records_data)) + stranger.data + rng.choice((b"", unit.records_data))
+    )
 
 
 def _control(rng: Random) -> bytes:
@@ -245,7 +247,7 @@ def _bomb(rng: Random) -> bytes:
 def _many_pieces(rng: Random) -> bytes:
     """A section among up to hundreds of stored pieces that hold nothing."""
     unit = _container(rng)
-    stored = generation.packed(rng, unit.codec, unit.section, magic=unit.magic)
+    stored = generation.packed(rng, unit.codec, unit.records_data, magic=unit.magic)
     if unit.codec not in EMPTY_PIECES:
         return unit.around(stored)
     after_header, piece = EMPTY_PIECES[unit.codec]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fuzzing.findings import Finding
 from storage.record import Codec
-from storage.record.rewriting import place, recompressed, retaining, with_append_time
+from storage.record.rewriting import assign_offset, recompressed, retaining, with_append_time
 from storage.testing.codec import OracleBatch, OracleRecord, decode_batch
 from storage.testing.integers import wrap64
 
@@ -34,7 +34,7 @@ def check_rewriting(batch: RecordBatch, original: OracleBatch) -> None:
     _compare("other records are retained than given", kept.records, original.records[::2])
     _compare("retaining moves the end of the batch", kept.last_offset, original.last_offset)
     target = bytearray(batch.view(0, batch.size_bytes))
-    place(target, base_offset=BASE_OFFSET, leader_epoch=LEADER_EPOCH)
+    assign_offset(target, base_offset=BASE_OFFSET, leader_epoch=LEADER_EPOCH)
     placed = decode_batch(bytes(target))
     _compare(
         "placing does more than that", _from(BASE_OFFSET, placed.records), _from(original.base_offset, original.records)

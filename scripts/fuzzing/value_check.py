@@ -9,7 +9,7 @@ from fuzzing.limits import OUTPUT_BYTES_MAX
 from fuzzing.reading import check_error, in_exact_memory
 from storage.errors import StorageError
 from storage.record import RecordBatch, read_batches
-from storage.record.kernel.values import run_lines, run_size, section_lines, section_size
+from storage.record.kernel.values import batch_lines, batch_lines_size, run_lines, run_size
 from storage.record.layout import CODEC_MASK
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ def _check_run(first: RecordBatch, readings: Sequence[BatchReading]) -> None:
 
 def _check_section(batch: RecordBatch, reading: BatchReading) -> None:
     try:
-        section = batch.section(limit_bytes=OUTPUT_BYTES_MAX)
-        found = section_lines(batch, section)
-        size = section_size(batch, section)
+        records_data = batch.records_data(limit_bytes=OUTPUT_BYTES_MAX)
+        found = batch_lines(batch, records_data)
+        size = batch_lines_size(batch, records_data)
     except StorageError as error:
         check_error(error, batch.position)
         if reading.error is None and batch.count:

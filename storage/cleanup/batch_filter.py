@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from storage.cleanup.kept_batch import KeptBatch
 from storage.cleanup.legacy_filter import filtered_entries
 from storage.record.batch import RecordBatch
-from storage.record.kernel.survivors import survivors
+from storage.record.kernel.retained import select_retained_records
 from storage.record.rewriting import retaining
 
 if TYPE_CHECKING:
@@ -87,8 +87,10 @@ class BatchFilter:
                 self._tally.aborted += batch.count
             self._tally.read += batch.count
             return self._emptied(batch)
-        section = batch.section() if batch.codec and batch.count else None
-        found = survivors(batch, section, None if is_control else self._offsets, keep_tombstones=not is_over)
+        records_data = batch.records_data() if batch.codec and batch.count else None
+        found = select_retained_records(
+            batch, records_data, None if is_control else self._offsets, keep_tombstones=not is_over
+        )
         self._tally.add(found)
         if not found.kept:
             return self._emptied(batch)

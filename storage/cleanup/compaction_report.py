@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.record.kernel.survivors import Survivors
+    from storage.record.kernel.retained import RetainedRecords
 
 
 class Loss(Enum):
@@ -38,7 +38,7 @@ class Tally:
     aborted: int = 0
     markers: int = 0
 
-    def add(self, found: Survivors) -> None:
+    def add(self, found: RetainedRecords) -> None:
         """Count the records of a batch of which some may be kept."""
         self.read += found.read
         self.kept += found.kept

@@ -63,8 +63,8 @@ def _take(offsets: OffsetMap, batch: Batch, start_offset: int, transactions: Cle
             if batch.last_offset >= start_offset:
                 offsets.advance(batch.last_offset)
             return True
-        section = batch.section() if batch.codec and batch.count else None
-        return offsets.fill(batch, section, start_offset)
+        records_data = batch.records_data() if batch.codec and batch.count else None
+        return offsets.fill(batch, records_data, start_offset)
     for record in batch.records():
         if record.offset > batch.last_offset:
             raise MalformedRecordsError(

@@ -65,13 +65,13 @@ class Pace:
 
     def passing(self, batches: Iterable[Batch], at_end_of_buffer: Callable[[], None] = lambda: None) -> Iterator[Batch]:
         """The same batches, as fast as they may be read; between two buffers that they lie in, something is called."""
-        region = None
+        buffer = None
         size_bytes = 0
         for batch in batches:
-            if batch.region is not region:
+            if batch.buffer is not buffer:
                 at_end_of_buffer()
                 self.read(size_bytes)
-                region, size_bytes = batch.region, 0
+                buffer, size_bytes = batch.buffer, 0
             size_bytes += batch.size_bytes
             yield batch
         at_end_of_buffer()

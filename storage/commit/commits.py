@@ -20,7 +20,7 @@ from storage.commit.withdrawal import StagedBatches, withdrawal_of
 from storage.errors import DiskFullError, StagingError, StorageError, StoreLockedError
 from storage.log.log import Log
 from storage.log_dir.log_dir import distinct_log_dirs, lock_all
-from storage.record.rewriting import place
+from storage.record.rewriting import assign_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -324,6 +324,6 @@ def _placed(batches: Iterator[RecordBatch], log: Log, *, skip: int) -> Iterator[
     for number, batch in enumerate(batches):
         if number >= skip:
             data = bytearray(batch.view(0, batch.size_bytes))
-            place(data, base_offset=offset, leader_epoch=leader_epoch)
+            assign_offset(data, base_offset=offset, leader_epoch=leader_epoch)
             offset += batch.count
             yield data

@@ -18,8 +18,8 @@ from storage.log.producers.state import AppendOrigin
 from storage.record.batch import RecordBatch
 from storage.record.compression import Codec, compress
 from storage.record.kernel.encode import encode_rows
-from storage.record.kernel.section import seal
-from storage.record.kernel.survey import Survey, survey
+from storage.record.kernel.records_data import seal
+from storage.record.kernel.summary import RecordsSummary, summarize_records
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
     CODEC_MASK,
@@ -31,7 +31,7 @@ from storage.record.layout import (
     TimestampType,
 )
 from storage.record.reading import read_batches
-from storage.record.rewriting import place
+from storage.record.rewriting import assign_offset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,11 +90,11 @@ def stored_by_leader(
     batch: RecordBatch, config: TopicConfig, *, next_offset: int, leader_epoch: int, now_ms: int
 ) -> StoredBatches:
     """The batch in its place and in the form that the topic's settings ask for."""
-    section = None if batch.codec is Codec.NONE else batch.section()
+    records_data = None if batch.codec is Codec.NONE else batch.records_data()
     try:
-        found = survey(batch, section)
+        found = summarize_records(batch, records_data)
         _check_records(found, config, now_ms)
-        changed = _changed(batch, section, found, config, next_offset, leader_epoch, now_ms)
+        changed = _changed(batch, records_data, found, config, next_offset, leader_epoch, now_ms)
     except StorageError as error:
         raise error.located(offset=next_offset) from None
     stored: Batch
@@ -102,9 +102,9 @@ def stored_by_leader(
     if changed is None:
         # Only the header is copied: the records behind it may be a megabyte, and are written from where they lie.
         header = bytearray(batch.view(0, BATCH_HEADER_BYTES))
-        place(header, base_offset=next_offset, leader_epoch=leader_epoch)
+        assign_offset(header, base_offset=next_offset, leader_epoch=leader_epoch)
         buffers = header, batch.view(BATCH_HEADER_BYTES, batch.size_bytes)
-        stored = batch.placed(base_offset=next_offset, leader_epoch=leader_epoch)
+        stored = batch.with_offset(base_offset=next_offset, leader_epoch=leader_epoch)
     else:
         _check_size(len(changed), config)
         buffers = (changed,)
@@ -197,7 +197,7 @@ def _check_header(batch: RecordBatch) -> None:
         raise InvalidRecordError("a producer may not say that its timestamps are the append time")
 
 
-def _check_records(found: Survey, config: TopicConfig, now_ms: int) -> None:
+def _check_records(found: RecordsSummary, config: TopicConfig, now_ms: int) -> None:
     if config.compact and found.keyless:
         raise InvalidRecordError(f"{found.keyless} records have no key, which a compacted topic needs")
     if found.min_timestamp < NO_TIMESTAMP:
@@ -206,7 +206,7 @@ def _check_records(found: Survey, config: TopicConfig, now_ms: int) -> None:
         _check_times(found, config, now_ms)
 
 
-def _check_times(found: Survey, config: TopicConfig, now_ms: int) -> None:
+def _check_times(found: RecordsSummary, config: TopicConfig, now_ms: int) -> None:
     if now_ms - found.min_timestamp > config.timestamp_age_max_ms:
         raise InvalidRecordError(
             f"the timestamp {found.min_timestamp} is more than {config.timestamp_age_max_ms} ms before {now_ms}"
@@ -219,8 +219,8 @@ def _check_times(found: Survey, config: TopicConfig, now_ms: int) -> None:
 
 def _changed(
     batch: RecordBatch,
-    section: Buffer | None,
-    found: Survey,
+    records_data: Buffer | None,
+    found: RecordsSummary,
     config: TopicConfig,
     next_offset: int,
     leader_epoch: int,
@@ -240,16 +240,20 @@ def _changed(
     if is_recompressed:
         if not found.is_consecutive:
             rows = [(record.timestamp, record.key, record.value, record.headers) for record in batch.records()]
-            section = encoded = encode_rows(rows, max_bytes=config.max_message_bytes)
+            records_data = encoded = encode_rows(rows, max_bytes=config.max_message_bytes)
             if encoded.count != batch.count:
                 raise BatchTooLargeError(
                     f"with offsets of their own its records do not fit max.message.bytes, {config.max_message_bytes}"
                 )
             base_timestamp = encoded.base_timestamp
-        elif section is None:
-            section = records
-        assert section is not None
-        records = section if codec is Codec.NONE else compress(codec, section, level=config.compression_level(codec))
+        elif records_data is None:
+            records_data = records
+        assert records_data is not None
+        records = (
+            records_data
+            if codec is Codec.NONE
+            else compress(codec, records_data, level=config.compression_level(codec))
+        )
     return seal(
         records,
         base_offset=next_offset,

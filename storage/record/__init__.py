@@ -16,7 +16,7 @@ from storage.record.layout import ControlType, TimestampType
 from storage.record.legacy import LegacyBatch
 from storage.record.legacy_encoding import encode_entries, encode_wrapper
 from storage.record.reading import Batch, read_batches
-from storage.record.rewriting import place, recompressed, retaining, with_append_time
+from storage.record.rewriting import assign_offset, recompressed, retaining, with_append_time
 
 __all__ = [
     "DEFAULT_OUTPUT_LIMIT_BYTES",
@@ -29,13 +29,13 @@ __all__ = [
     "Record",
     "RecordBatch",
     "TimestampType",
+    "assign_offset",
     "batches_of_lines",
     "batches_of_rows",
     "decode_control",
     "encode_entries",
     "encode_wrapper",
     "marker_batch",
-    "place",
     "read_batches",
     "recompressed",
     "retaining",

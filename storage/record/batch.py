@@ -82,7 +82,7 @@ class RecordBatch(BatchFrame):
                 offset=self.base_offset,
             )
 
-    def section(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Buffer:
+    def records_data(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Buffer:
         """The records as an uncompressed batch holds them; at most `limit_bytes` are ever produced."""
         stored = self.view(BATCH_HEADER_BYTES, self.size_bytes)
         try:
@@ -95,7 +95,7 @@ class RecordBatch(BatchFrame):
         """The records in order. Decompression happens here, each record is parsed when its turn comes."""
         if not self.attributes & CODEC_MASK or self.count == 0:
             return RecordIterator(self)
-        return RecordIterator(self, self.section(limit_bytes=limit_bytes))
+        return RecordIterator(self, self.records_data(limit_bytes=limit_bytes))
 
     def checked_records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> RecordIterator:
         """The records in order: they have no checksums of their own."""

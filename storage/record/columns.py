@@ -15,7 +15,7 @@ import pyarrow as pa
 from storage.errors import StorageError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec
 from storage.record.kernel.columns import ColumnFiller
-from storage.record.kernel.region import Region
+from storage.record.kernel.pinned_buffer import PinnedBuffer
 from storage.record.layout import CODEC_MASK
 from storage.record.legacy import LegacyBatch
 from storage.record.reading import read_batches
@@ -94,7 +94,7 @@ def read_columns(
     while it is read; a map of a file which somebody cuts short ends the process, as maps do.
     """
     schema = schema_of(columns)
-    size_bytes = len(Region(source))
+    size_bytes = len(PinnedBuffer(source))
     end = size_bytes if end is None else end
     if not 0 <= start <= end <= size_bytes:
         raise IndexError(f"{start}..{end} is not within a buffer of {size_bytes} bytes")
@@ -178,10 +178,10 @@ class _ColumnReader:
 
     def _full_chunks(self, source: Buffer, start: int, end: int, origin: int) -> Iterator[pa.RecordBatch]:
         filler = self._filler
-        region = Region(source)
+        buffer = PinnedBuffer(source)
         while True:
             # What the filler can run through costs nothing per batch; where it stops, one batch is looked at closely.
-            start = filler.run(region, start, end, origin)
+            start = filler.run(buffer, start, end, origin)
             while not filler.fill():
                 yield from self._next_chunk()
             batches = read_batches(source, start=start, end=end, origin=origin)
@@ -208,7 +208,7 @@ class _ColumnReader:
         if not self._filler.wants(batch):
             return
         if batch.attributes & CODEC_MASK:
-            self._filler.open(batch, batch.section(limit_bytes=self._limit_bytes))
+            self._filler.open(batch, batch.records_data(limit_bytes=self._limit_bytes))
         else:
             self._filler.open(batch)
 

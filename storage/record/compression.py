@@ -5,7 +5,7 @@ followed by bytes that do not belong to it is an error, and so is one that would
 limit. What a stream declares about its size is believed only as far as its length can bear it out, so memory
 use follows the limit and the true output. Both directions may be called from any number of threads at once.
 
-Only the codecs are here; whether what comes out is a section of records is left to its readers.
+Only the codecs are here; checking that the output is records is left to their readers.
 """
 
 from __future__ import annotations

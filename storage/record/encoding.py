@@ -14,7 +14,7 @@ from storage.record.compression import Codec, compress
 from storage.record.control import EndTransactionMarker, encode_end_transaction
 from storage.record.kernel.encode import encode_rows
 from storage.record.kernel.lines import encode_lines
-from storage.record.kernel.section import Section, seal
+from storage.record.kernel.records_data import RecordsData, seal
 from storage.record.layout import (
     CONTROL_BIT,
     LAST_SEQUENCE,
@@ -79,10 +79,10 @@ def batches_of_rows(
     `RecordTooLargeError`, raised when its turn comes.
     """
 
-    def section_from(start: int, largest_bytes: int) -> Section:
+    def records_data_from(start: int, largest_bytes: int) -> RecordsData:
         return encode_rows(rows, max_bytes=largest_bytes, start=start)
 
-    return _batches(section_from, len(rows), base_offset, max_bytes, form)
+    return _batches(records_data_from, len(rows), base_offset, max_bytes, form)
 
 
 def batches_of_lines(
@@ -95,10 +95,10 @@ def batches_of_lines(
 ) -> Iterator[bytes]:
     """Each line of the block as a record with a null key, packed as rows are; the last may lack its newline."""
 
-    def section_from(start: int, largest_bytes: int) -> Section:
+    def records_data_from(start: int, largest_bytes: int) -> RecordsData:
         return encode_lines(block, timestamp=timestamp_ms, max_bytes=largest_bytes, start=start, include_last=True)
 
-    return _batches(section_from, memoryview(block).nbytes, base_offset, max_bytes, form)
+    return _batches(records_data_from, memoryview(block).nbytes, base_offset, max_bytes, form)
 
 
 def marker_batch(
@@ -115,49 +115,55 @@ def marker_batch(
     form = BatchForm(
         leader_epoch=leader_epoch, producer_id=producer_id, producer_epoch=producer_epoch, transactional=True
     )
-    section = encode_rows([(timestamp_ms, key, value, ())], max_bytes=DEFAULT_MAX_BATCH_BYTES)
-    return _sealed(section, offset, NO_SEQUENCE, form, control=True)
+    records_data = encode_rows([(timestamp_ms, key, value, ())], max_bytes=DEFAULT_MAX_BATCH_BYTES)
+    return _sealed(records_data, offset, NO_SEQUENCE, form, control=True)
 
 
 def _batches(
-    section_from: Callable[[int, int], Section], end: int, base_offset: int | None, max_bytes: int, form: BatchForm
+    records_data_from: Callable[[int, int], RecordsData],
+    end: int,
+    base_offset: int | None,
+    max_bytes: int,
+    form: BatchForm,
 ) -> Iterator[bytes]:
     """Batch after batch, until what is encoded reaches the input's end."""
     start, offset, sequence = 0, base_offset or 0, form.base_sequence
     while start < end:
         largest_bytes = max_bytes
         while True:
-            section = section_from(start, largest_bytes)
-            batch = _sealed(section, offset, sequence, form)
+            records_data = records_data_from(start, largest_bytes)
+            batch = _sealed(records_data, offset, sequence, form)
             excess_bytes = len(batch) - max_bytes
             if excess_bytes <= 0:
                 break
-            if section.count == 1:
+            if records_data.count == 1:
                 raise RecordTooLargeError(
                     f"a record takes a batch of {len(batch)} bytes, and the largest allowed is {max_bytes}",
                     offset=offset,
                 )
             # Only data that compression makes larger comes here: take so much less of it that the rest fits.
-            largest_bytes = max(min(largest_bytes, len(section)) - excess_bytes, 0)
+            largest_bytes = max(min(largest_bytes, len(records_data)) - excess_bytes, 0)
         yield batch
-        start = section.stop
+        start = records_data.stop
         if base_offset is not None:
-            offset += section.count
+            offset += records_data.count
         if sequence != NO_SEQUENCE:
-            sequence = (sequence + section.count) % (LAST_SEQUENCE + 1)
+            sequence = (sequence + records_data.count) % (LAST_SEQUENCE + 1)
 
 
-def _sealed(section: Section, base_offset: int, base_sequence: int, form: BatchForm, *, control: bool = False) -> bytes:
+def _sealed(
+    records_data: RecordsData, base_offset: int, base_sequence: int, form: BatchForm, *, control: bool = False
+) -> bytes:
     return seal(
-        section if form.codec is Codec.NONE else compress(form.codec, section, level=form.level),
+        records_data if form.codec is Codec.NONE else compress(form.codec, records_data, level=form.level),
         base_offset=base_offset,
         leader_epoch=form.leader_epoch,
         attributes=form.attributes | (CONTROL_BIT if control else 0),
-        last_offset_delta=section.count - 1,
-        base_timestamp=section.base_timestamp,
-        max_timestamp=section.max_timestamp if form.append_time_ms is None else form.append_time_ms,
+        last_offset_delta=records_data.count - 1,
+        base_timestamp=records_data.base_timestamp,
+        max_timestamp=records_data.max_timestamp if form.append_time_ms is None else form.append_time_ms,
         producer_id=form.producer_id,
         producer_epoch=form.producer_epoch,
         base_sequence=base_sequence,
-        count=section.count,
+        count=records_data.count,
     )

@@ -158,13 +158,13 @@ class LegacyBatch(EntryFrame):
             raise error.located(offset=self.offset) from None
 
     def _unwrapped(self, limit_bytes: int) -> Iterator[LegacyEntry]:
-        section = self._section(limit_bytes)
+        records_data = self._records_data(limit_bytes)
         last_inner = -1
-        for entry in _inner_entries(section):
+        for entry in _inner_entries(records_data):
             last_inner = entry.offset
         base = self._base_offset(last_inner)
         appended = self.timestamp_type is TimestampType.LOG_APPEND_TIME
-        for entry in _inner_entries(section):
+        for entry in _inner_entries(records_data):
             # Old cleaners left v0 entries in v1 wrappers: such an entry has no time, whatever the wrapper says.
             timeless = entry.magic == 0
             record = entry_record(
@@ -175,7 +175,7 @@ class LegacyBatch(EntryFrame):
             )
             yield LegacyEntry(record, entry.crc, entry.crc_matches, entry.magic)
 
-    def _section(self, limit_bytes: int) -> Buffer:
+    def _records_data(self, limit_bytes: int) -> Buffer:
         value = entry_record(self, 0, self.timestamp, self.timestamp_type).value
         if value is None:
             raise MalformedRecordsError("the compressed wrapper has a null value")
@@ -191,8 +191,8 @@ class LegacyBatch(EntryFrame):
         return (self.offset - last_inner + 2**63) % 2**64 - 2**63
 
 
-def _inner_entries(section: Buffer) -> Iterator[LegacyBatch]:
-    walk = Walk(section, BatchFrame, LegacyBatch)
+def _inner_entries(records_data: Buffer) -> Iterator[LegacyBatch]:
+    walk = Walk(records_data, BatchFrame, LegacyBatch)
     empty = True
     try:
         for entry in walk:

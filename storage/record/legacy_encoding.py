@@ -73,11 +73,11 @@ def encode_wrapper(
     if not 0 <= last - base <= LARGEST_OFFSET_DELTA and magic == 1:
         raise InvalidRecordError(f"offsets {base} and {last} do not fit one wrapper", offset=base)
     inner_attributes = _attributes(magic, Codec.NONE, timestamp_type)
-    section = b"".join(
+    records_data = b"".join(
         _entry(magic, inner_attributes, record.offset - base, record.timestamp, record.key, record.value)
         for record in records
     )
-    value = compress(codec, section, level=level, magic=magic)
+    value = compress(codec, records_data, level=level, magic=magic)
     timestamp = max(record.timestamp for record in records)
     return _entry(magic, _attributes(magic, codec, timestamp_type), last, timestamp, None, value)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, compress
 from storage.record.kernel.encode import encode_records
-from storage.record.kernel.section import patch_placement, seal
-from storage.record.kernel.survivors import Survivors
+from storage.record.kernel.records_data import patch_offset, seal
+from storage.record.kernel.retained import RetainedRecords
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
     CODEC_MASK,
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from storage.record.kernel.decode import Record
 
 
-def place(target: Buffer, *, base_offset: int, leader_epoch: int, start: int = 0) -> None:
-    """Give the v2 batch at `start` of a writable buffer its place in a log; its checksum stays right as it is."""
-    patch_placement(target, start=start, base_offset=base_offset, leader_epoch=leader_epoch)
+def assign_offset(target: Buffer, *, base_offset: int, leader_epoch: int, start: int = 0) -> None:
+    """Write the offset and the leader epoch into the v2 batch at `start` of a buffer; no checksum covers them."""
+    patch_offset(target, start=start, base_offset=base_offset, leader_epoch=leader_epoch)
 
 
 def with_append_time(batch: RecordBatch, append_time_ms: int) -> bytes:
@@ -49,27 +49,27 @@ def recompressed(
     batch: RecordBatch, codec: Codec, *, level: int | None = None, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES
 ) -> bytes:
     """The same records under another codec, or at another level."""
-    section = batch.section(limit_bytes=limit_bytes)
+    records_data = batch.records_data(limit_bytes=limit_bytes)
     return _sealed(
         batch,
-        section if codec is Codec.NONE else compress(codec, section, level=level),
+        records_data if codec is Codec.NONE else compress(codec, records_data, level=level),
         attributes=batch.attributes & ~CODEC_MASK | codec,
     )
 
 
 def retaining(
     batch: RecordBatch,
-    records: Sequence[Record] | Survivors,
+    records: Sequence[Record] | RetainedRecords,
     *,
     level: int | None = None,
     delete_horizon_ms: int | None = None,
 ) -> bytes:
     """The batch with these of its records alone, as a cleaner leaves it.
 
-    It keeps its extent of offsets and sequences, its producer and its codec. A horizon that is set stays set; with
+    It keeps its range of offsets and sequences, its producer and its codec. A horizon that is set stays set; with
     no record left the batch is empty, and says nothing of horizons.
     """
-    if not (records.kept if isinstance(records, Survivors) else records):
+    if not (records.kept if isinstance(records, RetainedRecords) else records):
         return _sealed(
             batch,
             b"",
@@ -78,58 +78,58 @@ def retaining(
             count=0,
         )
     horizon_ms = batch.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
-    if isinstance(records, Survivors):
-        section = records.section(records.first_timestamp if horizon_ms is None else horizon_ms)
+    if isinstance(records, RetainedRecords):
+        records_data = records.records_data(records.first_timestamp if horizon_ms is None else horizon_ms)
     else:
         base_timestamp = records[0].timestamp if horizon_ms is None else horizon_ms
-        section = encode_records(records, base_offset=batch.base_offset, base_timestamp=base_timestamp)
+        records_data = encode_records(records, base_offset=batch.base_offset, base_timestamp=base_timestamp)
     appended = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     return _sealed(
         batch,
-        section if batch.codec is Codec.NONE else compress(batch.codec, section, level=level),
+        records_data if batch.codec is Codec.NONE else compress(batch.codec, records_data, level=level),
         attributes=batch.attributes | (0 if horizon_ms is None else DELETE_HORIZON_BIT),
-        base_timestamp=section.base_timestamp,
-        max_timestamp=batch.max_timestamp if appended else section.max_timestamp,
-        count=section.count,
+        base_timestamp=records_data.base_timestamp,
+        max_timestamp=batch.max_timestamp if appended else records_data.max_timestamp,
+        count=records_data.count,
     )
 
 
 def merged(batches: Sequence[RecordBatch], codec: Codec, *, level: int | None = None) -> bytes:
     """The records of batches that follow on each other, and agree in all that a batch says of its records, as one.
 
-    It has their extent of offsets and sequences.
+    It has their range of offsets and sequences.
     """
     first, last = batches[0], batches[-1]
     records = [record for batch in batches for record in batch.records()]
-    section = encode_records(records, base_offset=first.base_offset)
+    records_data = encode_records(records, base_offset=first.base_offset)
     appended = first.timestamp_type is TimestampType.LOG_APPEND_TIME
     return seal(
-        section if codec is Codec.NONE else compress(codec, section, level=level),
+        records_data if codec is Codec.NONE else compress(codec, records_data, level=level),
         base_offset=first.base_offset,
         leader_epoch=first.leader_epoch,
         attributes=first.attributes & ~CODEC_MASK | codec,
         last_offset_delta=last.last_offset - first.base_offset,
-        base_timestamp=section.base_timestamp,
-        max_timestamp=first.max_timestamp if appended else section.max_timestamp,
+        base_timestamp=records_data.base_timestamp,
+        max_timestamp=first.max_timestamp if appended else records_data.max_timestamp,
         producer_id=first.producer_id,
         producer_epoch=first.producer_epoch,
         base_sequence=first.base_sequence,
-        count=section.count,
+        count=records_data.count,
     )
 
 
 def _sealed(
     batch: RecordBatch,
-    section: Buffer,
+    records_data: Buffer,
     *,
     attributes: int,
     base_timestamp: int | None = None,
     max_timestamp: int | None = None,
     count: int | None = None,
 ) -> bytes:
-    """The section under the batch's own header, but for what is given."""
+    """The records under the batch's own header, except for the fields given."""
     return seal(
-        section,
+        records_data,
         base_offset=batch.base_offset,
         leader_epoch=batch.leader_epoch,
         attributes=attributes,

@@ -9,7 +9,7 @@ from storage.commit.staged_file import StagedFile
 from storage.config import StoreConfig
 from storage.log.epochs import EpochStart
 from storage.record.reading import read_batches
-from storage.record.rewriting import place
+from storage.record.rewriting import assign_offset
 from storage.rewrite.partition_builder import PartitionBuilder
 from storage.rewrite.store_builder import BuiltPartition
 
@@ -56,7 +56,7 @@ def _append(
     for path in staged:
         for sent in StagedFile(files, path).batches(partition):
             data = bytearray(sent.view(0, sent.size_bytes))
-            place(data, base_offset=offset, leader_epoch=_FIRST_EPOCH)
+            assign_offset(data, base_offset=offset, leader_epoch=_FIRST_EPOCH)
             (batch,) = read_batches(bytes(data))
             builder.add(batch, KeptBatch(batch.view(0, batch.size_bytes), is_unchanged=True), now_ms)
             offset += sent.count

@@ -65,7 +65,7 @@ class _Reading(SplitPass[BatchRun]):
         first, last = run[0], run[-1]
         times: list[pa.RecordBatch] = []
         columns = read_columns(
-            first.region.view(0, len(first.region)),
+            first.buffer.view(0, len(first.buffer)),
             start=first.position - origin,
             end=last.position + last.size_bytes - origin,
             origin=origin,

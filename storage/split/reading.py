@@ -65,7 +65,7 @@ class _Reading(SplitPass["pa.RecordBatch"]):
     def _of_run(self, run: Sequence[Batch], origin: int) -> Iterator[pa.RecordBatch]:
         first, last = run[0], run[-1]
         return read_columns(
-            first.region.view(0, len(first.region)),
+            first.buffer.view(0, len(first.buffer)),
             start=first.position - origin,
             end=last.position + last.size_bytes - origin,
             origin=origin,

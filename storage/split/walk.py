@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.files import Files, ReadableFile
-    from storage.record.kernel.region import Region
+    from storage.record.kernel.pinned_buffer import PinnedBuffer
     from storage.record.reading import Batch
     from storage.split.splits import OnLoss, Split
 
@@ -191,13 +191,13 @@ class SplitPass(ABC, Generic[T]):
     def _up_to_damage(self) -> Iterator[T]:
         scan = LogScan(self._file, start=self._position, end=self._split.end, window_bytes=_WINDOW_BYTES)
         due_offset, origin = self._due_offset, self._position
-        window: Region | None = None
+        window: PinnedBuffer | None = None
         run: list[Batch] = []
         try:
             for batch in scan:
-                if batch.region is not window:
+                if batch.buffer is not window:
                     yield from self._passed(run, origin)
-                    window, origin, run = batch.region, batch.position, []
+                    window, origin, run = batch.buffer, batch.position, []
                 self._check(batch, due_offset)
                 if self._ends_before(batch):
                     break

@@ -173,15 +173,15 @@ def encode_batch(batch: OracleBatch) -> bytes:
 
 
 def encode_records(batch: OracleBatch) -> bytes:
-    """Return the records section before compression."""
+    """Return the encoded records before compression."""
     return b"".join(_encode_record(record, batch) for record in batch.records)
 
 
-def seal_batch(batch: OracleBatch, section: bytes) -> bytes:
-    """Return the batch with the section, whatever it holds, for its (compressed) records."""
+def seal_batch(batch: OracleBatch, records_data: bytes) -> bytes:
+    """Return the batch with these bytes for its (compressed) records, whatever they are."""
     header = BATCH_HEADER.pack(
         batch.base_offset,
-        BATCH_HEADER.size - LOG_OVERHEAD_BYTES + len(section),
+        BATCH_HEADER.size - LOG_OVERHEAD_BYTES + len(records_data),
         batch.partition_leader_epoch,
         batch.magic,
         0,
@@ -194,7 +194,7 @@ def seal_batch(batch: OracleBatch, section: bytes) -> bytes:
         batch.base_sequence,
         batch.record_count,
     )
-    covered = header[CRC_COVERS_FROM:] + section
+    covered = header[CRC_COVERS_FROM:] + records_data
     return header[:CRC_POSITION] + struct.pack(">I", crc32c(covered)) + covered
 
 
@@ -211,21 +211,21 @@ def decode_v2(data: bytes) -> OracleBatch:
     if batch.record_count == 0:
         # As on the JVM: of a batch without records, what follows the header is never looked at.
         return batch
-    section = decompress(batch.codec, data[BATCH_HEADER.size :])
-    return replace(batch, records=_decode_records(section, batch))
+    records_data = decompress(batch.codec, data[BATCH_HEADER.size :])
+    return replace(batch, records=_decode_records(records_data, batch))
 
 
-def _decode_records(section: bytes, batch: OracleBatch) -> tuple[OracleRecord, ...]:
+def _decode_records(records_data: bytes, batch: OracleBatch) -> tuple[OracleRecord, ...]:
     records = []
     position = 0
     for _ in range(batch.record_count):
-        length, start = read_varint32(section, position)
+        length, start = read_varint32(records_data, position)
         position = start + length
-        if length < 0 or position > len(section):
+        if length < 0 or position > len(records_data):
             raise MalformedRecordsError(f"a record of {length} bytes does not fit its batch")
-        records.append(_decode_record(section[start:position], batch))
-    if position < len(section):
-        raise MalformedRecordsError(f"{len(section) - position} bytes follow the last record of the batch")
+        records.append(_decode_record(records_data[start:position], batch))
+    if position < len(records_data):
+        raise MalformedRecordsError(f"{len(records_data) - position} bytes follow the last record of the batch")
     return tuple(records)
 
 

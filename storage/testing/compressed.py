@@ -1,4 +1,4 @@
-"""Compressed sections in the framings that Kafka uses, each by the most obvious calls of its library.
+"""Compressed records in the framings that Kafka uses, each by the most obvious calls of its library.
 
 Decompressing accepts what a broker may have stored and nothing behind it; it does not bound its output.
 """
@@ -30,7 +30,7 @@ LZ4_CONTENT_SIZE_FLAG = 0x08
 
 
 def compress(codec: int, data: bytes, *, magic: int = 2) -> bytes:
-    """Return the section as a producer of that magic writes it."""
+    """Return the data compressed as a producer of that magic does."""
     if codec == NONE:
         return data
     if codec == GZIP:
@@ -45,7 +45,7 @@ def compress(codec: int, data: bytes, *, magic: int = 2) -> bytes:
 
 
 def decompress(codec: int, data: bytes, *, magic: int = 2) -> bytes:
-    """Return what the section holds, or raise DecompressionError unless it is whole and ends where data ends."""
+    """Decompress the data, or raise DecompressionError unless it is whole and ends where data ends."""
     if codec == NONE:
         return data
     try:
@@ -58,7 +58,7 @@ def decompress(codec: int, data: bytes, *, magic: int = 2) -> bytes:
         if codec == ZSTD:
             return _from_zstd(data)
     except (zlib.error, cramjam.DecompressionError, RuntimeError, zstandard.ZstdError) as error:
-        raise DecompressionError(f"the section does not decompress: {error}") from error
+        raise DecompressionError(f"the data does not decompress: {error}") from error
     raise FramingError(f"codec {codec} does not exist")
 
 
@@ -68,7 +68,7 @@ def _from_gzip(data: bytes) -> bytes:
         member = zlib.decompressobj(GZIP_WINDOW_BITS)
         parts.append(member.decompress(data))
         if not member.eof:
-            raise DecompressionError("the gzip section is cut short")
+            raise DecompressionError("the gzip data is cut short")
         data = member.unused_data
         if not data:
             return b"".join(parts)
@@ -80,7 +80,7 @@ def _from_zstd(data: bytes) -> bytes:
         frame = zstandard.ZstdDecompressor().decompressobj()
         parts.append(frame.decompress(data))
         if not frame.eof:
-            raise DecompressionError("the zstd section is cut short")
+            raise DecompressionError("the zstd data is cut short")
         data = frame.unused_data
         if not data:
             return b"".join(parts)
@@ -110,7 +110,7 @@ def _from_snappy(data: bytes) -> bytes:
         length = int.from_bytes(data[position:start], "big", signed=True)
         position = start + length
         if length < 0 or position > len(data):
-            raise DecompressionError(f"a snappy block of {length} bytes does not fit its section")
+            raise DecompressionError(f"a snappy block of {length} bytes does not fit its data")
         parts.append(_from_snappy_block(data[start:position]))
     return b"".join(parts)
 

@@ -179,20 +179,20 @@ def _decode_inner(wrapper: OracleEntry) -> tuple[OracleRecord, ...]:
     )
 
 
-def _inner_entries(section: bytes) -> list[OracleEntry]:
+def _inner_entries(records_data: bytes) -> list[OracleEntry]:
     entries = []
     position = 0
     # As on the JVM: an entry cut short ends the run, and nobody complains.
-    while position + LOG_OVERHEAD_BYTES <= len(section):
-        size = int.from_bytes(section[position + 8 : position + LOG_OVERHEAD_BYTES], "big", signed=True)
+    while position + LOG_OVERHEAD_BYTES <= len(records_data):
+        size = int.from_bytes(records_data[position + 8 : position + LOG_OVERHEAD_BYTES], "big", signed=True)
         if size < ENTRY_SIZE_MIN:
             raise MalformedRecordsError(f"an inner entry has {size} bytes")
         end = position + LOG_OVERHEAD_BYTES + size
-        if end > len(section):
+        if end > len(records_data):
             break
-        if section[position + MAGIC_POSITION] not in ENTRY_HEADERS:
-            raise MalformedRecordsError(f"an inner entry has magic {section[position + MAGIC_POSITION]}")
-        entries.append(_decode_shallow(section[position:end]))
+        if records_data[position + MAGIC_POSITION] not in ENTRY_HEADERS:
+            raise MalformedRecordsError(f"an inner entry has magic {records_data[position + MAGIC_POSITION]}")
+        entries.append(_decode_shallow(records_data[position:end]))
         position = end
     return entries
 

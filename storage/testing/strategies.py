@@ -257,6 +257,6 @@ def damaged_batches() -> SearchStrategy[bytes]:
 def batches_with_damaged_records(draw: DrawFn) -> bytes:
     """A v2 batch whose records were damaged before they were compressed, so that only parsing them can tell."""
     batch = draw(data_batches())
-    section = draw(mutated(st.just(encode_records(batch))))
+    records_data = draw(mutated(st.just(encode_records(batch))))
     batch = replace(batch, record_count=batch.record_count + draw(st.sampled_from([0, 0, 0, 1, -1])))
-    return seal_batch(batch, compress(batch.codec, section))
+    return seal_batch(batch, compress(batch.codec, records_data))

@@ -11,7 +11,7 @@ from storage.errors import MalformedRecordsError, StorageError
 from storage.record.batch import RecordBatch
 from storage.record.control import decode_control
 from storage.record.kernel.decode import RecordIterator
-from storage.record.kernel.survey import survey
+from storage.record.kernel.summary import summarize_records
 from storage.record.layout import CODEC_MASK
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ def _check_records(batch: RecordBatch) -> bool:
         )
     if count == 0:
         return False
-    section = batch.section() if batch.attributes & CODEC_MASK else None
-    is_consecutive = survey(batch, section).is_consecutive
+    records_data = batch.records_data() if batch.attributes & CODEC_MASK else None
+    is_consecutive = summarize_records(batch, records_data).is_consecutive
     if not is_consecutive:
-        _check_deltas(batch, section)
+        _check_deltas(batch, records_data)
     if batch.is_control:
-        for record in RecordIterator(batch, section):
+        for record in RecordIterator(batch, records_data):
             try:
                 decode_control(record.key, record.value)
             except StorageError as error:
@@ -61,9 +61,9 @@ def _check_records(batch: RecordBatch) -> bool:
     return is_consecutive and count == last_delta + 1
 
 
-def _check_deltas(batch: RecordBatch, section: Buffer | None) -> None:
+def _check_deltas(batch: RecordBatch, records_data: Buffer | None) -> None:
     last_offset = batch.base_offset - 1
-    for record in RecordIterator(batch, section):
+    for record in RecordIterator(batch, records_data):
         if not last_offset < record.offset <= batch.last_offset:
             raise MalformedRecordsError(
                 f"a record has the offset {record.offset}, between {last_offset} and the batch's last, "

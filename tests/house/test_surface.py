@@ -27,7 +27,7 @@ SURFACE = {
         "encode_entries",
         "encode_wrapper",
         "marker_batch",
-        "place",
+        "assign_offset",
         "read_batches",
         "recompressed",
         "retaining",

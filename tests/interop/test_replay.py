@@ -28,7 +28,7 @@ from storage.log.log import Log
 from storage.log.opening import open_sound_log
 from storage.log.producers.snapshot import decode_snapshot
 from storage.log.producers.state import AppendOrigin, ProducerState
-from storage.record import Codec, LegacyBatch, RecordBatch, TimestampType, place
+from storage.record import Codec, LegacyBatch, RecordBatch, TimestampType, assign_offset
 from storage.segment.accounting import AppendedRun, per_append_call, per_batch
 from storage.segment.log_file import LogScan
 
@@ -177,7 +177,7 @@ def replay(stored: Path, target: Path, settings: Mapping[str, str], *, is_2_2: b
             continue
         assert isinstance(first, RecordBatch)
         sent = bytearray(call.data)
-        place(sent, base_offset=0, leader_epoch=-1)
+        assign_offset(sent, base_offset=0, leader_epoch=-1)
         is_internal = stored.name.startswith("__")
         origin = AppendOrigin.COORDINATOR if first.is_control or is_internal else AppendOrigin.CLIENT
         log.append_as_leader(sent, leader_epoch=first.leader_epoch, origin=origin)

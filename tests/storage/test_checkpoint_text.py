@@ -145,8 +145,8 @@ def test_a_cut_leaves_the_old_or_the_new(step: int, effect: Effect) -> None:
             is_full = isinstance(raised.value, OSError) and raised.value.errno == errno.ENOSPC
             assert not is_full or read_checkpoint(files.directory("/logs"), NAME, pair) == OLD
             assert [name for name in files.names("/logs") if name != "checkpoint"] == []
-        survivors: list[Files] = [files.after_process_death(), files.after_power_loss(seed)]
-        for survivor in survivors:
+        select_retained_records: list[Files] = [files.after_process_death(), files.after_power_loss(seed)]
+        for survivor in select_retained_records:
             assert read_checkpoint(survivor.directory("/logs"), NAME, pair) in (OLD, NEW)
             write_checkpoint(survivor.directory("/logs"), NAME, NEW)
             assert read_checkpoint(survivor.directory("/logs"), NAME, pair) == NEW

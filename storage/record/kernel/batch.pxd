@@ -1,9 +1,9 @@
-"""A v2 batch on its way into columns: what its header says of every record, and how far its section is read."""
+"""A v2 batch on its way into columns: what its header says of every record, and how far its records are read."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 from storage.record.kernel cimport wire
-from storage.record.kernel.chunk cimport Chunk, Extent, extent_of, has_room, put_record
+from storage.record.kernel.chunk cimport Chunk, RoomNeeded, room_needed, has_room, put_record
 
 cdef extern from *:
     """
@@ -19,12 +19,6 @@ cdef extern from *:
     """
     void fetch_ahead "kfs_fetch_ahead"(wire.Bytes start, wire.Bytes end) noexcept nogil
 
-cdef enum:
-    CODEC_MASK = 0x07
-    LOG_APPEND_TIME_BIT = 0x08
-    TRANSACTIONAL_BIT = 0x10
-    CONTROL_BIT = 0x20
-    NO_SEQUENCE = -1
 
 # What comes of filling from a batch.
 cdef enum:
@@ -52,7 +46,7 @@ cdef struct Batch:
 
 
 cdef inline Batch read_batch(wire.Bytes data, int64_t position, wire.Bytes start, wire.Bytes end) noexcept nogil:
-    """The batch whose header is at `data`, and whose uncompressed section lies from start to end; that of none is skipped."""
+    """The batch whose header is at `data`, and whose decompressed records lie from start to end; of an empty one they are skipped."""
     cdef Batch batch
     cdef int attributes = <int16_t>wire.load16(data + wire.ATTRIBUTES_AT)
     batch.left = <int32_t>wire.load32(data + wire.COUNT_AT)
@@ -64,18 +58,18 @@ cdef inline Batch read_batch(wire.Bytes data, int64_t position, wire.Bytes start
     batch.base_timestamp = <int64_t>wire.load64(data + wire.BASE_TIMESTAMP_AT)
     batch.append_time = <int64_t>wire.load64(data + wire.MAX_TIMESTAMP_AT)
     batch.base_sequence = <int32_t>wire.load32(data + wire.BASE_SEQUENCE_AT)
-    batch.timestamp_type = 1 if attributes & LOG_APPEND_TIME_BIT else 0
+    batch.timestamp_type = 1 if attributes & wire.LOG_APPEND_TIME_BIT else 0
     batch.producer_id = <int64_t>wire.load64(data + wire.PRODUCER_ID_AT)
     batch.producer_epoch = <int16_t>wire.load16(data + wire.PRODUCER_EPOCH_AT)
     batch.leader_epoch = <int32_t>wire.load32(data + wire.LEADER_EPOCH_AT)
-    batch.codec = attributes & CODEC_MASK
-    batch.is_transactional = attributes & TRANSACTIONAL_BIT != 0
-    batch.is_control = attributes & CONTROL_BIT != 0
+    batch.codec = attributes & wire.CODEC_MASK
+    batch.is_transactional = attributes & wire.TRANSACTIONAL_BIT != 0
+    batch.is_control = attributes & wire.CONTROL_BIT != 0
     return batch
 
 
 cdef inline bint parses(Batch batch) noexcept nogil:
-    """Whether what is left of the section is as many records as it should be, to its last byte."""
+    """True if the rest of the data is as many records as are left, to its last byte."""
     cdef wire.Span span
     while batch.left:
         if wire.read_record(&batch.at, batch.end, &span):
@@ -85,7 +79,7 @@ cdef inline bint parses(Batch batch) noexcept nogil:
 
 
 cdef inline int fill(
-    Chunk* target, Batch* source, Extent* lacking, int64_t first_offset, int64_t last_offset
+    Chunk* target, Batch* source, RoomNeeded* lacking, int64_t first_offset, int64_t last_offset
 ) noexcept nogil:
     """Write what is left of a batch, as far as there is room; when it is FULL, `lacking` is what one record needs."""
     # Copies, because the compiler must take every byte written to a column for a change of what is pointed to.
@@ -107,12 +101,12 @@ cdef inline int fill(
         offset = wire.add64(batch.base_offset, span.offset_delta)
         if first_offset <= offset <= last_offset:
             if not has_room(&chunk, &span):
-                lacking[0] = extent_of(&chunk, &span)
+                lacking[0] = room_needed(&chunk, &span)
                 batch.at = at
                 result = FULL
                 break
             timestamp = batch.append_time if batch.timestamp_type else wire.add64(batch.base_timestamp, span.timestamp_delta)
-            sequence = NO_SEQUENCE
+            sequence = wire.NO_SEQUENCE
             if batch.base_sequence >= 0:
                 sequence = wire.sequence_after(batch.base_sequence, span.offset_delta)
             put_record(&chunk, &span, offset, timestamp, sequence, batch.end)

@@ -41,7 +41,7 @@ cdef struct Chunk:
     uint8_t* is_control
 
 # How much room something takes.
-cdef struct Extent:
+cdef struct RoomNeeded:
     int64_t rows
     int64_t key_bytes
     int64_t value_bytes
@@ -50,30 +50,30 @@ cdef struct Extent:
     int64_t header_value_bytes
 
 
-cdef inline Extent extent_of(Chunk* chunk, wire.Span* span) noexcept nogil:
+cdef inline RoomNeeded room_needed(Chunk* chunk, wire.Span* span) noexcept nogil:
     """What a record takes of the columns that are wanted; the record has been checked to its last byte."""
     cdef wire.Bytes at = span.headers
     cdef wire.Bytes key = NULL
     cdef wire.Bytes value = NULL
     cdef int32_t index, key_size = 0, value_size = 0
-    cdef Extent extent
-    memset(&extent, 0, sizeof(Extent))
-    extent.rows = 1
+    cdef RoomNeeded needed
+    memset(&needed, 0, sizeof(RoomNeeded))
+    needed.rows = 1
     if chunk.key.ends != NULL and span.key_size > 0:
-        extent.key_bytes = span.key_size
+        needed.key_bytes = span.key_size
     if chunk.value.ends != NULL and span.value_size > 0:
-        extent.value_bytes = span.value_size
+        needed.value_bytes = span.value_size
     if chunk.header_ends != NULL:
-        extent.headers = span.header_count
+        needed.headers = span.header_count
         for index in range(span.header_count):
             wire.read_header(&at, span.end, &key, &key_size, &value, &value_size)
-            extent.header_key_bytes += text.text_size(key, key_size)
-            extent.header_value_bytes += value_size if value_size > 0 else 0
-    return extent
+            needed.header_key_bytes += text.text_size(key, key_size)
+            needed.header_value_bytes += value_size if value_size > 0 else 0
+    return needed
 
 
 cdef inline bint has_room(Chunk* chunk, wire.Span* span) noexcept nogil:
-    cdef Extent extent
+    cdef RoomNeeded needed
     # A size below 0 stands for null, takes no room, and may be added as it is.
     if (
         chunk.rows == chunk.row_room
@@ -83,18 +83,18 @@ cdef inline bint has_room(Chunk* chunk, wire.Span* span) noexcept nogil:
         return False
     if chunk.header_ends == NULL or span.header_count == 0:
         return True
-    extent = extent_of(chunk, span)
+    needed = room_needed(chunk, span)
     return (
-        chunk.headers + extent.headers <= chunk.header_room
-        and chunk.header_key.used + extent.header_key_bytes <= chunk.header_key.room
-        and chunk.header_value.used + extent.header_value_bytes <= chunk.header_value.room
+        chunk.headers + needed.headers <= chunk.header_room
+        and chunk.header_key.used + needed.header_key_bytes <= chunk.header_key.room
+        and chunk.header_value.used + needed.header_value_bytes <= chunk.header_value.room
     )
 
 
-cdef inline bint is_outgrown_by(Chunk* chunk, int64_t section_bytes) noexcept nogil:
-    """Whether a section that is smaller than what the chunk holds is likely not to fit beside it."""
+cdef inline bint is_outgrown_by(Chunk* chunk, int64_t data_bytes) noexcept nogil:
+    """True if records data that is smaller than what the chunk holds is likely not to fit beside it."""
     cdef int64_t used = chunk.key.used + chunk.value.used
-    return section_bytes <= used and section_bytes > chunk.key.room + chunk.value.room - used
+    return data_bytes <= used and data_bytes > chunk.key.room + chunk.value.room - used
 
 
 cdef inline void put(Strings* column, int64_t row, wire.Bytes source, int32_t size, wire.Bytes limit) noexcept nogil:

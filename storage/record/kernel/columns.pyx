@@ -12,24 +12,21 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from storage.errors import MalformedRecordsError
-from storage.record.kernel cimport wire
+from storage.record.kernel cimport limits, wire
 from storage.record.kernel.batch cimport (
-    CODEC_MASK, DAMAGED, FULL, USED_UP, Batch, fill, parses, put_batch, read_batch
+    DAMAGED, FULL, USED_UP, Batch, fill, parses, put_batch, read_batch
 )
 from storage.record.kernel.chunk cimport (
-    SHORT, Chunk, Extent, Strings, extent_of, has_room, is_outgrown_by, put_record
+    SHORT, Chunk, RoomNeeded, Strings, room_needed, has_room, is_outgrown_by, put_record
 )
 from storage.record.kernel.crc32c cimport checksum
 from storage.record.kernel.decode cimport Record
 from storage.record.kernel.decode import RecordIterator
-from storage.record.kernel.region cimport Region
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 from storage.record.kernel.walk cimport BatchFrame, EntryFrame
 
 cdef enum:
-    NO_PRODUCER = -1
-    NO_LEADER_EPOCH = -1
     LARGEST_ROOM = 0x7FFFFFFF  # Arrow counts the bytes of a column of strings in 32 bits
-    WORTH_RELEASING = 32768  # below this, releasing the lock costs more than it gives others
 
 # The columns of fixed width, and their widths in bytes.
 cdef dict WIDTHS = {
@@ -77,14 +74,14 @@ cdef class ColumnFiller:
     cdef bint check_crc
     cdef Chunk chunk
     cdef Chunk mark  # the chunk as it was before the open batch
-    cdef Extent lacking
+    cdef RoomNeeded lacking
     cdef dict outputs
     cdef Batch batch
     cdef bint is_open
     cdef bint is_verified
     cdef BatchFrame frame
-    cdef object section
-    cdef Region region  # where the open batch's records lie
+    cdef object records_data
+    cdef PinnedBuffer buffer  # where the open batch's records lie
 
     def __init__(
         self, columns, allocate, *, int64_t first_offset, int64_t last_offset, bint include_control, bint check_crc
@@ -181,7 +178,7 @@ cdef class ColumnFiller:
         cdef Batch batch = read_batch(frame.data(), frame.position, NULL, NULL)
         return self.wants_batch(&batch)
 
-    def run(self, Region region not None, Py_ssize_t start, Py_ssize_t end, int64_t origin):
+    def run(self, PinnedBuffer buffer not None, Py_ssize_t start, Py_ssize_t end, int64_t origin):
         """Fill from uncompressed v2 batches, as many as follow one another from start on; returns where it stopped.
 
         That is before the first batch that needs a closer look, be it of another kind, damaged, beyond the last
@@ -189,31 +186,31 @@ cdef class ColumnFiller:
         """
         if self.is_open:
             raise ValueError("the batch before has not been used up")
-        if not 0 <= start <= end <= region.size:
-            raise IndexError(f"{start}..{end} is not within a buffer of {region.size} bytes")
+        if not 0 <= start <= end <= buffer.size:
+            raise IndexError(f"{start}..{end} is not within a buffer of {buffer.size} bytes")
         with nogil:
-            start = self.run_batches(region.data, start, end, origin)
+            start = self.run_batches(buffer.data, start, end, origin)
         if self.is_open:
-            self.region = region
-            self.frame = self.section = None
+            self.buffer = buffer
+            self.frame = self.records_data = None
         return start
 
-    def open(self, BatchFrame frame not None, section=None):
-        """Make this batch the one that `fill` reads; a compressed one comes with its uncompressed section."""
-        cdef Region region
+    def open(self, BatchFrame frame not None, records_data=None):
+        """Make this batch the one that `fill` reads; a compressed one comes with its decompressed records."""
+        cdef PinnedBuffer buffer
         if self.is_open:
             raise ValueError("the batch before has not been used up")
-        if section is not None:
-            region = Region(section)
-            self.batch = read_batch(frame.data(), frame.position, region.data, region.data + region.size)
+        if records_data is not None:
+            buffer = PinnedBuffer(records_data)
+            self.batch = read_batch(frame.data(), frame.position, buffer.data, buffer.data + buffer.size)
         else:
-            region = frame.region
+            buffer = frame.buffer
             self.batch = read_batch(
                 frame.data(), frame.position, frame.data() + wire.HEADER_SIZE, frame.data() + frame.size_bytes
             )
-        self.region = region
+        self.buffer = buffer
         self.frame = frame
-        self.section = section
+        self.records_data = records_data
         self.mark = self.chunk
         self.is_verified = False
         self.is_open = True
@@ -225,7 +222,7 @@ cdef class ColumnFiller:
         """
         cdef int result = USED_UP
         if self.is_open:
-            if self.batch.end - self.batch.at < WORTH_RELEASING:
+            if self.batch.end - self.batch.at < limits.UNLOCKED_BYTES_MIN:
                 result = self.advance()
             else:
                 with nogil:
@@ -240,7 +237,7 @@ cdef class ColumnFiller:
                     offset=self.batch.base_offset,
                 )
             if result == USED_UP:
-                self.region = self.frame = self.section = None
+                self.buffer = self.frame = self.records_data = None
         return result == USED_UP
 
     def append(self, Record record not None, EntryFrame frame not None):
@@ -258,19 +255,19 @@ cdef class ColumnFiller:
         span.header_count = record.header_count
         span.end = record.end_at
         if not has_room(&self.chunk, &span):
-            self.lacking = extent_of(&self.chunk, &span)
+            self.lacking = room_needed(&self.chunk, &span)
             return False
         put_record(
             &self.chunk, &span, record.offset, record.timestamp, record.sequence,
-            record.region.data + record.region.size,
+            record.buffer.data + record.buffer.size,
         )
         memset(&batch, 0, sizeof(Batch))
         batch.position = frame.position
         batch.timestamp_type = record.timestamp_type
-        batch.producer_id = NO_PRODUCER
-        batch.producer_epoch = NO_PRODUCER
-        batch.leader_epoch = NO_LEADER_EPOCH
-        batch.codec = frame.attributes & CODEC_MASK
+        batch.producer_id = wire.NO_PRODUCER
+        batch.producer_epoch = wire.NO_PRODUCER
+        batch.leader_epoch = wire.NO_LEADER_EPOCH
+        batch.codec = frame.attributes & wire.CODEC_MASK
         put_batch(&self.chunk, &batch, row)
         return True
 
@@ -290,7 +287,7 @@ cdef class ColumnFiller:
             length = <int32_t>wire.load32(data + wire.LENGTH_AT)
             if length < wire.HEADER_SIZE - wire.LOG_OVERHEAD or length > end - at - wire.LOG_OVERHEAD:
                 break
-            if data[wire.MAGIC_AT] != 2 or wire.load16(data + wire.ATTRIBUTES_AT) & CODEC_MASK:
+            if data[wire.MAGIC_AT] != 2 or wire.load16(data + wire.ATTRIBUTES_AT) & wire.CODEC_MASK:
                 break
             length += wire.LOG_OVERHEAD
             self.batch = read_batch(data, origin + at, data + wire.HEADER_SIZE, data + length)
@@ -321,7 +318,7 @@ cdef class ColumnFiller:
         cdef int result = FULL
         if self.chunk.rows == self.mark.rows and is_outgrown_by(&self.chunk, self.batch.end - self.batch.at):
             # To split a batch it must be read ahead, and a chunk as full as this may end before it as well.
-            memset(&self.lacking, 0, sizeof(Extent))
+            memset(&self.lacking, 0, sizeof(RoomNeeded))
         else:
             result = fill(&self.chunk, &self.batch, &self.lacking, self.first_offset, self.last_offset)
         if result == FULL and not self.is_verified and self.chunk.rows != self.mark.rows:
@@ -338,7 +335,7 @@ cdef class ColumnFiller:
         """Let the reader of single records say what is wrong."""
         if self.frame is not None:
             try:
-                for _ in RecordIterator(self.frame, self.section):
+                for _ in RecordIterator(self.frame, self.records_data):
                     pass
             except MalformedRecordsError as error:
                 raise error.located(offset=self.batch.base_offset)

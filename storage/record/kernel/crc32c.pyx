@@ -3,7 +3,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t
 
-from storage.record.kernel.region cimport Region
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 
 cdef extern from "crc32c.h":
     void kfs_crc_prepare() noexcept nogil
@@ -19,17 +19,17 @@ cdef uint32_t checksum(const uint8_t* data, size_t size) noexcept nogil:
 
 def crc32c(source):
     """The CRC-32C of a whole buffer."""
-    cdef Region region = Region(source)
+    cdef PinnedBuffer buffer = PinnedBuffer(source)
     cdef uint32_t result
     with nogil:
-        result = kfs_crc32c(region.data, region.size)
+        result = kfs_crc32c(buffer.data, buffer.size)
     return result
 
 
 def crc32c_portable(source):
     """The same without the processor's instruction: what machines that lack it compute."""
-    cdef Region region = Region(source)
+    cdef PinnedBuffer buffer = PinnedBuffer(source)
     cdef uint32_t result
     with nogil:
-        result = kfs_crc_software(0xFFFFFFFF, region.data, region.size)
+        result = kfs_crc_software(0xFFFFFFFF, buffer.data, buffer.size)
     return result ^ 0xFFFFFFFF

@@ -1,6 +1,6 @@
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
-from storage.record.kernel.region cimport Region
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 
 cdef class Record:
     cdef readonly int64_t offset
@@ -10,7 +10,7 @@ cdef class Record:
     cdef readonly int32_t key_size
     cdef readonly int32_t value_size
     cdef int32_t header_count
-    cdef Region region
+    cdef PinnedBuffer buffer
     cdef const uint8_t* key_at
     cdef const uint8_t* value_at
     cdef const uint8_t* headers_at

@@ -12,15 +12,13 @@ from libc.string cimport memcmp
 
 from storage.errors import MalformedRecordsError
 from storage.record.kernel cimport wire
-from storage.record.kernel.region cimport Region
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 from storage.record.kernel.walk cimport BatchFrame, EntryFrame
 
-cdef enum:
-    NO_SEQUENCE = -1
 
 cdef dict REASONS = {
     wire.MALFORMED_VARINT: "a varint does not end where it must",
-    wire.MALFORMED_LENGTH: "the record's length overruns the section",
+    wire.MALFORMED_LENGTH: "the record's length overruns the records",
     wire.MALFORMED_KEY: "the key overruns the record",
     wire.MALFORMED_VALUE: "the value overruns the record",
     wire.MALFORMED_HEADERS: "the headers overrun the record",
@@ -143,15 +141,15 @@ cdef class Record:
 
 @final
 cdef class RecordIterator:
-    """The records of a v2 batch, in order: from `section`, its decompressed records, or from its own bytes.
+    """The records of a v2 batch, in order: from `records_data`, its decompressed records, or from its own bytes.
 
-    After the declared count of records the section must be used up. Anything else raises
+    After the declared count of records the data must be used up. Anything else raises
     `MalformedRecordsError` with the batch's position, at the record where it shows; the records before it were
-    right. Of a batch that declares none nothing is looked at, as on the JVM. The section must not change while any
+    right. Of a batch that declares none nothing is looked at, as on the JVM. The data must not change while any
     of its records is alive.
     """
 
-    cdef Region region
+    cdef PinnedBuffer buffer
     cdef wire.Bytes at
     cdef wire.Bytes end
     cdef int32_t left
@@ -159,15 +157,15 @@ cdef class RecordIterator:
     cdef int64_t base_timestamp
     cdef int timestamp_type
 
-    def __init__(self, BatchFrame batch not None, section=None):
-        if section is None:
-            self.region = batch.region
+    def __init__(self, BatchFrame batch not None, records_data=None):
+        if records_data is None:
+            self.buffer = batch.buffer
             self.at = batch.data() + wire.HEADER_SIZE
             self.end = batch.data() + batch.size_bytes
         else:
-            self.region = Region(section)
-            self.at = self.region.data
-            self.end = self.at + self.region.size
+            self.buffer = PinnedBuffer(records_data)
+            self.at = self.buffer.data
+            self.end = self.at + self.buffer.size
         if batch.count < 0:
             raise MalformedRecordsError(
                 f"the batch declares {batch.count} records", position=batch.position, offset=batch.base_offset
@@ -208,7 +206,7 @@ cdef class RecordIterator:
         record.timestamp = self.base_timestamp
         if not self.timestamp_type:
             record.timestamp = wire.add64(self.base_timestamp, span.timestamp_delta)
-        record.sequence = NO_SEQUENCE
+        record.sequence = wire.NO_SEQUENCE
         if self.batch.base_sequence >= 0:
             record.sequence = wire.sequence_after(self.batch.base_sequence, span.offset_delta)
         record.key_size = span.key_size
@@ -218,7 +216,7 @@ cdef class RecordIterator:
         record.value_at = span.value
         record.headers_at = span.headers
         record.end_at = span.end
-        record.region = self.region
+        record.buffer = self.buffer
         return record
 
 
@@ -228,14 +226,14 @@ def entry_record(EntryFrame entry not None, int64_t base_offset, int64_t timesta
     if entry.key_start < 0:
         raise MalformedRecordsError("the key or value overruns the entry", position=entry.position)
     record = Record.__new__(Record)
-    record.region = entry.region
+    record.buffer = entry.buffer
     record.offset = wire.add64(base_offset, entry.offset)
     record.timestamp = timestamp
     record.timestamp_type = timestamp_type
-    record.sequence = NO_SEQUENCE
+    record.sequence = wire.NO_SEQUENCE
     record.key_size = entry.key_size
     record.value_size = entry.value_size
-    record.key_at = entry.region.data + entry.key_start
-    record.value_at = entry.region.data + entry.value_start
+    record.key_at = entry.buffer.data + entry.key_start
+    record.value_at = entry.buffer.data + entry.value_start
     record.header_count = 0
     return record

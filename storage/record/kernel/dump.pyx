@@ -15,7 +15,6 @@ from storage.record.kernel.decode cimport Record
 cdef enum:
     HEAD_ROOM = 256  # the fields before a record's headers: six numbers of at most 20 characters, and their names
     DIGITS_MAX = 20
-    NULL_SIZE = -1
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
@@ -205,7 +204,7 @@ cdef uint8_t* put_names(uint8_t* target, Record record) noexcept nogil:
 
 cdef uint8_t* put_head(uint8_t* target, Record record, int timestamp_type, bint is_entry) noexcept nogil:
     # A v2 record knows only that its key or value is null, an entry prints what it says in a size's place.
-    cdef int32_t least = record.key_size if is_entry else NULL_SIZE
+    cdef int32_t least = record.key_size if is_entry else wire.NULL_SIZE
     target = put(target, b"| offset: ", 10)
     target = put_number(target, record.offset)
     target = put(target, b" ", 1)
@@ -215,7 +214,7 @@ cdef uint8_t* put_head(uint8_t* target, Record record, int timestamp_type, bint 
     target = put(target, b" keySize: ", 10)
     target = put_number(target, max(record.key_size, least))
     target = put(target, b" valueSize: ", 12)
-    least = record.value_size if is_entry else NULL_SIZE
+    least = record.value_size if is_entry else wire.NULL_SIZE
     target = put_number(target, max(record.value_size, least))
     if not is_entry:
         target = put(target, b" sequence: ", 11)

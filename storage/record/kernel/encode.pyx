@@ -1,7 +1,7 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
-"""Records -> sections: rows of Python values, and records as they were decoded.
+"""Records -> records data: rows of Python values, and records as they were decoded.
 
-Whatever the rows hold, the result is the section of exactly these records or `InvalidRecordError` naming the first
+Whatever the rows hold, the result is exactly these records or `InvalidRecordError` naming the first
 row that cannot be written.
 """
 
@@ -14,13 +14,11 @@ from libc.string cimport memcpy
 from storage.errors import InvalidRecordError, RecordTooLargeError
 from storage.record.kernel cimport wire
 from storage.record.kernel.decode cimport Record
-from storage.record.kernel.section cimport (
-    NO_TIMESTAMP,
-    NULL_SIZE,
+from storage.record.kernel.records_data cimport (
     Draft,
-    Section,
+    RecordsData,
     body_size,
-    new_section,
+    new_records_data,
     whole,
     write_draft,
     write_piece,
@@ -70,7 +68,7 @@ cdef inline int64_t read_piece(PyObject* piece, wire.Bytes* data) noexcept:
         data[0] = <wire.Bytes>PyBytes_AS_STRING(piece)
         return PyBytes_GET_SIZE(piece)
     data[0] = NULL
-    return NULL_SIZE if piece == <PyObject*>None else NOT_PLAIN
+    return wire.NULL_SIZE if piece == <PyObject*>None else NOT_PLAIN
 
 
 cdef inline wire.Bytes name_bytes(PyObject* name, Py_ssize_t* size) noexcept:
@@ -141,7 +139,7 @@ cdef inline bint read_row(PyObject* source, Row* row, bint encoded) noexcept:
     if not is_int(piece):
         return False
     row.timestamp = PyLong_AsLongLongAndOverflow(piece, &overflow)
-    if row.timestamp < NO_TIMESTAMP or overflow:
+    if row.timestamp < wire.NO_TIMESTAMP or overflow:
         return False
     row.draft.key_size = read_piece(PyTuple_GET_ITEM(source, 1), &row.draft.key)
     row.draft.value_size = read_piece(PyTuple_GET_ITEM(source, 2), &row.draft.value)
@@ -186,7 +184,7 @@ cdef tuple plain_row(object source, Py_ssize_t index):
     if not isinstance(source, tuple) or PyTuple_GET_SIZE(<PyObject*>source) != 4:
         raise InvalidRecordError(f"row {index} must be a tuple of timestamp, key, value and headers")
     row = <tuple>source
-    whole(row[0], f"row {index}: the timestamp", NO_TIMESTAMP, INT64_MAX)
+    whole(row[0], f"row {index}: the timestamp", wire.NO_TIMESTAMP, INT64_MAX)
     if not isinstance(row[3], (list, tuple)):
         raise InvalidRecordError(f"row {index}: the headers must be a list or tuple, not {type(row[3]).__name__}")
     return (
@@ -202,43 +200,43 @@ def encode_rows(rows, *, max_bytes, start=0, base_timestamp=None):
 
     Offsets count from 0. Timestamps count from `base_timestamp`, or from the first row's.
     """
-    cdef Section section = new_section(max_bytes)
+    cdef RecordsData records_data = new_records_data(max_bytes)
     cdef object source = PySequence_Fast(rows, "rows must be a sequence")
     cdef Py_ssize_t total = PySequence_Fast_GET_SIZE(<PyObject*>source)
     cdef Py_ssize_t first = whole(start, "start", 0, total)
     cdef Py_ssize_t index = first
-    cdef uint8_t* at = section.start + wire.HEADER_SIZE
+    cdef uint8_t* at = records_data.start + wire.HEADER_SIZE
     cdef object held
     cdef Row row
     cdef int64_t body, needed
     cdef bint based = base_timestamp is not None
     if based:
-        section.base_timestamp = whole(base_timestamp, "base_timestamp", NO_TIMESTAMP, INT64_MAX)
+        records_data.base_timestamp = whole(base_timestamp, "base_timestamp", wire.NO_TIMESTAMP, INT64_MAX)
     while index < PySequence_Fast_GET_SIZE(<PyObject*>source):
         held = <object>PySequence_Fast_GET_ITEM(<PyObject*>source, index)
         if not read_row(<PyObject*>held, &row, False):
             held = plain_row(held, index)  # which may run Python code, and change anything but what it returns
             read_row(<PyObject*>held, &row, True)
         if not based:
-            section.base_timestamp = row.timestamp
+            records_data.base_timestamp = row.timestamp
             based = True
-        row.draft.timestamp_delta = wrapped_difference(row.timestamp, section.base_timestamp)
-        row.draft.offset_delta = section.count
+        row.draft.timestamp_delta = wrapped_difference(row.timestamp, records_data.base_timestamp)
+        row.draft.offset_delta = records_data.count
         body = body_size(&row.draft)
         needed = wire.varint_size(body) + body
-        if needed > section.limit - at and not section.make_room(&at, needed, index - first + 1, total - first):
-            if section.count == 0:
+        if needed > records_data.limit - at and not records_data.make_room(&at, needed, index - first + 1, total - first):
+            if records_data.count == 0:
                 raise RecordTooLargeError(f"row {index}: {needed} bytes do not fit into a batch")
             break
         at = write_draft(at, body, &row.draft)
         if row.draft.header_count:
             at = write_headers(at, row.headers)
-        section.max_timestamp = max(section.max_timestamp, row.timestamp)
-        section.count += 1
+        records_data.max_timestamp = max(records_data.max_timestamp, row.timestamp)
+        records_data.count += 1
         index += 1
-    section.finish(at)
-    section.stop = index
-    return section
+    records_data.finish(at)
+    records_data.stop = index
+    return records_data
 
 
 def encode_records(records, *, base_offset, base_timestamp=None):
@@ -247,17 +245,17 @@ def encode_records(records, *, base_offset, base_timestamp=None):
     Their offsets must rise and lie within what a batch at `base_offset` can hold. Timestamps count from
     `base_timestamp`, or from the first record's.
     """
-    cdef Section section = new_section(INT64_MAX)
+    cdef RecordsData records_data = new_records_data(INT64_MAX)
     cdef object source = PySequence_Fast(records, "records must be a sequence")
     cdef Py_ssize_t index, total = PySequence_Fast_GET_SIZE(<PyObject*>source)
     cdef int64_t base = whole(base_offset, "base_offset", 0, INT64_MAX)
-    cdef uint8_t* at = section.start + wire.HEADER_SIZE
+    cdef uint8_t* at = records_data.start + wire.HEADER_SIZE
     cdef Record record
     cdef Draft draft
     cdef int64_t body, needed
     draft.offset_delta = -1
     if base_timestamp is not None:
-        section.base_timestamp = whole(base_timestamp, "base_timestamp", INT64_MIN, INT64_MAX)
+        records_data.base_timestamp = whole(base_timestamp, "base_timestamp", INT64_MIN, INT64_MAX)
     for index in range(total):
         item = <object>PySequence_Fast_GET_ITEM(<PyObject*>source, index)
         if not isinstance(item, Record):
@@ -268,27 +266,27 @@ def encode_records(records, *, base_offset, base_timestamp=None):
                 f"record {index}: its offset does not rise within a batch at {base}", offset=record.offset
             )
         if index == 0:
-            section.max_timestamp = record.timestamp
+            records_data.max_timestamp = record.timestamp
             if base_timestamp is None:
-                section.base_timestamp = record.timestamp
-        draft.timestamp_delta = wrapped_difference(record.timestamp, section.base_timestamp)
+                records_data.base_timestamp = record.timestamp
+        draft.timestamp_delta = wrapped_difference(record.timestamp, records_data.base_timestamp)
         draft.offset_delta = record.offset - base
         draft.key = record.key_at
-        draft.key_size = max(record.key_size, NULL_SIZE)
+        draft.key_size = max(record.key_size, wire.NULL_SIZE)
         draft.value = record.value_at
-        draft.value_size = max(record.value_size, NULL_SIZE)
+        draft.value_size = max(record.value_size, wire.NULL_SIZE)
         draft.header_count = record.header_count
         draft.headers_size = record.end_at - record.headers_at if record.header_count else 0
         body = body_size(&draft)
         needed = wire.varint_size(body) + body
-        if needed > section.limit - at and not section.make_room(&at, needed, index + 1, total):
+        if needed > records_data.limit - at and not records_data.make_room(&at, needed, index + 1, total):
             raise InvalidRecordError(f"record {index}: {total} records do not fit into a batch", offset=record.offset)
         at = write_draft(at, body, &draft)
         if draft.headers_size:
             memcpy(at, record.headers_at, draft.headers_size)
             at += draft.headers_size
-        section.max_timestamp = max(section.max_timestamp, record.timestamp)
-        section.count += 1
-    section.finish(at)
-    section.stop = total
-    return section
+        records_data.max_timestamp = max(records_data.max_timestamp, record.timestamp)
+        records_data.count += 1
+    records_data.finish(at)
+    records_data.stop = total
+    return records_data

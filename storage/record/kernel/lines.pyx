@@ -1,19 +1,17 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
-"""Lines of text -> a section: every line a record, and what a line means left to others."""
+"""Lines of text -> encoded records, one a line. The meaning of a line is left to the caller."""
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memchr
 
 from storage.errors import RecordTooLargeError
 from storage.record.kernel cimport wire
-from storage.record.kernel.region cimport Region
-from storage.record.kernel.section cimport (
-    NO_TIMESTAMP,
-    NULL_SIZE,
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
+from storage.record.kernel.records_data cimport (
     Draft,
-    Section,
+    RecordsData,
     body_size,
-    new_section,
+    new_records_data,
     whole,
     write_draft,
 )
@@ -37,7 +35,7 @@ cdef bint write_lines(Progress* progress, bint include_last) noexcept nogil:
     cdef wire.Bytes newline
     cdef int64_t body
     draft.timestamp_delta = draft.header_count = draft.headers_size = 0
-    draft.key_size = NULL_SIZE
+    draft.key_size = wire.NULL_SIZE
     draft.key = NULL
     while progress.source < progress.end:
         newline = <wire.Bytes>memchr(progress.source, NEWLINE, progress.end - progress.source)
@@ -64,32 +62,32 @@ def encode_lines(block, *, timestamp, max_bytes, start=0, include_last=False):
     A line is a record's value, without its newline; it has the timestamp, a null key and no headers. What follows
     the last newline is a line only if `include_last` says so.
     """
-    cdef Section section = new_section(max_bytes)
-    cdef Region region = Region(block)
-    cdef Py_ssize_t first = whole(start, "start", 0, region.size)
+    cdef RecordsData records_data = new_records_data(max_bytes)
+    cdef PinnedBuffer buffer = PinnedBuffer(block)
+    cdef Py_ssize_t first = whole(start, "start", 0, buffer.size)
     cdef bint last_too = include_last
     cdef bint unfinished
     cdef int64_t done
     cdef Progress progress
-    section.base_timestamp = whole(timestamp, "timestamp", NO_TIMESTAMP, INT64_MAX)
-    progress.source = region.data + first
-    progress.end = region.data + region.size
-    progress.at = section.start + wire.HEADER_SIZE
-    progress.limit = section.limit
+    records_data.base_timestamp = whole(timestamp, "timestamp", wire.NO_TIMESTAMP, INT64_MAX)
+    progress.source = buffer.data + first
+    progress.end = buffer.data + buffer.size
+    progress.at = records_data.start + wire.HEADER_SIZE
+    progress.limit = records_data.limit
     progress.count = 0
     while True:
         with nogil:
             unfinished = write_lines(&progress, last_too)
-        section.count = progress.count
-        section.stop = progress.source - region.data
+        records_data.count = progress.count
+        records_data.stop = progress.source - buffer.data
         if not unfinished:
             break
-        done = section.stop - first + progress.needed
-        if not section.make_room(&progress.at, progress.needed, done, region.size - first):
-            if section.count == 0:
+        done = records_data.stop - first + progress.needed
+        if not records_data.make_room(&progress.at, progress.needed, done, buffer.size - first):
+            if records_data.count == 0:
                 raise RecordTooLargeError(f"the line at byte {first} does not fit into a batch")
             break
-        progress.limit = section.limit
-    section.finish(progress.at)
-    section.max_timestamp = section.base_timestamp if section.count else NO_TIMESTAMP
-    return section
+        progress.limit = records_data.limit
+    records_data.finish(progress.at)
+    records_data.max_timestamp = records_data.base_timestamp if records_data.count else wire.NO_TIMESTAMP
+    return records_data

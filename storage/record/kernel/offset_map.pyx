@@ -11,8 +11,8 @@ from cython cimport final
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 
 from storage.errors import MalformedRecordsError
-from storage.record.kernel cimport wire
-from storage.record.kernel.region cimport Region
+from storage.record.kernel cimport limits, wire
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 from storage.record.kernel.walk cimport BatchFrame
 
 cdef extern from *:
@@ -36,7 +36,6 @@ cdef extern from *:
 
 cdef enum:
     SEED_SIZE = 16
-    UNLOCKED_BYTES = 32768  # below this, releasing the lock costs more than it gives others
     TAKEN = 0
     FULL = 1
     DAMAGED = -1
@@ -121,10 +120,10 @@ cdef class OffsetMap:
                 waiting = 0
         return TAKEN if at == end else DAMAGED
 
-    def fill(self, BatchFrame batch not None, section, int64_t first_offset):
+    def fill(self, BatchFrame batch not None, records_data, int64_t first_offset):
         """Take in the keys of a batch from an offset on, and say whether there was room for all of them.
 
-        `section` has the records where the batch is compressed. If there was none, `latest_offset` is that of the last
+        `records_data` has the records where the batch is compressed. If there was none, `latest_offset` is that of the last
         record taken in. Raises `MalformedRecordsError` if the records do not parse, or have offsets that their batch
         does not.
         """
@@ -132,15 +131,15 @@ cdef class OffsetMap:
         cdef const uint8_t* end = batch.data() + batch.size_bytes
         cdef int64_t count = batch.count, base = batch.base_offset
         cdef int64_t last = wire.add64(base, batch.last_offset_delta)
-        cdef Region region
+        cdef PinnedBuffer buffer
         cdef int result = DAMAGED
-        if section is not None:
-            region = Region(section)
-            at, end = region.data, region.data + region.size
+        if records_data is not None:
+            buffer = PinnedBuffer(records_data)
+            at, end = buffer.data, buffer.data + buffer.size
         if count == 0:
             at = end  # of an empty batch nothing is looked at, as on the JVM
         if 0 <= base <= last < INT64_MAX and count >= 0:
-            if end - at < UNLOCKED_BYTES:
+            if end - at < limits.UNLOCKED_BYTES_MIN:
                 result = self.take(at, end, count, base, last, first_offset)
             else:
                 with nogil:
@@ -180,14 +179,14 @@ cdef uint64_t little_endian(const uint8_t* data) noexcept:
 
 def fingerprint(bytes seed not None, data):
     """The fingerprint as its definition writes it: 16 bytes."""
-    cdef Region region = Region(data)
+    cdef PinnedBuffer buffer = PinnedBuffer(data)
     cdef Fingerprint found
     if len(seed) != SEED_SIZE:
         raise ValueError("the seed must have 16 bytes")
     found = siphash(
         little_endian(<const uint8_t*>PyBytes_AS_STRING(seed)),
         little_endian(<const uint8_t*>PyBytes_AS_STRING(seed) + 8),
-        region.data,
-        region.size,
+        buffer.data,
+        buffer.size,
     )
     return found.low.to_bytes(8, "little") + found.high.to_bytes(8, "little")

@@ -11,10 +11,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from storage.errors import MalformedRecordsError
-from storage.record.kernel cimport wire
-from storage.record.kernel.batch cimport CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, fetch_ahead
+from storage.record.kernel cimport limits, wire
+from storage.record.kernel.batch cimport fetch_ahead
 from storage.record.kernel.crc32c cimport checksum
-from storage.record.kernel.region cimport Region
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 from storage.record.kernel.walk cimport BatchFrame
 
 cdef extern from "Python.h":
@@ -22,7 +22,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     DAMAGED = -1
-    UNLOCKED_BYTES = 32768  # below this, releasing the lock costs more than it gives others
 
 # How far a run came: through so many bytes of the log, the last batch of which begins at `last_at`.
 cdef struct Passed:
@@ -72,7 +71,7 @@ cdef Passed run_batches(wire.Bytes data, Bounds bounds, uint8_t* target) noexcep
         if length < wire.HEADER_SIZE or length > bounds.left - passed.log_bytes or data[wire.MAGIC_AT] != 2:
             break
         attributes = wire.load16(data + wire.ATTRIBUTES_AT)
-        if attributes & CODEC_MASK or (attributes & TRANSACTIONAL_BIT and not bounds.with_transactions):
+        if attributes & wire.CODEC_MASK or (attributes & wire.TRANSACTIONAL_BIT and not bounds.with_transactions):
             break
         if <int64_t>wire.load64(data) >= bounds.end_offset:
             break
@@ -80,7 +79,7 @@ cdef Passed run_batches(wire.Bytes data, Bounds bounds, uint8_t* target) noexcep
         added = 0
         if count < 0:
             break
-        if count and not attributes & CONTROL_BIT:
+        if count and not attributes & wire.CONTROL_BIT:
             added = put_lines(
                 data + wire.HEADER_SIZE, data + length, count, target + passed.line_bytes if target != NULL else NULL
             )
@@ -98,7 +97,7 @@ cdef Passed run_batches(wire.Bytes data, Bounds bounds, uint8_t* target) noexcep
 
 cdef Bounds bounds_of(BatchFrame first, int64_t end_position, int64_t end_offset, bint with_transactions):
     cdef Bounds bounds
-    bounds.left = min(first.region.size - first.start, end_position - first.position)
+    bounds.left = min(first.buffer.size - first.start, end_position - first.position)
     bounds.end_offset = end_offset
     bounds.with_transactions = with_transactions
     return bounds
@@ -135,25 +134,25 @@ def run_size(BatchFrame first not None, int64_t end_position, int64_t end_offset
     return passed.log_bytes, passed.last_at, passed.line_bytes
 
 
-def section_lines(BatchFrame batch not None, section):
-    """The lines of a batch whose uncompressed records are in `section`; raises `MalformedRecordsError`."""
-    cdef Region region = Region(section)
-    cdef bytes lines = PyBytes_FromStringAndSize(NULL, region.size)
-    return cut(lines, pass_section(batch, region, <uint8_t*>PyBytes_AS_STRING(lines)))
+def batch_lines(BatchFrame batch not None, records_data):
+    """The lines of a batch whose uncompressed records are in `records_data`; raises `MalformedRecordsError`."""
+    cdef PinnedBuffer buffer = PinnedBuffer(records_data)
+    cdef bytes lines = PyBytes_FromStringAndSize(NULL, buffer.size)
+    return cut(lines, pass_section(batch, buffer, <uint8_t*>PyBytes_AS_STRING(lines)))
 
 
-def section_size(BatchFrame batch not None, section):
+def batch_lines_size(BatchFrame batch not None, records_data):
     """The size of the lines."""
-    return pass_section(batch, Region(section), NULL)
+    return pass_section(batch, PinnedBuffer(records_data), NULL)
 
 
-cdef int64_t pass_section(BatchFrame batch, Region region, uint8_t* target) except -1:
-    cdef wire.Bytes at = region.data
-    cdef wire.Bytes end = region.data + region.size
+cdef int64_t pass_section(BatchFrame batch, PinnedBuffer buffer, uint8_t* target) except -1:
+    cdef wire.Bytes at = buffer.data
+    cdef wire.Bytes end = buffer.data + buffer.size
     cdef int64_t count = batch.count, size
     if count == 0:
         return 0
-    if region.size < UNLOCKED_BYTES:
+    if buffer.size < limits.UNLOCKED_BYTES_MIN:
         size = put_lines(at, end, count, target)
     else:
         with nogil:

@@ -1,9 +1,9 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 
-from storage.record.kernel.region cimport Region
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 
 cdef class Frame:
-    cdef readonly Region region
+    cdef readonly PinnedBuffer buffer
     cdef Py_ssize_t start
     cdef readonly int64_t position
     cdef readonly Py_ssize_t size_bytes  # up to 11 more than 32 bits hold

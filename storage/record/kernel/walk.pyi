@@ -2,12 +2,12 @@ from typing import Generic, Self, TypeVar, final
 
 from typing_extensions import Buffer, disjoint_base
 
-from storage.record.kernel.region import Region
+from storage.record.kernel.pinned_buffer import PinnedBuffer
 
 @disjoint_base
 class Frame:
     @property
-    def region(self) -> Region: ...
+    def buffer(self) -> PinnedBuffer: ...
     @property
     def position(self) -> int: ...
     @property
@@ -45,7 +45,7 @@ class BatchFrame(Frame):
     @property
     def last_sequence(self) -> int: ...
     def checksum(self) -> int: ...
-    def placed(self, *, base_offset: int, leader_epoch: int) -> Self: ...
+    def with_offset(self, *, base_offset: int, leader_epoch: int) -> Self: ...
 
 @disjoint_base
 class EntryFrame(Frame):
@@ -65,7 +65,7 @@ _E = TypeVar("_E", bound=EntryFrame)
 class Walk(Generic[_B, _E]):
     def __init__(
         self,
-        source: Buffer | Region,
+        source: Buffer | PinnedBuffer,
         batch_type: type[_B],
         entry_type: type[_E],
         *,

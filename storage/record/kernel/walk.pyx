@@ -1,7 +1,7 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
 """Walking a run of batches: from one frame to the next, all magics, nothing decompressed.
 
-A frame is a batch's extent and header fields. `Walk` promises that every frame it yields lies wholly within the
+A frame is a batch's bytes and header fields. `Walk` promises that every frame it yields lies wholly within the
 buffer and that its lengths agree with each other; checksums and records are the caller's to check.
 """
 
@@ -9,9 +9,9 @@ from cython cimport final
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 from storage.errors import FramingError
-from storage.record.kernel cimport wire
+from storage.record.kernel cimport limits, wire
 from storage.record.kernel.crc32c cimport checksum
-from storage.record.kernel.region cimport Region
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 
 cdef enum:
     SMALLEST_FRAME = 17  # up to and with the magic byte
@@ -19,8 +19,6 @@ cdef enum:
     ENTRY_CRC_AT = 12
     ENTRY_ATTRIBUTES_AT = 17
     ENTRY_TIMESTAMP_AT = 18
-    NO_TIMESTAMP = -1
-    NO_SEQUENCE = -1
     MALFORMED = -1
 
 
@@ -28,13 +26,13 @@ cdef class Frame:
     """One batch or legacy entry: where it lies and what its header says. Frozen."""
 
     cdef const uint8_t* data(self) noexcept:
-        return self.region.data + self.start
+        return self.buffer.data + self.start
 
     def view(self, Py_ssize_t start, Py_ssize_t end):
         """The batch's bytes from start to end (counted from its first byte), without a copy."""
         if not 0 <= start <= end <= self.size_bytes:
             raise IndexError(f"{start}..{end} is not within a batch of {self.size_bytes} bytes")
-        return self.region.view(self.start + start, self.start + end)
+        return self.buffer.view(self.start + start, self.start + end)
 
 
 cdef class BatchFrame(Frame):
@@ -48,8 +46,8 @@ cdef class BatchFrame(Frame):
     @property
     def last_sequence(self):
         """The sequence number of the last record the batch was written with, or -1."""
-        if self.base_sequence == NO_SEQUENCE:
-            return NO_SEQUENCE
+        if self.base_sequence == wire.NO_SEQUENCE:
+            return wire.NO_SEQUENCE
         return wire.sequence_after(self.base_sequence, self.last_offset_delta)
 
     def checksum(self):
@@ -57,16 +55,16 @@ cdef class BatchFrame(Frame):
         cdef const uint8_t* covered = self.data() + wire.ATTRIBUTES_AT
         cdef size_t covered_bytes = self.size_bytes - wire.ATTRIBUTES_AT
         cdef uint32_t result
-        if covered_bytes < 32768:  # below this, releasing the lock costs more than it gives others
+        if covered_bytes < limits.UNLOCKED_BYTES_MIN:
             return checksum(covered, covered_bytes)
         with nogil:
             result = checksum(covered, covered_bytes)
         return result
 
-    def placed(self, *, int64_t base_offset, int32_t leader_epoch):
-        """The batch as it is at another place of a log. The bytes are the same, and still say where it was before."""
+    def with_offset(self, *, int64_t base_offset, int32_t leader_epoch):
+        """The batch at another offset of a log. Its bytes are the same, and keep the old offset."""
         cdef BatchFrame frame = type(self).__new__(type(self))
-        frame.region = self.region
+        frame.buffer = self.buffer
         frame.start = self.start
         frame.position = self.position
         frame.size_bytes = self.size_bytes
@@ -111,7 +109,7 @@ cdef class Walk:
     of the buffer's first byte.
     """
 
-    cdef Region region
+    cdef PinnedBuffer buffer
     cdef Py_ssize_t at
     cdef Py_ssize_t end
     cdef int64_t origin
@@ -121,10 +119,10 @@ cdef class Walk:
     def __init__(self, source, type batch_type, type entry_type, *, Py_ssize_t start=0, end=None, int64_t origin=0):
         if not (issubclass(batch_type, BatchFrame) and issubclass(entry_type, EntryFrame)):
             raise TypeError("frames are made of subclasses of BatchFrame and EntryFrame")
-        self.region = source if isinstance(source, Region) else Region(source)
-        self.end = self.region.size if end is None else end
-        if not 0 <= start <= self.end <= self.region.size:
-            raise IndexError(f"{start}..{self.end} is not within a buffer of {self.region.size} bytes")
+        self.buffer = source if isinstance(source, PinnedBuffer) else PinnedBuffer(source)
+        self.end = self.buffer.size if end is None else end
+        if not 0 <= start <= self.end <= self.buffer.size:
+            raise IndexError(f"{start}..{self.end} is not within a buffer of {self.buffer.size} bytes")
         self.at = start
         self.origin = origin
         self.batch_type = batch_type
@@ -147,11 +145,11 @@ cdef class Walk:
             return 0
         if left <= SMALLEST_FRAME:  # less than nothing where frames were passed over that the buffer does not hold
             return SMALLEST_FRAME + 1 - left
-        length = <int32_t>wire.load32(self.region.data + self.at + wire.LENGTH_AT)
+        length = <int32_t>wire.load32(self.buffer.data + self.at + wire.LENGTH_AT)
         return max(length + wire.LOG_OVERHEAD - left, 0)
 
     def __next__(self):
-        cdef const uint8_t* data = self.region.data + self.at
+        cdef const uint8_t* data = self.buffer.data + self.at
         cdef Py_ssize_t left = self.end - self.at
         cdef int32_t length
         cdef int8_t magic
@@ -193,7 +191,7 @@ cdef class Walk:
 
     cdef int64_t next_size(self, int64_t* last_offset) noexcept:
         """How many bytes the next frame has; 0 if its header is not all there, or cannot be right."""
-        cdef const uint8_t* data = self.region.data + self.at
+        cdef const uint8_t* data = self.buffer.data + self.at
         cdef Py_ssize_t left = self.end - self.at
         cdef int64_t size
         cdef int8_t magic
@@ -224,7 +222,7 @@ cdef class Walk:
         frame.offset = <int64_t>wire.load64(data)
         frame.crc = wire.load32(data + ENTRY_CRC_AT)
         frame.attributes = <int8_t>data[ENTRY_ATTRIBUTES_AT]
-        frame.timestamp = NO_TIMESTAMP
+        frame.timestamp = wire.NO_TIMESTAMP
         frame.key_size = frame.value_size = frame.key_start = frame.value_start = MALFORMED
         if key_at + 4 <= size:
             if magic == 1:
@@ -240,7 +238,7 @@ cdef class Walk:
         return frame
 
     cdef void place(self, Frame frame, int32_t length, int8_t magic):
-        frame.region = self.region
+        frame.buffer = self.buffer
         frame.start = self.at
         frame.position = self.origin + self.at
         frame.size_bytes = <Py_ssize_t>length + wire.LOG_OVERHEAD

@@ -81,6 +81,18 @@ cdef enum:
     COUNT_AT = 57
     HEADER_SIZE = 61
 
+# The attribute bits, and what stands for none.
+cdef enum:
+    CODEC_MASK = 0x07
+    LOG_APPEND_TIME_BIT = 0x08
+    TRANSACTIONAL_BIT = 0x10
+    CONTROL_BIT = 0x20
+    NO_TIMESTAMP = -1
+    NO_LEADER_EPOCH = -1
+    NO_PRODUCER = -1
+    NO_SEQUENCE = -1
+    NULL_SIZE = -1
+
 cdef enum:
     MALFORMED_VARINT = 1
     MALFORMED_LENGTH = 2
@@ -92,7 +104,7 @@ cdef enum:
 cdef enum:
     USUAL_SIZE = 16  # the head of a usual record is shorter
 
-# One record of a section, as places in it. A size below 0 is null.
+# One encoded record, as places in memory. A size below 0 is null.
 cdef struct Span:
     int64_t timestamp_delta
     int32_t offset_delta

@@ -66,9 +66,9 @@ class Row(NamedTuple):
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    section = re.search(r"^## Every path\n(.*?)^## ", README.read_text(), re.MULTILINE | re.DOTALL)
-    assert section is not None
-    found = re.findall(r"^\| `(.+?)` \| .+ \| (.+) \|$", section[1], re.MULTILINE)
+    records_data = re.search(r"^## Every path\n(.*?)^## ", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert records_data is not None
+    found = re.findall(r"^\| `(.+?)` \| .+ \| (.+) \|$", records_data[1], re.MULTILINE)
     return [Row(path, written.startswith("yes")) for path, written in found]
 
 

@@ -92,10 +92,10 @@ def with_fields(data: bytes, **fields: int) -> bytes:
     return resealed(bytes(changed)) if {"length", "magic"}.isdisjoint(fields) else bytes(changed)
 
 
-def with_section(section: bytes, *, codec: int = 0, count: int = 1) -> bytes:
+def with_records_data(records_data: bytes, *, codec: int = 0, count: int = 1) -> bytes:
     """A v2 batch with anything for its records, its checksum right."""
     shape = batch_of(records(10, 10), attributes=codec)
-    return seal_batch(replace(shape, record_count=count), section)
+    return seal_batch(replace(shape, record_count=count), records_data)
 
 
 def wrapper(value: bytes | None, *, codec: int = GZIP) -> bytes:
@@ -111,24 +111,24 @@ BROKEN_RECORDS = {
     "one record too few": (with_fields(MIDDLE, count=2), "follow the last record", [10, 11]),
     "fewer than no records": (with_fields(MIDDLE, count=-1), "declares -1 records", []),
     "a codec from the future": (with_fields(MIDDLE, codec=7), "codec 7 does not exist", []),
-    "a record that overruns": (with_section(b"\x7e\0\0\0\1\1\0"), "the record's length overruns", []),
-    "a key that overruns": (with_section(b"\x0c\0\0\0\x7e\1\0"), "", []),
-    "a value that overruns": (with_section(b"\x0c\0\0\0\1\x7e\0"), "", []),
-    "headers that overrun": (with_section(b"\x0c\0\0\0\1\1\x7e"), "the headers overrun", []),
-    "a varint that never ends": (with_section(b"\xff" * 20), "a varint does not end", []),
-    "random bytes": (with_section(random.Random(1).randbytes(500), count=500), "", []),
-    "gzip cut short": (with_section(compress(GZIP, MIDDLE[61:])[:-3], codec=GZIP, count=3), "gzip", []),
-    "gzip and more": (with_section(compress(GZIP, MIDDLE[61:]) + b"x", codec=GZIP, count=3), "gzip", []),
-    "snappy cut short": (with_section(compress(SNAPPY, MIDDLE[61:])[:-3], codec=SNAPPY, count=3), "snappy", []),
-    "lz4 cut short": (with_section(compress(LZ4, MIDDLE[61:])[:-3], codec=LZ4, count=3), "lz4", []),
-    "zstd cut short": (with_section(compress(ZSTD, MIDDLE[61:])[:-3], codec=ZSTD, count=3), "zstd", []),
-    "not compressed at all": (with_section(MIDDLE[61:], codec=ZSTD, count=3), "zstd", []),
+    "a record that overruns": (with_records_data(b"\x7e\0\0\0\1\1\0"), "the record's length overruns", []),
+    "a key that overruns": (with_records_data(b"\x0c\0\0\0\x7e\1\0"), "", []),
+    "a value that overruns": (with_records_data(b"\x0c\0\0\0\1\x7e\0"), "", []),
+    "headers that overrun": (with_records_data(b"\x0c\0\0\0\1\1\x7e"), "the headers overrun", []),
+    "a varint that never ends": (with_records_data(b"\xff" * 20), "a varint does not end", []),
+    "random bytes": (with_records_data(random.Random(1).randbytes(500), count=500), "", []),
+    "gzip cut short": (with_records_data(compress(GZIP, MIDDLE[61:])[:-3], codec=GZIP, count=3), "gzip", []),
+    "gzip and more": (with_records_data(compress(GZIP, MIDDLE[61:]) + b"x", codec=GZIP, count=3), "gzip", []),
+    "snappy cut short": (with_records_data(compress(SNAPPY, MIDDLE[61:])[:-3], codec=SNAPPY, count=3), "snappy", []),
+    "lz4 cut short": (with_records_data(compress(LZ4, MIDDLE[61:])[:-3], codec=LZ4, count=3), "lz4", []),
+    "zstd cut short": (with_records_data(compress(ZSTD, MIDDLE[61:])[:-3], codec=ZSTD, count=3), "zstd", []),
+    "not compressed at all": (with_records_data(MIDDLE[61:], codec=ZSTD, count=3), "zstd", []),
     "compressed, one record too many": (
-        with_section(compress(ZSTD, MIDDLE[61:]), codec=ZSTD, count=4),
+        with_records_data(compress(ZSTD, MIDDLE[61:]), codec=ZSTD, count=4),
         "a varint does not end",
         [],
     ),
-    "a bomb": (with_section(compress(ZSTD, bytes(2**22)), codec=ZSTD), "more than the limit", []),
+    "a bomb": (with_records_data(compress(ZSTD, bytes(2**22)), codec=ZSTD), "more than the limit", []),
     "a wrapper of nothing": (wrapper(None), "null value", []),
     "a wrapper of no entries": (wrapper(compress(GZIP, b"")), "no entries", []),
     "a wrapper in a wrapper": (wrapper(compress(GZIP, wrapper(compress(GZIP, ENTRY)))), "compressed entry", []),
@@ -346,7 +346,7 @@ def test_a_delete_horizon_is_not_the_time_of_the_first_record() -> None:
 
 
 def test_damage_within_the_bounds_is_shown_though_no_record_is() -> None:
-    broken = with_section(b"\xff" * 20)
+    broken = with_records_data(b"\xff" * 20)
     assert len(selected(broken, first_offset=10).damage) == 1
     assert selected(broken, first_offset=11).damage == []
 

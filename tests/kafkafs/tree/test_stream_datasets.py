@@ -15,7 +15,7 @@ from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.stream_file import StreamFile
 from storage.files import Files
 from storage.log.view import Isolation
-from storage.record import batches_of_rows, place
+from storage.record import assign_offset, batches_of_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +64,7 @@ def test_memory_is_bounded_whatever_a_log_has(views: Views, tmp_path: Path) -> N
     placed, offset = bytearray(batch), 0
     with (directory / f"{0:020d}.log").open("wb") as file:
         while file.tell() < 256 * MIB:
-            place(placed, base_offset=offset, leader_epoch=0)
+            assign_offset(placed, base_offset=offset, leader_epoch=0)
             file.write(placed)
             offset += 1000
     source = views.follow(directory, TreeOptions(counted_bytes_max=0))

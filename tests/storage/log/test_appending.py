@@ -10,7 +10,7 @@ from storage.errors import BatchTooLargeError, ChecksumError, InvalidRecordError
 from storage.log.appending import StoredBatches, read_sent_batch, stored_by_follower, stored_by_leader
 from storage.log.producers.state import AppendOrigin
 from storage.record import BatchForm, Codec, RecordBatch, TimestampType, read_batches
-from storage.record.kernel.section import seal
+from storage.record.kernel.records_data import seal
 from storage.testing.codec import (
     CONTROL,
     LOG_APPEND_TIME,

@@ -10,7 +10,7 @@ from memory_logs import LogOnMemory, sent
 from soundness import check_sound
 
 from storage.errors import ChecksumError, UnexpectedOffsetError
-from storage.record.rewriting import place
+from storage.record.rewriting import assign_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ COUNT = 200  # of more than one segment's size
 def placed(first_offset: int, count: int = COUNT) -> Iterator[bytearray]:
     for offset in range(first_offset, first_offset + count):
         data = bytearray(sent(b"%d" % offset * 20))
-        place(data, base_offset=offset, leader_epoch=3)
+        assign_offset(data, base_offset=offset, leader_epoch=3)
         yield data
 
 

@@ -194,19 +194,19 @@ def sections_of_long_varints(draw: st.DrawFn) -> bytes:
         wrong = draw(st.sampled_from([0] * 60 + [-1, 1]))
         return varint(-1 + wrong) if data is None else varint(len(data) + wrong) + data
 
-    section = b""
+    records_data = b""
     for offset in range(3):
         key, value = (draw(st.one_of(st.none(), st.binary(max_size=70))) for _ in range(2))
         headers = draw(st.sampled_from([varint(0), varint(0), varint(1) + sized(b"h") + sized(None)]))
         body = b"\x00" + varint(draw(st.integers(-9000, 9000))) + varint(offset) + sized(key) + sized(value) + headers
-        section += varint(len(body)) + body
-    return section
+        records_data += varint(len(body)) + body
+    return records_data
 
 
 @pytest.mark.property
 @given(sections_of_long_varints(), st.sampled_from(CHUNK_BYTES))
-def test_varints_longer_than_they_need_to_be(section: bytes, chunk_bytes: int) -> None:
-    log = seal_batch(batch_of(records(3)), section)
+def test_varints_longer_than_they_need_to_be(records_data: bytes, chunk_bytes: int) -> None:
+    log = seal_batch(batch_of(records(3)), records_data)
     expected, expected_error = one_by_one(log)
     found, error = read(log, chunk_bytes=chunk_bytes)
     assert (found, type(error)) == (expected, type(expected_error))

@@ -12,7 +12,7 @@ import pytest
 from storage.errors import DecompressedTooLargeError, FramingError, MalformedRecordsError
 from storage.record.columns import DEFAULT_COLUMNS, LARGEST_CHUNK_BYTES, read_columns
 from storage.record.kernel.columns import ColumnFiller
-from storage.record.kernel.region import Region
+from storage.record.kernel.pinned_buffer import PinnedBuffer
 from storage.record.reading import read_batches
 from storage.testing.codec import GZIP, LZ4, OracleRecord, batch_of, encode_batch
 
@@ -209,7 +209,7 @@ def test_the_filler_refuses_what_would_leave_its_buffers() -> None:
     with pytest.raises(BufferError):
         filler(allocate=bytes).begin(*ROOM)
     with pytest.raises(IndexError):
-        filler().run(Region(b""), 0, 1, 0)
+        filler().run(PinnedBuffer(b""), 0, 1, 0)
 
 
 def test_the_filler_reads_one_batch_at_a_time() -> None:
@@ -218,7 +218,7 @@ def test_the_filler_reads_one_batch_at_a_time() -> None:
     with pytest.raises(ValueError, match="used up"):
         made.open(only_batch(batch()))
     with pytest.raises(ValueError, match="used up"):
-        made.run(Region(batch()), 0, 0, 0)
+        made.run(PinnedBuffer(batch()), 0, 0, 0)
 
 
 def test_the_filler_wants_records_only() -> None:
@@ -238,7 +238,7 @@ def test_a_batch_that_changes_while_it_is_read() -> None:
     log = bytearray(batch(100, value=bytes(100)))
     made = filler()
     made.begin(10, 1000, 10_000, 0, 0, 0)
-    assert made.run(Region(log), 0, len(log), 0) == len(log)
+    assert made.run(PinnedBuffer(log), 0, len(log), 0) == len(log)
     assert made.rows == 10
     log[2000:] = b"\xff" * (len(log) - 2000)
     made.begin(100, 1000, 20_000, 0, 0, 0)

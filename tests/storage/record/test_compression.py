@@ -44,7 +44,7 @@ SKIPPABLE = bytes.fromhex("502a4d18") + struct.pack("<I", 3) + b"abc"
 
 
 @cache
-def section(size_bytes: int) -> bytes:
+def sample(size_bytes: int) -> bytes:
     """What records look like: half text that repeats, half numbers that do not."""
     numbers = random.Random(size_bytes)
     lines = bytearray()
@@ -110,7 +110,7 @@ def test_what_was_compressed_comes_back(codec: Codec, data: bytes, times: int, m
     + [(Codec.ZSTD, level) for level in (-131072, -7, -1, *range(23))],
 )
 def test_every_level_comes_back(codec: Codec, level: int) -> None:
-    assert decompress(codec, compress(codec, section(200_000), level=level)) == section(200_000)
+    assert decompress(codec, compress(codec, sample(200_000), level=level)) == sample(200_000)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_level_that_the_codec_lacks_cannot_be_written(codec: Codec, levels: tu
 
 
 def test_gzip_levels_are_zlibs_and_the_default_is_fast() -> None:
-    data = section(50_000)
+    data = sample(50_000)
     for level in range(1, 10):
         assert compress(Codec.GZIP, data, level=level) == zlib.compress(data, level, 31)
     assert compress(Codec.GZIP, data) == compress(Codec.GZIP, data, level=-1)
@@ -138,14 +138,14 @@ def test_gzip_levels_are_zlibs_and_the_default_is_fast() -> None:
 
 
 def test_lz4_levels_are_the_fast_one_at_9_and_the_high_compressors_elsewhere() -> None:
-    sizes = {level: len(compress(Codec.LZ4, section(100_000), level=level)) for level in range(1, 18)}
-    assert len(compress(Codec.LZ4, section(100_000))) == sizes[9] == max(sizes.values())
+    sizes = {level: len(compress(Codec.LZ4, sample(100_000), level=level)) for level in range(1, 18)}
+    assert len(compress(Codec.LZ4, sample(100_000))) == sizes[9] == max(sizes.values())
     assert sizes[1] == sizes[2] == sizes[3] >= sizes[8] >= sizes[12]
     assert sizes[12] == sizes[13] == sizes[17]
 
 
 def test_framings_are_those_that_java_writes() -> None:
-    data = section(100_000)
+    data = sample(100_000)
     assert compress(Codec.LZ4, data).startswith(bytes.fromhex("04224d18604082"))
     assert compress(Codec.LZ4, data, magic=0).startswith(bytes.fromhex("04224d1860401a"))
     assert compress(Codec.LZ4, data).endswith(LZ4_END)
@@ -173,7 +173,7 @@ FOREIGN = [
 @pytest.mark.parametrize(("codec", "magic", "encode", "decode"), FOREIGN)
 @pytest.mark.parametrize("size_bytes", [1, 32768, 32769, 300_000])
 def test_other_clients_read_and_write_the_same(codec, magic, encode, decode, size_bytes) -> None:
-    data = section(size_bytes)
+    data = sample(size_bytes)
     assert decompress(codec, bytes(encode(data)), magic=magic) == data
     if decode is not None:
         assert bytes(decode(compress(codec, data, magic=magic))) == data
@@ -181,10 +181,10 @@ def test_other_clients_read_and_write_the_same(codec, magic, encode, decode, siz
 
 def test_results_are_their_own_and_any_buffer_will_do() -> None:
     for codec in Codec:
-        source = bytearray(b"..." + compress(codec, section(1000)) + b"...")
+        source = bytearray(b"..." + compress(codec, sample(1000)) + b"...")
         result = decompress(codec, memoryview(source)[3:-3])
         source[:] = bytes(len(source))
-        assert result == section(1000)
+        assert result == sample(1000)
 
 
 def test_zstd_is_not_for_message_sets() -> None:
@@ -196,7 +196,7 @@ def test_zstd_is_not_for_message_sets() -> None:
 
 
 GZIP_FIELDS = bytes.fromhex("1f8b081c0000000000ff") + b"\x04\x00abcdname\x00comment\x00"
-GZIP_PARTS = [section(size_bytes) for size_bytes in (16_000, 16_300, 1, 0, 40_000)]
+GZIP_PARTS = [sample(size_bytes) for size_bytes in (16_000, 16_300, 1, 0, 40_000)]
 SNAPPY_X = b"\x01\x00x"
 ZSTD_AB = zstd_block(0, 2, b"ab", last=True)
 ZSTD_A = zstandard.ZstdCompressor(write_checksum=True).compress(b"a" * 500)
@@ -219,9 +219,9 @@ ONE_STREAM = {
     "xerial streams": (Codec.SNAPPY, xerial(SNAPPY_X) + xerial(SNAPPY_X, SNAPPY_X), b"xxx"),
     "xerial stream of nothing": (Codec.SNAPPY, XERIAL_HEADER, b""),
     "xerial versions": (Codec.SNAPPY, XERIAL_HEADER[:8] + bytes(8) + xerial(SNAPPY_X)[16:], b"x"),
-    "linked lz4 blocks": (Codec.LZ4, lz4.frame.compress(section(300_000), block_linked=True), section(300_000)),
-    "large lz4 blocks": (Codec.LZ4, lz4.frame.compress(section(300_000), block_size=7), section(300_000)),
-    "lz4 block checksums": (Codec.LZ4, lz4.frame.compress(section(5_000), block_checksum=True), section(5_000)),
+    "linked lz4 blocks": (Codec.LZ4, lz4.frame.compress(sample(300_000), block_linked=True), sample(300_000)),
+    "large lz4 blocks": (Codec.LZ4, lz4.frame.compress(sample(300_000), block_size=7), sample(300_000)),
+    "lz4 block checksums": (Codec.LZ4, lz4.frame.compress(sample(5_000), block_checksum=True), sample(5_000)),
     "stored lz4 block": (Codec.LZ4, lz4_header(0x60) + lz4_stored(b"abc") + LZ4_END, b"abc"),
 }
 
@@ -247,17 +247,17 @@ def test_lz4_believes_neither_header_checksum_of_magic_0_nor_content_checksum_no
 @pytest.mark.parametrize(
     ("codec", "stored"),
     [
-        (Codec.GZIP, gzip.compress(section(300))),
-        (Codec.SNAPPY, bytes(cramjam.snappy.compress_raw(section(300)))),
-        (Codec.SNAPPY, kafka.codec.snappy_encode(section(300))),
-        (Codec.LZ4, aiokafka.codec.lz4_encode(section(300))),
-        (Codec.LZ4, lz4.frame.compress(section(300), block_checksum=True, content_checksum=True)),
-        (Codec.ZSTD, zstandard.ZstdCompressor(write_checksum=True).compress(section(300))),
-        (Codec.ZSTD, aiokafka.codec.zstd_encode(section(300))),
+        (Codec.GZIP, gzip.compress(sample(300))),
+        (Codec.SNAPPY, bytes(cramjam.snappy.compress_raw(sample(300)))),
+        (Codec.SNAPPY, kafka.codec.snappy_encode(sample(300))),
+        (Codec.LZ4, aiokafka.codec.lz4_encode(sample(300))),
+        (Codec.LZ4, lz4.frame.compress(sample(300), block_checksum=True, content_checksum=True)),
+        (Codec.ZSTD, zstandard.ZstdCompressor(write_checksum=True).compress(sample(300))),
+        (Codec.ZSTD, aiokafka.codec.zstd_encode(sample(300))),
     ],
 )
 def test_no_cut_stream_and_no_trailing_byte_passes(codec: Codec, stored: bytes) -> None:
-    assert decompress(codec, stored) == section(300)
+    assert decompress(codec, stored) == sample(300)
     for end in range(len(stored)):
         if stored[:end] == XERIAL_HEADER:
             continue  # a whole stream of nothing, in a format without an end mark
@@ -321,7 +321,7 @@ def test_damage_is_named(codec: Codec, stored: bytes, reason: str) -> None:
 @pytest.mark.property
 @given(st.sampled_from(COMPRESSING), st.integers(0, 400), st.randoms(use_true_random=False))
 def test_mutated_streams_end_in_bytes_within_the_limit_or_in_an_error(codec, size_bytes, chance) -> None:
-    stored = bytearray(compress(codec, section(size_bytes)))
+    stored = bytearray(compress(codec, sample(size_bytes)))
     for _ in range(chance.randrange(1, 4)):
         stored[chance.randrange(len(stored))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
     with suppress(DecompressionError, DecompressedTooLargeError):
@@ -336,7 +336,7 @@ def test_threads_do_not_share_what_must_not_be_shared() -> None:
         together.wait()
         for turn in range(8):
             for codec in Codec:
-                data = section(100_000 + 1000 * thread + turn)
+                data = sample(100_000 + 1000 * thread + turn)
                 level = 1 + (thread + turn) % 3 if codec is Codec.ZSTD else None
                 assert decompress(codec, compress(codec, data, level=level)) == data
                 with pytest.raises(CorruptBatchError):

@@ -1,4 +1,4 @@
-"""Rows -> sections: byte for byte what the oracle writes, and nothing but what can be written."""
+"""Rows -> records data: byte for byte what the oracle writes, and nothing but what can be written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from storage.errors import InvalidRecordError, RecordTooLargeError
 from storage.record import RecordBatch, read_batches
 from storage.record.kernel.decode import Record, RecordIterator
 from storage.record.kernel.encode import encode_rows
-from storage.record.kernel.section import Section, seal
+from storage.record.kernel.records_data import RecordsData, seal
 from storage.testing import strategies
 from storage.testing.codec import OracleRecord, batch_of, encode_batch, encode_records
 
@@ -48,20 +48,20 @@ def expected(rows: Sequence[Row]) -> bytes:
     return encode_records(batch_of(oracle_records(rows), base_offset=0))
 
 
-def sealed(section: Section) -> bytes:
+def sealed(records_data: RecordsData) -> bytes:
     """The plain batch at offset 0."""
     return seal(
-        section,
+        records_data,
         base_offset=0,
         leader_epoch=0,
         attributes=0,
-        last_offset_delta=section.count - 1,
-        base_timestamp=section.base_timestamp,
-        max_timestamp=section.max_timestamp,
+        last_offset_delta=records_data.count - 1,
+        base_timestamp=records_data.base_timestamp,
+        max_timestamp=records_data.max_timestamp,
         producer_id=-1,
         producer_epoch=-1,
         base_sequence=-1,
-        count=section.count,
+        count=records_data.count,
     )
 
 
@@ -81,13 +81,13 @@ rows_of_any_kind = st.lists(
 @given(rows_of_any_kind)
 @example([(-1, None, None, ()), (INT64_MAX, None, None, ())])
 def test_rows_become_what_the_oracle_writes(rows: list[Row]) -> None:
-    section = encode_rows(rows, max_bytes=UNLIMITED)
+    records_data = encode_rows(rows, max_bytes=UNLIMITED)
     timestamps = [row[0] for row in rows]
-    assert bytes(section) == expected(rows)
-    assert len(section) == len(bytes(section))
-    assert (section.count, section.stop) == (len(rows), len(rows))
-    assert (section.base_timestamp, section.max_timestamp) == (timestamps[0], max(timestamps))
-    batch = sealed(section)
+    assert bytes(records_data) == expected(rows)
+    assert len(records_data) == len(bytes(records_data))
+    assert (records_data.count, records_data.stop) == (len(rows), len(rows))
+    assert (records_data.base_timestamp, records_data.max_timestamp) == (timestamps[0], max(timestamps))
+    batch = sealed(records_data)
     assert batch == encode_batch(batch_of(oracle_records(rows)))
     seen = [(record.timestamp, record.key, record.value, record.headers) for record in decoded(batch)]
     assert seen == [(timestamp, key, value, tuple(headers)) for timestamp, key, value, headers in rows]
@@ -96,9 +96,9 @@ def test_rows_become_what_the_oracle_writes(rows: list[Row]) -> None:
 @pytest.mark.property
 @given(rows_of_any_kind, strategies.timestamps)
 def test_timestamps_count_from_the_base_that_is_given(rows: list[Row], base: int) -> None:
-    section = encode_rows(rows, max_bytes=UNLIMITED, base_timestamp=base)
-    assert section.base_timestamp == base
-    assert bytes(section) == encode_records(batch_of(oracle_records(rows), base_timestamp=base))
+    records_data = encode_rows(rows, max_bytes=UNLIMITED, base_timestamp=base)
+    assert records_data.base_timestamp == base
+    assert bytes(records_data) == encode_records(batch_of(oracle_records(rows), base_timestamp=base))
 
 
 @pytest.mark.property
@@ -107,22 +107,22 @@ def test_no_record_is_taken_that_exceeds_the_maximum(rows: list[Row], data: st.D
     start = data.draw(st.integers(0, len(rows) - 1))
     sizes = [HEADER_BYTES + len(expected(rows[start:stop])) for stop in range(start + 1, len(rows) + 1)]
     max_bytes = data.draw(st.sampled_from([*sizes, *(size - 1 for size in sizes), 0, UNLIMITED]))
-    section = encode_rows(rows, max_bytes=max_bytes, start=start)
-    assert section.count == max(sum(size <= max_bytes for size in sizes), 1)
-    assert section.stop == start + section.count
-    assert bytes(section) == expected(rows[start : section.stop])
+    records_data = encode_rows(rows, max_bytes=max_bytes, start=start)
+    assert records_data.count == max(sum(size <= max_bytes for size in sizes), 1)
+    assert records_data.stop == start + records_data.count
+    assert bytes(records_data) == expected(rows[start : records_data.stop])
 
 
 def test_sections_follow_each_other_to_the_end() -> None:
     rows = [(T + index, b"key", bytes(index % 500), ()) for index in range(2000)]
-    start, sections = 0, []
+    start, made = 0, []
     while start < len(rows):
-        section = encode_rows(rows, max_bytes=16384, start=start)
-        assert bytes(section) == expected(rows[start : section.stop])
-        assert len(section) + HEADER_BYTES <= 16384
-        sections.append(section)
-        start = section.stop
-    assert sum(section.count for section in sections) == len(rows)
+        records_data = encode_rows(rows, max_bytes=16384, start=start)
+        assert bytes(records_data) == expected(rows[start : records_data.stop])
+        assert len(records_data) + HEADER_BYTES <= 16384
+        made.append(records_data)
+        start = records_data.stop
+    assert sum(each.count for each in made) == len(rows)
 
 
 @pytest.mark.parametrize(
@@ -138,15 +138,15 @@ def test_sections_follow_each_other_to_the_end() -> None:
 @pytest.mark.parametrize("max_bytes", [UNLIMITED, 1 << 20])
 def test_memory_grows_with_whatever_comes(sizes: list[int], max_bytes: int) -> None:
     rows = [(T, None, bytes([size % 251]) * size, ()) for size in sizes]
-    section = encode_rows(rows, max_bytes=max_bytes)
-    assert bytes(section) == expected(rows[: section.count])
-    assert (max_bytes == UNLIMITED) <= (section.count == len(rows))
+    records_data = encode_rows(rows, max_bytes=max_bytes)
+    assert bytes(records_data) == expected(rows[: records_data.count])
+    assert (max_bytes == UNLIMITED) <= (records_data.count == len(rows))
 
 
 def test_no_rows_make_an_empty_section() -> None:
-    for section in (encode_rows([], max_bytes=100), encode_rows([(T, None, None, ())], max_bytes=100, start=1)):
-        assert bytes(section) == b""
-        assert (section.count, section.base_timestamp, section.max_timestamp) == (0, -1, -1)
+    for records_data in (encode_rows([], max_bytes=100), encode_rows([(T, None, None, ())], max_bytes=100, start=1)):
+        assert bytes(records_data) == b""
+        assert (records_data.count, records_data.base_timestamp, records_data.max_timestamp) == (0, -1, -1)
 
 
 class Moment(IntEnum):
@@ -191,9 +191,9 @@ def test_anything_that_is_bytes_will_do(key: Any, value: Any) -> None:
 @given(st.binary(max_size=20))
 def test_names_that_are_not_utf8_come_back_as_their_bytes(name: bytes) -> None:
     text = name.decode("utf-8", "surrogateescape")
-    section = encode_rows([(T, None, None, [(text, b"x")])], max_bytes=UNLIMITED)
-    assert name in bytes(section)
-    (record,) = decoded(sealed(section))
+    records_data = encode_rows([(T, None, None, [(text, b"x")])], max_bytes=UNLIMITED)
+    assert name in bytes(records_data)
+    (record,) = decoded(sealed(records_data))
     assert record.headers == ((text, b"x"),)
 
 
@@ -278,8 +278,8 @@ def test_a_record_beyond_all_batches_is_too_large_only_when_it_is_first() -> Non
     enormous: Row = (T, None, None, [("", piece)] * 2048)
     with pytest.raises(RecordTooLargeError, match="row 0: 2147493900 bytes do not fit"):
         encode_rows([enormous], max_bytes=INT64_MAX)
-    section = encode_rows([(T, None, b"small", ()), enormous], max_bytes=INT64_MAX)
-    assert (section.count, section.stop) == (1, 1)
+    records_data = encode_rows([(T, None, b"small", ()), enormous], max_bytes=INT64_MAX)
+    assert (records_data.count, records_data.stop) == (1, 1)
 
 
 class Clearing(list[Any]):
@@ -298,7 +298,7 @@ def test_rows_that_vanish_while_they_are_read() -> None:
     rows: list[Any] = [(T, b"k%d" % index, bytes(100), [("a", b"b")]) for index in range(100)]
     rows[50] = (T, None, None, Clearing(rows))
     kept = [*rows[:50], (T, None, None, [("name", b"value")])]
-    section = encode_rows(rows, max_bytes=UNLIMITED)
+    records_data = encode_rows(rows, max_bytes=UNLIMITED)
     assert rows == []
-    assert section.count == 51
-    assert bytes(section) == expected(kept)
+    assert records_data.count == 51
+    assert bytes(records_data) == expected(kept)

@@ -1,4 +1,4 @@
-"""Records as they were decoded -> sections: offsets, timestamps and headers stay as they are."""
+"""Records as they were decoded -> records data: offsets, timestamps and headers stay as they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from storage.testing.codec import (
     encode_entry,
     seal_batch,
 )
-from storage.testing.codec import encode_records as oracle_section
+from storage.testing.codec import encode_records as oracle_records_data
 
 INT32_MAX = 2**31 - 1
 T = 1_700_000_000_000
@@ -39,13 +39,13 @@ def frame_of(batch: OracleBatch) -> RecordBatch:
 def test_records_keep_what_they_have(batch: OracleBatch) -> None:
     frame = frame_of(batch)
     records = list(frame.records())
-    section = encode_records(records, base_offset=frame.base_offset, base_timestamp=frame.base_timestamp)
-    assert (section.count, section.stop) == (len(records), len(records))
-    assert section.base_timestamp == frame.base_timestamp
-    assert section.max_timestamp == max(record.timestamp for record in records)
+    records_data = encode_records(records, base_offset=frame.base_offset, base_timestamp=frame.base_timestamp)
+    assert (records_data.count, records_data.stop) == (len(records), len(records))
+    assert records_data.base_timestamp == frame.base_timestamp
+    assert records_data.max_timestamp == max(record.timestamp for record in records)
     if not batch.attributes & LOG_APPEND_TIME:
-        assert bytes(section) == oracle_section(batch)
-    assert list(RecordIterator(frame, section)) == records
+        assert bytes(records_data) == oracle_records_data(batch)
+    assert list(RecordIterator(frame, records_data)) == records
 
 
 @pytest.mark.property
@@ -53,10 +53,10 @@ def test_records_keep_what_they_have(batch: OracleBatch) -> None:
 def test_some_of_the_records_keep_their_offsets(batch: OracleBatch, data: st.DataObject) -> None:
     kept = data.draw(st.sets(st.sampled_from(range(len(batch.records))), min_size=1))
     records = [record for index, record in enumerate(frame_of(batch).records()) if index in kept]
-    section = encode_records(records, base_offset=batch.base_offset)
+    records_data = encode_records(records, base_offset=batch.base_offset)
     oracle = batch_of([batch.records[index] for index in sorted(kept)], base_offset=batch.base_offset)
-    assert bytes(section) == oracle_section(oracle)
-    assert (section.base_timestamp, section.max_timestamp) == (oracle.base_timestamp, oracle.max_timestamp)
+    assert bytes(records_data) == oracle_records_data(oracle)
+    assert (records_data.base_timestamp, records_data.max_timestamp) == (oracle.base_timestamp, oracle.max_timestamp)
 
 
 @pytest.mark.property
@@ -65,8 +65,8 @@ def test_records_of_message_sets_become_those_of_a_batch(entry: OracleEntry) -> 
     (legacy,) = read_batches(encode_entry(entry))
     assert isinstance(legacy, LegacyBatch)
     records = list(legacy.records())
-    section = encode_records(records, base_offset=records[0].offset)
-    assert bytes(section) == oracle_section(batch_of(entry.records))
+    records_data = encode_records(records, base_offset=records[0].offset)
+    assert bytes(records_data) == oracle_records_data(batch_of(entry.records))
 
 
 def test_headers_are_copied_as_they_are_stored() -> None:
@@ -79,9 +79,14 @@ def test_headers_are_copied_as_they_are_stored() -> None:
 
 
 def test_no_records_make_an_empty_section() -> None:
-    section = encode_records([], base_offset=5)
-    assert bytes(section) == b""
-    assert (section.count, section.stop, section.base_timestamp, section.max_timestamp) == (0, 0, -1, -1)
+    records_data = encode_records([], base_offset=5)
+    assert bytes(records_data) == b""
+    assert (records_data.count, records_data.stop, records_data.base_timestamp, records_data.max_timestamp) == (
+        0,
+        0,
+        -1,
+        -1,
+    )
 
 
 def test_records_that_no_batch_there_can_hold() -> None:
@@ -104,5 +109,5 @@ def test_records_that_no_batch_there_can_hold() -> None:
 
 
 def test_records_made_of_nothing_are_empty() -> None:
-    section = encode_records([Record()], base_offset=0)
-    assert bytes(section) == bytes.fromhex("0c 00 00 00 00 00 00")
+    records_data = encode_records([Record()], base_offset=0)
+    assert bytes(records_data) == bytes.fromhex("0c 00 00 00 00 00 00")

@@ -81,7 +81,7 @@ def test_inner_offsets_that_run_over_wrap_around_as_on_the_jvm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "reason"),
+    ("records_data", "reason"),
     [
         pytest.param(b"", "holds no entries", id="empty"),
         pytest.param(encode_entry(entry_of(OracleRecord(0, TIME), 1))[:-1], "ends within an entry", id="cut short"),
@@ -89,8 +89,8 @@ def test_inner_offsets_that_run_over_wrap_around_as_on_the_jvm() -> None:
         pytest.param(encode_entry(wrapper_of([OracleRecord(0, TIME)], 1, GZIP)), "another compressed", id="nested"),
     ],
 )
-def test_wrappers_around_nonsense_are_refused(section: bytes, reason: str) -> None:
-    wrapper = OracleEntry(offset=9, magic=1, attributes=GZIP, timestamp=TIME, value=compress(GZIP, section))
+def test_wrappers_around_nonsense_are_refused(records_data: bytes, reason: str) -> None:
+    wrapper = OracleEntry(offset=9, magic=1, attributes=GZIP, timestamp=TIME, value=compress(GZIP, records_data))
     with pytest.raises(MalformedRecordsError, match=reason) as raised:
         list(next(read_batches(encode_entry(wrapper), origin=77)).records())
     assert (raised.value.position, raised.value.offset) == (77, 9)

@@ -1,4 +1,4 @@
-"""Lines -> sections: the same as splitting the block and encoding each piece as a row."""
+"""Lines -> records data: the same as splitting the block and encoding each piece as a row."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def expected(lines: list[bytes]) -> bytes:
 @given(blocks, st.booleans())
 def test_lines_become_what_rows_of_them_become(block: bytes, include_last: bool) -> None:
     lines = lines_of(block, include_last=include_last)
-    section = encode_lines(block, timestamp=T, max_bytes=UNLIMITED, include_last=include_last)
-    assert bytes(section) == expected(lines)
-    assert section.count == len(lines)
-    assert section.stop == (len(block) if include_last else block.rfind(b"\n") + 1)
-    assert (section.base_timestamp, section.max_timestamp) == (T, T if lines else -1)
+    records_data = encode_lines(block, timestamp=T, max_bytes=UNLIMITED, include_last=include_last)
+    assert bytes(records_data) == expected(lines)
+    assert records_data.count == len(lines)
+    assert records_data.stop == (len(block) if include_last else block.rfind(b"\n") + 1)
+    assert (records_data.base_timestamp, records_data.max_timestamp) == (T, T if lines else -1)
 
 
 @pytest.mark.property
@@ -54,11 +54,11 @@ def test_no_line_is_taken_that_exceeds_the_maximum(block: bytes, include_last: b
     lines = lines_of(block[start:], include_last=include_last)
     sizes = [HEADER_BYTES + len(expected(lines[: index + 1])) for index in range(len(lines))]
     max_bytes = data.draw(st.sampled_from([*sizes, *(size - 1 for size in sizes), 0, UNLIMITED]))
-    section = encode_lines(block, timestamp=T, max_bytes=max_bytes, start=start, include_last=include_last)
+    records_data = encode_lines(block, timestamp=T, max_bytes=max_bytes, start=start, include_last=include_last)
     count = max(sum(size <= max_bytes for size in sizes), min(len(lines), 1))
-    assert section.count == count
-    assert bytes(section) == expected(lines[:count])
-    assert section.stop == min(start + sum(len(line) + 1 for line in lines[:count]), len(block))
+    assert records_data.count == count
+    assert bytes(records_data) == expected(lines[:count])
+    assert records_data.stop == min(start + sum(len(line) + 1 for line in lines[:count]), len(block))
 
 
 @pytest.mark.parametrize("sizes", [[20] * 50_000, [0] * 10_000, [10**6, 0, 5, 10**6, *[7] * 1000]])
@@ -68,13 +68,13 @@ def test_sections_follow_each_other_to_the_end(sizes: list[int], max_bytes: int)
     block = b"\n".join([*lines, b"rest"])
     start, seen = 0, 0
     while True:
-        section = encode_lines(block, timestamp=T, max_bytes=max_bytes, start=start)
-        if not section.count:
+        records_data = encode_lines(block, timestamp=T, max_bytes=max_bytes, start=start)
+        if not records_data.count:
             break
-        assert section.count == 1 or len(section) + HEADER_BYTES <= max_bytes
-        assert bytes(section) == expected(lines[seen : seen + section.count])
-        seen += section.count
-        start = section.stop
+        assert records_data.count == 1 or len(records_data) + HEADER_BYTES <= max_bytes
+        assert bytes(records_data) == expected(lines[seen : seen + records_data.count])
+        seen += records_data.count
+        start = records_data.stop
     assert seen == len(lines)
     assert block[start:] == b"rest"
 

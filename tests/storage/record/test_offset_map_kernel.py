@@ -71,7 +71,7 @@ def with_room(keys: int) -> OffsetMap:
     return OffsetMap((keys + 1) * SLOT_BYTES, 1.0, SEED)
 
 
-def section_of(batch: OracleBatch) -> bytes | None:
+def records_data_of(batch: OracleBatch) -> bytes | None:
     return encode_records(batch) if batch.codec and batch.records else None
 
 
@@ -100,7 +100,7 @@ def test_it_holds_what_a_dict_holds(batches: list[OracleBatch], keys_max: int) -
                 expected[record.key] = latest = record.offset
         if took_all and oracle.last_offset >= first:
             latest = oracle.last_offset
-        assert offsets.fill(read(encode_batch(oracle)), section_of(oracle), first) is took_all
+        assert offsets.fill(read(encode_batch(oracle)), records_data_of(oracle), first) is took_all
         assert (offsets.count, offsets.latest_offset) == (len(expected), latest)
         if not took_all:
             break

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storage.errors import InvalidRecordError
 from storage.record import Codec, RecordBatch, read_batches
-from storage.record.rewriting import place, recompressed, retaining, with_append_time
+from storage.record.rewriting import assign_offset, recompressed, retaining, with_append_time
 from storage.testing import strategies
 from storage.testing.codec import CODEC_MASK, DELETE_HORIZON, LOG_APPEND_TIME, OracleBatch, decode_batches, encode_batch
 
@@ -33,7 +33,7 @@ def oracle_of(data: bytes) -> OracleBatch:
 @given(strategies.batches(), st.integers(0, 2**62), st.integers(-1, 2**31 - 1))
 def test_placing_changes_two_fields_and_not_the_checksum(batch: OracleBatch, offset: int, epoch: int) -> None:
     data = bytearray(b"before" + encode_batch(batch) + b"behind")
-    place(data, start=6, base_offset=offset, leader_epoch=epoch)
+    assign_offset(data, start=6, base_offset=offset, leader_epoch=epoch)
     assert (data[:6], data[-6:]) == (b"before", b"behind")
     placed = oracle_of(bytes(data[6:-6]))
     assert (placed.base_offset, placed.partition_leader_epoch) == (offset, epoch)
@@ -42,9 +42,9 @@ def test_placing_changes_two_fields_and_not_the_checksum(batch: OracleBatch, off
 
 
 @pytest.mark.parametrize("start", [-1, 1, 100, 2**40])
-def test_only_a_batch_can_be_placed(start: int) -> None:
+def test_only_a_batch_can_be_given_an_offset(start: int) -> None:
     with pytest.raises(InvalidRecordError):
-        place(bytearray(100), start=start, base_offset=0, leader_epoch=0)
+        assign_offset(bytearray(100), start=start, base_offset=0, leader_epoch=0)
 
 
 @given(strategies.batches(), st.integers(0, 2**62))
@@ -63,20 +63,20 @@ def test_another_codec_changes_nothing_else(batch: OracleBatch, codec: Codec) ->
 
 @given(strategies.data_batches(), st.lists(st.booleans(), min_size=10, max_size=10), st.none() | st.integers(0, 2**60))
 def test_survivors_keep_their_places(batch: OracleBatch, chosen: list[bool], horizon: int | None) -> None:
-    survivors = tuple(choose(batch.records, chosen))
-    assume(survivors)
+    select_retained_records = tuple(choose(batch.records, chosen))
+    assume(select_retained_records)
     original = parsed(encode_batch(batch))
     left = oracle_of(retaining(original, list(choose(original.records(), chosen)), delete_horizon_ms=horizon))
-    assert left.records == survivors
+    assert left.records == select_retained_records
     set_horizon = original.delete_horizon_ms if horizon is None else horizon
-    kept = max(record.timestamp for record in survivors)
+    kept = max(record.timestamp for record in select_retained_records)
     assert left == replace(
         batch,
         attributes=batch.attributes | (0 if set_horizon is None else DELETE_HORIZON),
-        base_timestamp=survivors[0].timestamp if set_horizon is None else set_horizon,
+        base_timestamp=select_retained_records[0].timestamp if set_horizon is None else set_horizon,
         max_timestamp=batch.max_timestamp if batch.is_log_append_time else kept,
-        record_count=len(survivors),
-        records=survivors,
+        record_count=len(select_retained_records),
+        records=select_retained_records,
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from storage.errors import CorruptBatchError, MalformedRecordsError
 from storage.record import Codec, RecordBatch, read_batches
-from storage.record.kernel.values import run_lines, run_size, section_lines, section_size
+from storage.record.kernel.values import batch_lines, batch_lines_size, run_lines, run_size
 from storage.testing.codec import OracleBatch, OracleEntry, OracleRecord, batch_of, encode_batch
 from storage.testing.strategies import batches_with_damaged_records, data_batches, encoded, logs
 
@@ -30,9 +30,9 @@ def read(data: bytes) -> RecordBatch:
 @given(data_batches())
 def test_a_section_gives_its_values(oracle: OracleBatch) -> None:
     batch = read(encode_batch(oracle))
-    section = batch.section()
-    assert section_lines(batch, section) == lines_of(oracle)
-    assert section_size(batch, section) == len(lines_of(oracle))
+    records_data = batch.records_data()
+    assert batch_lines(batch, records_data) == lines_of(oracle)
+    assert batch_lines_size(batch, records_data) == len(lines_of(oracle))
 
 
 @pytest.mark.property
@@ -40,17 +40,17 @@ def test_a_section_gives_its_values(oracle: OracleBatch) -> None:
 def test_damaged_records_are_an_error_exactly_where_they_do_not_parse(data: bytes) -> None:
     try:
         batch = read(data)
-        section = batch.section()
+        records_data = batch.records_data()
         expected = b"".join((record.value or b"") + b"\n" for record in batch.records())
     except (CorruptBatchError, StopIteration) as error:
         if isinstance(error, MalformedRecordsError):
-            for look in (section_lines, section_size):
+            for look in (batch_lines, batch_lines_size):
                 with pytest.raises(MalformedRecordsError) as raised:
-                    look(batch, section)
+                    look(batch, records_data)
                 assert raised.value.position == batch.position
         return
-    assert section_lines(batch, section) == expected
-    assert section_size(batch, section) == len(expected)
+    assert batch_lines(batch, records_data) == expected
+    assert batch_lines_size(batch, records_data) == len(expected)
 
 
 @pytest.mark.property
@@ -107,14 +107,14 @@ def test_a_count_that_is_not_the_records_is_damage(change: int) -> None:
     data[57:61] = (2 + change & 0xFFFFFFFF).to_bytes(4, "big")
     batch = read(bytes(data))
     assert run_lines(batch, FAR, FAR, True)[0] == 0
-    for look in (section_lines, section_size):
+    for look in (batch_lines, batch_lines_size):
         with pytest.raises(MalformedRecordsError, match="nothing else"):
-            look(batch, batch.section())
+            look(batch, batch.records_data())
 
 
 def test_of_a_batch_that_declares_no_records_nothing_is_looked_at() -> None:
     data = bytearray(encode_batch(batch_of([OracleRecord(0, 5, b"k", b"v")])))
     data[57:61] = bytes(4)
     batch = read(bytes(data))
-    assert section_lines(batch, b"anything") == b""
-    assert section_size(batch, b"anything") == 0
+    assert batch_lines(batch, b"anything") == b""
+    assert batch_lines_size(batch, b"anything") == 0

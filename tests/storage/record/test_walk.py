@@ -150,7 +150,7 @@ def test_no_header_that_cannot_be_right_is_passed_over(header: bytes) -> None:
 def test_a_placed_batch_differs_in_its_place_alone() -> None:
     (batch,) = read_batches(MARKER, origin=50)
     assert isinstance(batch, RecordBatch)
-    placed = batch.placed(base_offset=1000, leader_epoch=4)
+    placed = batch.with_offset(base_offset=1000, leader_epoch=4)
     assert isinstance(placed, RecordBatch)
     assert (placed.base_offset, placed.last_offset, placed.leader_epoch) == (1000, 1000, 4)
     for name in ("position", "size_bytes", "magic", "attributes", "crc", "base_timestamp", "max_timestamp"):

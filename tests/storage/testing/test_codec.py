@@ -56,10 +56,10 @@ GOLDEN_COMMIT = bytes.fromhex(
 TIME = 1_700_000_000_000
 
 
-def plain(section: bytes, *, record_count: int = 1, **fields: int) -> bytes:
-    """A batch at offset 100 with the section for its records."""
+def plain(records_data: bytes, *, record_count: int = 1, **fields: int) -> bytes:
+    """A batch at offset 100 with these bytes for its records."""
     batch = batch_of([OracleRecord(100, TIME)])
-    return seal_batch(replace(batch, record_count=record_count, **fields), section)
+    return seal_batch(replace(batch, record_count=record_count, **fields), records_data)
 
 
 def body(*parts: bytes) -> bytes:
@@ -166,8 +166,8 @@ def test_sequences_follow_offsets_and_wrap_to_zero() -> None:
 
 
 def test_offsets_and_timestamps_wrap_like_java_longs() -> None:
-    section = body(write_varint(2**63 - 1), write_varint(2**31 - 1), NULL, NULL, ZERO)
-    (record,) = decode_batch(plain(section, base_offset=2**63 - 1, base_timestamp=2)).records
+    records_data = body(write_varint(2**63 - 1), write_varint(2**31 - 1), NULL, NULL, ZERO)
+    (record,) = decode_batch(plain(records_data, base_offset=2**63 - 1, base_timestamp=2)).records
     assert record.offset == -(2**63) + 2**31 - 2
     assert record.timestamp == -(2**63) + 1
 
@@ -186,8 +186,8 @@ def test_a_batch_without_records_is_not_looked_into() -> None:
 
 def test_every_negative_length_is_null() -> None:
     headers = write_varint(1) + write_varint(1) + b"h" + write_varint(-7)
-    section = body(ZERO, ZERO, write_varint(-5), write_varint(-(2**31)), headers)
-    assert decode_batch(plain(section)).records == (OracleRecord(100, TIME, None, None, (("h", None),)),)
+    records_data = body(ZERO, ZERO, write_varint(-5), write_varint(-(2**31)), headers)
+    assert decode_batch(plain(records_data)).records == (OracleRecord(100, TIME, None, None, (("h", None),)),)
 
 
 def test_overlong_varints_and_record_attributes_are_accepted() -> None:
@@ -206,7 +206,7 @@ SOUND = body(ZERO, ZERO, NULL, NULL, ZERO)
 
 
 @pytest.mark.parametrize(
-    ("section", "record_count"),
+    ("records_data", "record_count"),
     [
         pytest.param(SOUND, 2, id="too few records"),
         pytest.param(SOUND * 2, 1, id="too many records"),
@@ -227,9 +227,9 @@ SOUND = body(ZERO, ZERO, NULL, NULL, ZERO)
         pytest.param(body(ZERO, b"\x80" * 5 + b"\x00", NULL, NULL, ZERO), 1, id="endless varint"),
     ],
 )
-def test_malformed_records(section: bytes, record_count: int) -> None:
+def test_malformed_records(records_data: bytes, record_count: int) -> None:
     with pytest.raises(MalformedRecordsError) as caught:
-        decode_batch(b"before" + plain(section, record_count=record_count), 6)
+        decode_batch(b"before" + plain(records_data, record_count=record_count), 6)
     assert (caught.value.position, caught.value.offset) == (6, 100)
 
 

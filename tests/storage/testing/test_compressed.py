@@ -1,4 +1,4 @@
-"""The oracle's compressed sections: framed as Kafka frames them, whole or refused."""
+"""The oracle's compressed records: framed as Kafka frames them, whole or refused."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ TEXT = b"the quick brown fox jumps over the lazy dog " * 5000
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("data", [b"", b"a", TEXT], ids=["empty", "a byte", "blocks"])
 def test_sections_read_back(codec: int, magic: int, data: bytes) -> None:
-    section = compress(codec, data, magic=magic)
-    assert decompress(codec, section, magic=magic) == data
-    assert codec == NONE or len(data) < 100 or len(section) < len(data) / 4
+    records_data = compress(codec, data, magic=magic)
+    assert decompress(codec, records_data, magic=magic) == data
+    assert codec == NONE or len(data) < 100 or len(records_data) < len(data) / 4
 
 
 @pytest.mark.property
 @deterministic
 @given(st.sampled_from(COMPRESSING), st.binary(max_size=200), st.data())
 def test_sections_cut_short_are_refused(codec: int, data: bytes, draw: st.DataObject) -> None:
-    section = compress(codec, data)
-    kept = draw.draw(st.integers(0, len(section) - 1))
+    records_data = compress(codec, data)
+    kept = draw.draw(st.integers(0, len(records_data) - 1))
     if codec == SNAPPY and kept == 16:
         return  # a xerial stream may end after its header and after any block
     with pytest.raises(DecompressionError):
-        decompress(codec, section[:kept])
+        decompress(codec, records_data[:kept])
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
@@ -57,14 +57,14 @@ def test_streams_of_several_members() -> None:
 
 
 def test_xerial_framing() -> None:
-    section = compress(SNAPPY, TEXT)
-    assert section[:16].hex() == "82534e41505059000000000100000001"
-    (first,) = struct.unpack_from(">i", section, 16)
-    assert cramjam.snappy.decompress_raw_len(section[20 : 20 + first]) == 32 * 1024
+    records_data = compress(SNAPPY, TEXT)
+    assert records_data[:16].hex() == "82534e41505059000000000100000001"
+    (first,) = struct.unpack_from(">i", records_data, 16)
+    assert cramjam.snappy.decompress_raw_len(records_data[20 : 20 + first]) == 32 * 1024
     assert decompress(SNAPPY, bytes(cramjam.snappy.compress_raw(TEXT))) == TEXT
     for block in (b"\xff\xff\xff\xff", struct.pack(">i", 2) + b"a", struct.pack(">i", 2**31 - 1) + b"a"):
         with pytest.raises(DecompressionError):
-            decompress(SNAPPY, section[:16] + block)
+            decompress(SNAPPY, records_data[:16] + block)
     with pytest.raises(DecompressionError):
         decompress(SNAPPY, b"\xff\xff\xff\xff\x0f\x00")
 

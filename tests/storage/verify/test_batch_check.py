@@ -77,8 +77,8 @@ def test_wrappers(magic: int, codec: Codec) -> None:
         for at, record in enumerate(records)
     ]
 
-    def wrapped(section: bytes) -> bytes:
-        return encode_entry(replace(wrapper, value=compress(codec, section, magic=magic)))
+    def wrapped(records_data: bytes) -> bytes:
+        return encode_entry(replace(wrapper, value=compress(codec, records_data, magic=magic)))
 
     encoded = [encode_entry(entry) for entry in inner]
     assert check(wrapped(b"".join(encoded))) == (10, True)

@@ -1,5 +1,5 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
-"""What is made of encoded records: a section, and with a header in front of it a batch.
+"""Encoded records, and the batch that a header in front of them makes.
 
 Records are written behind room for the header, so an uncompressed batch is sealed where it lies: one allocation,
 one pass. Every field is checked against its width; what the fields must mean together is left to the caller.
@@ -16,9 +16,9 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from storage.errors import InvalidRecordError
-from storage.record.kernel cimport wire
+from storage.record.kernel cimport limits, wire
 from storage.record.kernel.crc32c cimport checksum
-from storage.record.kernel.region cimport Region
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 
 cdef extern from "Python.h":
     char* PyBytes_AS_STRING(PyObject* value) noexcept
@@ -30,7 +30,6 @@ cdef enum:
     MAGIC = 2
     FIRST_CAPACITY = 4096
     LARGEST_STEP = 16  # how many times larger the memory may get on the word of the records so far
-    UNLOCKED_BYTES = 32768  # below this, releasing the lock costs more than it gives others
 
 cdef double SMALLEST_STEP = 1.5
 cdef double FORESIGHT = 1.0625  # records differ, so this much more memory than if all were alike
@@ -50,10 +49,10 @@ cdef int64_t whole(object value, str name, int64_t smallest, int64_t largest) ex
 
 @final
 @no_gc
-cdef class Section:
+cdef class RecordsData:
     """Encoded records, uncompressed, as a read-only buffer: what `encode` and `lines` make, and `seal` takes.
 
-    `stop` is where in their input the next section begins.
+    `stop` is where in the input the next records begin.
     """
 
     def __cinit__(self):
@@ -62,8 +61,8 @@ cdef class Section:
         self.memory = <PyObject*>memory
         self.start = <uint8_t*>PyBytes_AS_STRING(self.memory)
         self.limit = self.start + wire.HEADER_SIZE
-        self.largest = LARGEST_BATCH
-        self.base_timestamp = self.max_timestamp = NO_TIMESTAMP
+        self.largest = limits.LARGEST_BATCH
+        self.base_timestamp = self.max_timestamp = wire.NO_TIMESTAMP
 
     def __dealloc__(self):
         Py_XDECREF(self.memory)
@@ -82,7 +81,7 @@ cdef class Section:
         """
         cdef Py_ssize_t used = at[0] - self.start + needed
         cdef double expected = <double>used / done * total * FORESIGHT
-        if used > (self.largest if self.count else LARGEST_BATCH):
+        if used > (self.largest if self.count else limits.LARGEST_BATCH):
             return False
         expected = min(expected, <double>used * LARGEST_STEP)
         expected = max(expected, used * SMALLEST_STEP, <double>FIRST_CAPACITY)
@@ -91,7 +90,7 @@ cdef class Section:
         return True
 
     cdef int finish(self, uint8_t* at) except -1:
-        """End the section here. Memory that is not worth moving everything for is kept unused: at most an eighth."""
+        """End the data here. Memory that is not worth moving everything for is kept unused: at most an eighth."""
         cdef Py_ssize_t size = at - self.start
         if self.limit - at > size >> 3:
             return self.resize(size)
@@ -108,20 +107,20 @@ cdef class Section:
         return 0
 
 
-cdef Section new_section(object max_bytes):
-    """An empty section that will not take a second record with which its batch would exceed the maximum."""
-    cdef Section section = Section.__new__(Section)
-    section.largest = <Py_ssize_t>min(whole(max_bytes, "max_bytes", 0, INT64_MAX), LARGEST_BATCH)
-    return section
+cdef RecordsData new_records_data(object max_bytes):
+    """Empty data that takes no second record with which its batch would exceed the maximum."""
+    cdef RecordsData records_data = RecordsData.__new__(RecordsData)
+    records_data.largest = <Py_ssize_t>min(whole(max_bytes, "max_bytes", 0, INT64_MAX), limits.LARGEST_BATCH)
+    return records_data
 
 
 def seal(
-    section, *, base_offset, leader_epoch, attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id,
+    records_data, *, base_offset, leader_epoch, attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id,
     producer_epoch, base_sequence, count,
 ):
-    """The v2 batch with these fields, its length and its checksum, and `section` for its stored records.
+    """The v2 batch with these fields, its length and its checksum, and `records_data` for its stored records.
 
-    The section is any buffer: the attributes, not this function, say whether it is compressed. A `Section` that
+    The data is any buffer: the attributes, not this function, say whether it is compressed. A `RecordsData` that
     is sealed for the first time shares its memory with the batch.
     """
     cdef uint8_t[wire.HEADER_SIZE] header
@@ -142,23 +141,23 @@ def seal(
     )
     wire.store32(header + wire.BASE_SEQUENCE_AT, <uint32_t>whole(base_sequence, "base_sequence", INT32_MIN, INT32_MAX))
     wire.store32(header + wire.COUNT_AT, <uint32_t>whole(count, "count", 0, INT32_MAX))
-    return with_header(header, behind_room(section))
+    return with_header(header, behind_room(records_data))
 
 
 cdef bytes behind_room(object source):
     """Room for a header and the source's bytes, in a bytes object that nobody else has seen yet."""
-    cdef Section section
-    cdef Region region
+    cdef RecordsData records_data
+    cdef PinnedBuffer buffer
     cdef bytes batch
-    if isinstance(source, Section) and not (<Section>source).sealed:
-        section = <Section>source
-        section.sealed = True
-        return <bytes>section.memory
-    region = Region(source)
-    if region.size > LARGEST_BATCH - wire.HEADER_SIZE:
-        raise InvalidRecordError(f"{region.size} bytes of records do not fit into a batch")
-    batch = PyBytes_FromStringAndSize(NULL, wire.HEADER_SIZE + region.size)
-    memcpy(PyBytes_AS_STRING(<PyObject*>batch) + wire.HEADER_SIZE, region.data, region.size)
+    if isinstance(source, RecordsData) and not (<RecordsData>source).sealed:
+        records_data = <RecordsData>source
+        records_data.sealed = True
+        return <bytes>records_data.memory
+    buffer = PinnedBuffer(source)
+    if buffer.size > limits.LARGEST_BATCH - wire.HEADER_SIZE:
+        raise InvalidRecordError(f"{buffer.size} bytes of records do not fit into a batch")
+    batch = PyBytes_FromStringAndSize(NULL, wire.HEADER_SIZE + buffer.size)
+    memcpy(PyBytes_AS_STRING(<PyObject*>batch) + wire.HEADER_SIZE, buffer.data, buffer.size)
     return batch
 
 
@@ -169,7 +168,7 @@ cdef bytes with_header(const uint8_t* header, bytes batch):
     cdef uint32_t crc
     memcpy(start, header, wire.HEADER_SIZE)
     wire.store32(start + wire.LENGTH_AT, <uint32_t>(len(batch) - wire.LOG_OVERHEAD))
-    if covered_bytes < UNLOCKED_BYTES:
+    if covered_bytes < limits.UNLOCKED_BYTES_MIN:
         crc = checksum(start + wire.ATTRIBUTES_AT, covered_bytes)
     else:
         with nogil:
@@ -178,8 +177,8 @@ cdef bytes with_header(const uint8_t* header, bytes batch):
     return batch
 
 
-def patch_placement(target, start, base_offset, leader_epoch):
-    """Give the v2 batch that begins at `start` of a writable buffer another place in a log; its CRC stays right."""
+def patch_offset(target, start, base_offset, leader_epoch):
+    """Give the v2 batch that begins at `start` of a writable buffer another offset and epoch; no checksum covers them."""
     cdef int64_t at = whole(start, "start", 0, INT64_MAX)
     cdef int64_t offset = whole(base_offset, "base_offset", 0, INT64_MAX)
     cdef int64_t epoch = whole(leader_epoch, "leader_epoch", INT32_MIN, INT32_MAX)

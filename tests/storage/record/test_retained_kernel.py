@@ -1,4 +1,4 @@
-"""Which records a cleaner keeps, and the section of them, beside the oracle."""
+"""The records that a cleaner keeps, beside the oracle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from storage.errors import CorruptBatchError, MalformedRecordsError
 from storage.record import RecordBatch, read_batches, retaining
 from storage.record.kernel.offset_map import SLOT_BYTES, OffsetMap
-from storage.record.kernel.survivors import survivors
+from storage.record.kernel.retained import select_retained_records
 from storage.testing import strategies
 from storage.testing.codec import (
     OracleBatch,
@@ -52,8 +52,8 @@ def test_it_keeps_what_the_oracle_keeps(
 ) -> None:
     """And what `retaining` makes of it is the batch with these records."""
     stored = read(encode_batch(batch))
-    section = encode_records(batch) if batch.codec else None
-    found = survivors(stored, section, mapped(known, end), keep_tombstones=keeps)
+    records_data = encode_records(batch) if batch.codec else None
+    found = select_retained_records(stored, records_data, mapped(known, end), keep_tombstones=keeps)
     counts = {"keyless": 0, "superseded": 0, "expired": 0}
     kept = []
     for record in batch.records:
@@ -89,27 +89,27 @@ def kept_records(batch: RecordBatch, kept: list[OracleRecord]) -> list[object]:
 @given(batch=strategies.data_batches())
 def test_without_a_map_all_is_kept(batch: OracleBatch) -> None:
     stored = read(encode_batch(batch))
-    found = survivors(stored, encode_records(batch), None, keep_tombstones=False)
+    found = select_retained_records(stored, encode_records(batch), None, keep_tombstones=False)
     assert found.kept == found.read == len(batch.records)
     if not batch.is_log_append_time:
-        assert bytes(found.section(batch.base_timestamp)) == encode_records(batch)
+        assert bytes(found.records_data(batch.base_timestamp)) == encode_records(batch)
 
 
 def test_records_stay_as_they_are_where_their_timestamps_do() -> None:
     """A varint that is longer than it has to be shows it."""
-    section = bytes([14, 0, 0, 0x80, 0, 2, ord("k"), 1, 0])
-    section = bytes([2 * (len(section) - 1)]) + section[1:]
-    batch = read(seal_batch(replace(batch_of([OracleRecord(0, 0, b"k")]), base_timestamp=0), section))
-    found = survivors(batch, None, None, keep_tombstones=True)
-    assert bytes(found.section(0)) == section
-    assert bytes(found.section(1)) != section
+    records_data = bytes([14, 0, 0, 0x80, 0, 2, ord("k"), 1, 0])
+    records_data = bytes([2 * (len(records_data) - 1)]) + records_data[1:]
+    batch = read(seal_batch(replace(batch_of([OracleRecord(0, 0, b"k")]), base_timestamp=0), records_data))
+    found = select_retained_records(batch, None, None, keep_tombstones=True)
+    assert bytes(found.records_data(0)) == records_data
+    assert bytes(found.records_data(1)) != records_data
 
 
 def test_of_an_empty_batch_nothing_is_looked_at() -> None:
     batch = read(seal_batch(replace(batch_of([], base_offset=3), last_offset_delta=4), b"anything"))
-    found = survivors(batch, None, mapped({}, 100), keep_tombstones=True)
+    found = select_retained_records(batch, None, mapped({}, 100), keep_tombstones=True)
     assert (found.read, found.kept) == (0, 0)
-    assert bytes(found.section(0)) == b""
+    assert bytes(found.records_data(0)) == b""
 
 
 @given(data=strategies.batches_with_damaged_records())
@@ -118,9 +118,9 @@ def test_damage_is_an_error_and_nothing_else(data: bytes) -> None:
         if isinstance(batch, RecordBatch):
             offsets = mapped({b"a": 5}, 2**62)
             try:
-                section = batch.section() if batch.codec and batch.count else None
-                found = survivors(batch, section, offsets, keep_tombstones=False)
-                offsets.fill(batch, section, 0)
+                records_data = batch.records_data() if batch.codec and batch.count else None
+                found = select_retained_records(batch, records_data, offsets, keep_tombstones=False)
+                offsets.fill(batch, records_data, 0)
             except CorruptBatchError:
                 continue
             records = list(batch.records())
@@ -143,4 +143,4 @@ BATCH = batch_of([OracleRecord(5, 0, b"k", b"v"), OracleRecord(6, 0, b"l", None)
 )
 def test_records_that_are_not_the_batchs_are_refused(data: bytes) -> None:
     with pytest.raises(MalformedRecordsError, match="within its offsets"):
-        survivors(read(data), None, None, keep_tombstones=True)
+        select_retained_records(read(data), None, None, keep_tombstones=True)

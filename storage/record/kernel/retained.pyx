@@ -1,5 +1,5 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
-"""Which records of a batch a cleaner keeps, and the section of those alone.
+"""Selecting the records of a batch that a cleaner keeps, and writing those alone.
 
 By the map of offsets a record that it has not come to is kept; of the others those that are the last of their key, less
 the tombstones that need be kept no longer. What the map must hold, and when tombstones may go, is left to the caller.
@@ -11,15 +11,14 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from storage.errors import InvalidRecordError, MalformedRecordsError
-from storage.record.kernel cimport wire
-from storage.record.kernel.batch cimport LOG_APPEND_TIME_BIT, fetch_ahead
+from storage.record.kernel cimport limits, wire
+from storage.record.kernel.batch cimport fetch_ahead
 from storage.record.kernel.offset_map cimport AHEAD, Fingerprint, OffsetMap
-from storage.record.kernel.region cimport Region
-from storage.record.kernel.section cimport LARGEST_BATCH, NO_TIMESTAMP, Section, new_section
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
+from storage.record.kernel.records_data cimport RecordsData, new_records_data
 from storage.record.kernel.walk cimport BatchFrame
 
 cdef enum:
-    UNLOCKED_BYTES = 32768  # below this, releasing the lock costs more than it gives others
     MORE_PER_RECORD = 16  # by how much a record may grow if its timestamp counts from elsewhere
     DAMAGED = -1
     OUT_OF_MEMORY = -2
@@ -42,7 +41,7 @@ cdef struct Run:
 
 
 @final
-cdef class Survivors:
+cdef class RetainedRecords:
     """What is kept of a batch, and how much of it went for which reason.
 
     `keyless` records are of nobody's key; `expired` are tombstones. Of those kept, `tombstones` have no value, the first
@@ -57,7 +56,7 @@ cdef class Survivors:
     cdef readonly int64_t tombstones
     cdef readonly int64_t first_timestamp
     cdef readonly int64_t max_timestamp
-    cdef Region region
+    cdef PinnedBuffer buffer
     cdef Run* runs
     cdef int64_t runs_count
     cdef int64_t runs_room
@@ -66,7 +65,7 @@ cdef class Survivors:
     cdef bint has_append_time
 
     def __cinit__(self):
-        self.first_timestamp = self.max_timestamp = NO_TIMESTAMP
+        self.first_timestamp = self.max_timestamp = wire.NO_TIMESTAMP
 
     def __dealloc__(self):
         free(self.runs)
@@ -74,7 +73,7 @@ cdef class Survivors:
     cdef int sift(
         self, wire.Bytes at, wire.Bytes end, BatchFrame batch, OffsetMap offsets, bint keep_tombstones
     ) noexcept nogil:
-        """0 if the section has exactly the records that the batch declares, at offsets of the batch."""
+        """0 if the data has exactly the records that the batch declares, at offsets of the batch."""
         cdef Sifted[AHEAD] waiting
         cdef Sifted* next
         cdef wire.Span span
@@ -144,19 +143,19 @@ cdef class Survivors:
         self.runs_count += 1
         return 0
 
-    def section(self, int64_t base_timestamp):
+    def records_data(self, int64_t base_timestamp):
         """The records that are kept, their timestamps counting from this one.
 
         Where they do so already, they stay as they are to the last byte.
         """
-        cdef Section section = new_section(INT64_MAX)
+        cdef RecordsData records_data = new_records_data(INT64_MAX)
         cdef int64_t index, needed = 0
         cdef uint8_t* at
         cdef bint is_same = base_timestamp == self.base_timestamp and not self.has_append_time
         for index in range(self.runs_count):
             needed += self.runs[index].end - self.runs[index].start
-        section.resize(wire.HEADER_SIZE + needed + (0 if is_same else MORE_PER_RECORD * self.kept))
-        at = section.start + wire.HEADER_SIZE
+        records_data.resize(wire.HEADER_SIZE + needed + (0 if is_same else MORE_PER_RECORD * self.kept))
+        at = records_data.start + wire.HEADER_SIZE
         if is_same:
             for index in range(self.runs_count):
                 needed = self.runs[index].end - self.runs[index].start
@@ -165,14 +164,14 @@ cdef class Survivors:
         else:
             for index in range(self.runs_count):
                 at = self.rewrite(at, self.runs[index], base_timestamp)
-        if at - section.start > LARGEST_BATCH:
+        if at - records_data.start > limits.LARGEST_BATCH:
             raise InvalidRecordError(f"{self.kept} records do not fit into a batch")
-        section.count = <int>self.kept
-        section.base_timestamp = base_timestamp
-        section.max_timestamp = self.max_timestamp
-        section.stop = self.kept
-        section.finish(at)
-        return section
+        records_data.count = <int>self.kept
+        records_data.base_timestamp = base_timestamp
+        records_data.max_timestamp = self.max_timestamp
+        records_data.stop = self.kept
+        records_data.finish(at)
+        return records_data
 
     cdef uint8_t* rewrite(self, uint8_t* at, Run run, int64_t base_timestamp) noexcept:
         """Write a run's records, which have been checked, with timestamps that count from another."""
@@ -202,26 +201,26 @@ cdef class Survivors:
         return at
 
 
-def survivors(BatchFrame batch not None, section, OffsetMap offsets, *, bint keep_tombstones):
-    """What is kept of a batch, whose records are in `section` where it is compressed; without a map, all of it.
+def select_retained_records(BatchFrame batch not None, records_data, OffsetMap offsets, *, bint keep_tombstones):
+    """What is kept of a batch, whose records are in `records_data` where it is compressed; without a map, all of it.
 
     Raises `MalformedRecordsError` if the records do not parse, or have offsets that their batch does not.
     """
-    cdef Survivors found = Survivors.__new__(Survivors)
+    cdef RetainedRecords found = RetainedRecords.__new__(RetainedRecords)
     cdef wire.Bytes at = batch.data() + wire.HEADER_SIZE
     cdef wire.Bytes end = batch.data() + batch.size_bytes
     cdef int result = DAMAGED
-    found.region = batch.region
-    if section is not None:
-        found.region = Region(section)
-        at, end = found.region.data, found.region.data + found.region.size
+    found.buffer = batch.buffer
+    if records_data is not None:
+        found.buffer = PinnedBuffer(records_data)
+        at, end = found.buffer.data, found.buffer.data + found.buffer.size
     if batch.count == 0:
         at = end  # of an empty batch nothing is looked at, as on the JVM
     found.base_timestamp = batch.base_timestamp
     found.append_time = batch.max_timestamp
-    found.has_append_time = batch.attributes & LOG_APPEND_TIME_BIT != 0
+    found.has_append_time = batch.attributes & wire.LOG_APPEND_TIME_BIT != 0
     if batch.count >= 0 and 0 <= batch.base_offset:
-        if end - at < UNLOCKED_BYTES:
+        if end - at < limits.UNLOCKED_BYTES_MIN:
             result = found.sift(at, end, batch, offsets, keep_tombstones)
         else:
             with nogil:

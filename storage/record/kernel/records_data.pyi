@@ -5,7 +5,7 @@ from typing_extensions import Buffer
 __pyx_capi__: dict[str, object]
 
 @final
-class Section(Buffer):
+class RecordsData(Buffer):
     @property
     def count(self) -> int: ...
     @property
@@ -17,7 +17,7 @@ class Section(Buffer):
     def __len__(self) -> int: ...
 
 def seal(
-    section: Section | Buffer,
+    records_data: RecordsData | Buffer,
     *,
     base_offset: int,
     leader_epoch: int,
@@ -30,4 +30,4 @@ def seal(
     base_sequence: int,
     count: int,
 ) -> bytes: ...
-def patch_placement(target: Buffer, start: int, base_offset: int, leader_epoch: int) -> None: ...
+def patch_offset(target: Buffer, start: int, base_offset: int, leader_epoch: int) -> None: ...

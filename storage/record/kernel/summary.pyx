@@ -1,21 +1,17 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
-"""What a log has to know of a batch's records before it takes them, in one pass and without making any of them."""
+"""Summarizing a batch's records for the log that takes them: one pass, and no object for any record."""
 
 from cython cimport final
 from libc.stdint cimport int64_t
 
 from storage.errors import MalformedRecordsError
-from storage.record.kernel cimport wire
-from storage.record.kernel.region cimport Region
+from storage.record.kernel cimport limits, wire
+from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 from storage.record.kernel.walk cimport BatchFrame
-
-cdef enum:
-    NO_TIMESTAMP = -1
-    UNLOCKED_BYTES = 32768  # below this, releasing the lock costs more than it gives others
 
 
 @final
-cdef class Survey:
+cdef class RecordsSummary:
     """All records of a batch, each checked to its last byte.
 
     Timestamps are the records' own, whatever the batch says of append time: `max_timestamp` is the largest, and
@@ -32,14 +28,14 @@ cdef class Survey:
         """0 if exactly so many records are there."""
         cdef wire.Span span
         cdef int64_t index, timestamp, keyless = 0
-        cdef int64_t smallest = NO_TIMESTAMP, largest = NO_TIMESTAMP
+        cdef int64_t smallest = wire.NO_TIMESTAMP, largest = wire.NO_TIMESTAMP
         cdef bint consecutive = True
         for index in range(count):
             if wire.read_record(&at, end, &span):
                 return -1
             timestamp = wire.add64(base_timestamp, span.timestamp_delta)
             largest = max(largest, timestamp)
-            if timestamp != NO_TIMESTAMP and (smallest == NO_TIMESTAMP or timestamp < smallest):
+            if timestamp != wire.NO_TIMESTAMP and (smallest == wire.NO_TIMESTAMP or timestamp < smallest):
                 smallest = timestamp
             keyless += span.key_size < 0
             consecutive &= span.offset_delta == index
@@ -50,18 +46,18 @@ cdef class Survey:
         return 0 if at == end else -1
 
 
-def survey(BatchFrame batch not None, section=None):
-    """The survey of a batch's records, which are in `section` where the batch is compressed."""
-    cdef Survey found = Survey.__new__(Survey)
+def summarize_records(BatchFrame batch not None, records_data=None):
+    """Summarize a batch's records, which are in `records_data` if the batch is compressed."""
+    cdef RecordsSummary found = RecordsSummary.__new__(RecordsSummary)
     cdef wire.Bytes at = batch.data() + wire.HEADER_SIZE
     cdef wire.Bytes end = batch.data() + batch.size_bytes
-    cdef Region region
+    cdef PinnedBuffer buffer
     cdef int64_t count = batch.count, base_timestamp = batch.base_timestamp
     cdef int failed
-    if section is not None:
-        region = Region(section)
-        at, end = region.data, region.data + region.size
-    if end - at < UNLOCKED_BYTES:
+    if records_data is not None:
+        buffer = PinnedBuffer(records_data)
+        at, end = buffer.data, buffer.data + buffer.size
+    if end - at < limits.UNLOCKED_BYTES_MIN:
         failed = found.look(at, end, base_timestamp, count)
     else:
         with nogil:

@@ -1,16 +1,16 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
-"""A hold on somebody's bytes: as long as a `Region` lives, its memory stays where it is."""
+"""Keeping bytes in place: as long as a `PinnedBuffer` lives, its memory is neither freed nor moved."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_CheckExact
 from cpython.memoryview cimport PyMemoryView_FromObject
 
 
-cdef class Region:
+cdef class PinnedBuffer:
     """The bytes of any object with the buffer protocol, kept alive and in place by this object.
 
-    Records and frames point into a region and hold it, so they may outlive the buffer's other users. Whoever
-    hands over a writable buffer promises not to change it while anything points into it.
+    Records and frames point into it and keep it, so they may outlive the buffer's other users. A caller that passes
+    a writable buffer must not change it while anything points into it.
     """
 
     def __cinit__(self, source):
@@ -27,9 +27,9 @@ cdef class Region:
     def view(self, Py_ssize_t start, Py_ssize_t end):
         """The bytes from start to end without a copy; the view keeps the underlying object alive."""
         if not 0 <= start <= end <= self.size:
-            raise IndexError(f"{start}..{end} is not within a region of {self.size} bytes")
+            raise IndexError(f"{start}..{end} is not within a buffer of {self.size} bytes")
         whole = PyMemoryView_FromObject(<object>self.buffer.obj)
-        # Bytes are what nearly every region is of, and need no other shape; making one takes as long as the rest.
+        # Bytes are what nearly every one is of, and need no other shape; making one takes as long as the rest.
         if not PyBytes_CheckExact(<object>self.buffer.obj):
             whole = whole.cast("B")
         return whole[start:end]

@@ -1,4 +1,4 @@
-"""Sections while they are written: memory that grows, and how one record is put into it."""
+"""Writing encoded records: memory that grows, and how one record is put into it."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -6,15 +6,6 @@ from libc.string cimport memcpy
 
 from storage.record.kernel cimport wire
 
-cdef extern from *:
-    """
-    #define KFS_LARGEST_BATCH INT64_C(2147483659) /* its length field counts what follows the first 12 bytes */
-    """
-    const int64_t LARGEST_BATCH "KFS_LARGEST_BATCH"
-
-cdef enum:
-    NULL_SIZE = -1
-    NO_TIMESTAMP = -1
 
 # One record to be written. The bytes of its headers are the writer's own business, but for how many they are.
 cdef struct Draft:
@@ -28,7 +19,7 @@ cdef struct Draft:
     wire.Bytes value
 
 
-cdef class Section:
+cdef class RecordsData:
     cdef PyObject* memory
     cdef uint8_t* start
     cdef uint8_t* limit
@@ -43,7 +34,7 @@ cdef class Section:
     cdef int resize(self, Py_ssize_t capacity) except -1
 
 
-cdef Section new_section(object max_bytes)
+cdef RecordsData new_records_data(object max_bytes)
 cdef int64_t whole(object value, str name, int64_t smallest, int64_t largest) except? -1
 
 

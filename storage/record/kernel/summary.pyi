@@ -5,7 +5,7 @@ from typing_extensions import Buffer
 from storage.record.kernel.walk import BatchFrame
 
 @final
-class Survey:
+class RecordsSummary:
     @property
     def min_timestamp(self) -> int: ...
     @property
@@ -15,4 +15,4 @@ class Survey:
     @property
     def is_consecutive(self) -> bool: ...
 
-def survey(batch: BatchFrame, section: Buffer | None = None) -> Survey: ...
+def summarize_records(batch: BatchFrame, records_data: Buffer | None = None) -> RecordsSummary: ...

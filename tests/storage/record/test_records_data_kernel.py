@@ -15,7 +15,7 @@ from storage.errors import InvalidRecordError
 from storage.record import RecordBatch, read_batches
 from storage.record.kernel.encode import encode_rows
 from storage.record.kernel.lines import encode_lines
-from storage.record.kernel.section import Section, patch_placement, seal
+from storage.record.kernel.records_data import RecordsData, patch_offset, seal
 from storage.testing import strategies
 from storage.testing.codec import encode_batch
 
@@ -54,27 +54,27 @@ NO_FIELDS: dict[str, int] = {
 }
 
 
-def fields_of(section: Section) -> dict[str, int]:
+def fields_of(records_data: RecordsData) -> dict[str, int]:
     """Those fields of a plain batch at offset 0 that follow from its records."""
     return NO_FIELDS | {
-        "last_offset_delta": section.count - 1,
-        "base_timestamp": section.base_timestamp,
-        "max_timestamp": section.max_timestamp,
-        "count": section.count,
+        "last_offset_delta": records_data.count - 1,
+        "base_timestamp": records_data.base_timestamp,
+        "max_timestamp": records_data.max_timestamp,
+        "count": records_data.count,
     }
 
 
 def test_golden_data_batch() -> None:
     rows: list[Row] = [(T, b"k", b"v", ()), (T + 5, b"k2", None, [("h", b"x")])]
-    section = encode_rows(rows, max_bytes=len(TWO_RECORDS))
-    assert seal(section, **fields_of(section)) == TWO_RECORDS
+    records_data = encode_rows(rows, max_bytes=len(TWO_RECORDS))
+    assert seal(records_data, **fields_of(records_data)) == TWO_RECORDS
     assert encode_rows(rows, max_bytes=len(TWO_RECORDS) - 1).count == 1
 
 
 def test_golden_commit_marker() -> None:
-    section = encode_rows([(T, bytes.fromhex("00000001"), bytes.fromhex("000000000003"), ())], max_bytes=1000)
+    records_data = encode_rows([(T, bytes.fromhex("00000001"), bytes.fromhex("000000000003"), ())], max_bytes=1000)
     marker = {"base_offset": 7, "attributes": 0x30, "producer_id": 9, "producer_epoch": 2}
-    assert seal(section, **fields_of(section) | marker) == COMMIT
+    assert seal(records_data, **fields_of(records_data) | marker) == COMMIT
 
 
 @pytest.mark.interop
@@ -87,8 +87,10 @@ def test_other_clients_read_the_same(memory: ModuleType) -> None:
         )
     )
     def check(rows: list[Row]) -> None:
-        section = encode_rows(rows, max_bytes=1 << 20)
-        batch = memory.MemoryRecords(seal(section, **fields_of(section) | {"base_offset": 2**40})).next_batch()
+        records_data = encode_rows(rows, max_bytes=1 << 20)
+        batch = memory.MemoryRecords(
+            seal(records_data, **fields_of(records_data) | {"base_offset": 2**40})
+        ).next_batch()
         assert batch.validate_crc()
         seen = [
             (
@@ -112,9 +114,9 @@ def test_other_clients_read_the_same(memory: ModuleType) -> None:
 @given(strategies.batches())
 def test_any_section_is_sealed_as_the_oracle_does(batch: OracleBatch) -> None:
     whole = encode_batch(batch)
-    for section in (whole[61:], bytearray(whole[61:]), memoryview(whole)[61:]):
+    for records_data in (whole[61:], bytearray(whole[61:]), memoryview(whole)[61:]):
         assert whole == seal(
-            section,
+            records_data,
             base_offset=batch.base_offset,
             leader_epoch=batch.partition_leader_epoch,
             attributes=batch.attributes,
@@ -130,37 +132,37 @@ def test_any_section_is_sealed_as_the_oracle_does(batch: OracleBatch) -> None:
 
 @pytest.mark.parametrize("size_bytes", [0, 10, 40_000, 3_000_000])
 def test_a_section_stays_what_it_is_however_often_it_is_sealed(size_bytes: int) -> None:
-    section = encode_lines(b"line\n" * (size_bytes // 5), timestamp=T, max_bytes=1 << 30)
-    view, before = memoryview(section), bytes(section)
-    fields = NO_FIELDS | {"count": section.count}
-    first = seal(section, **fields)
-    second = seal(section, **fields | {"base_offset": 5, "attributes": 8})
-    third = seal(section, **fields)
-    assert view == before == bytes(section) == first[61:] == second[61:]
+    records_data = encode_lines(b"line\n" * (size_bytes // 5), timestamp=T, max_bytes=1 << 30)
+    view, before = memoryview(records_data), bytes(records_data)
+    fields = NO_FIELDS | {"count": records_data.count}
+    first = seal(records_data, **fields)
+    second = seal(records_data, **fields | {"base_offset": 5, "attributes": 8})
+    third = seal(records_data, **fields)
+    assert view == before == bytes(records_data) == first[61:] == second[61:]
     assert first == third
     for batch, base_offset in ((first, 0), (second, 5)):
         (frame,) = read_batches(batch)
         assert isinstance(frame, RecordBatch)
         assert (frame.base_offset, frame.crc_matches) == (base_offset, True)
-        assert sum(1 for _ in frame.records()) == section.count
+        assert sum(1 for _ in frame.records()) == records_data.count
     assert hash(first) == hash(bytes(bytearray(first)))
 
 
 def test_a_section_cannot_be_changed() -> None:
-    section = encode_lines(b"a\nb\n", timestamp=T, max_bytes=1000)
-    view = memoryview(section)
+    records_data = encode_lines(b"a\nb\n", timestamp=T, max_bytes=1000)
+    view = memoryview(records_data)
     assert view.readonly
     with pytest.raises(AttributeError):
-        section.count = 5  # type: ignore[misc]
+        records_data.count = 5  # type: ignore[misc]
     with pytest.raises(TypeError):
         view[0] = 1
-    assert bytes(Section()) == b""
+    assert bytes(RecordsData()) == b""
 
 
 def test_a_batch_without_records_is_its_header() -> None:
     batch = seal(b"", **NO_FIELDS | {"last_offset_delta": 41, "producer_id": 9})
     assert len(batch) == 61
-    assert batch == seal(Section(), **NO_FIELDS | {"last_offset_delta": 41, "producer_id": 9})
+    assert batch == seal(RecordsData(), **NO_FIELDS | {"last_offset_delta": 41, "producer_id": 9})
     (frame,) = read_batches(batch)
     assert isinstance(frame, RecordBatch)
     assert frame.crc_matches
@@ -188,24 +190,24 @@ def test_fields_fill_their_width_and_no_more(name: str) -> None:
         (frame,) = read_batches(seal(b"", **NO_FIELDS | {name: value}))
         assert getattr(frame, name) == value
         assert frame.crc_matches
-    section = encode_lines(b"a\n", timestamp=T, max_bytes=1000)
+    records_data = encode_lines(b"a\n", timestamp=T, max_bytes=1000)
     wrong: list[Any] = [smallest - 1, largest + 1, 10**5000, -(10**5000), None, 1.0, "1"]
     for value in wrong:
         with pytest.raises(InvalidRecordError, match=name):
-            seal(section, **NO_FIELDS | {name: value})
-    assert seal(section, **NO_FIELDS) == seal(bytes(section), **NO_FIELDS)
+            seal(records_data, **NO_FIELDS | {name: value})
+    assert seal(records_data, **NO_FIELDS) == seal(bytes(records_data), **NO_FIELDS)
 
 
 def test_what_is_no_section() -> None:
     wrong: list[Any] = [None, "text", 5, memoryview(b"abcd")[::2]]
-    for section in wrong:
+    for records_data in wrong:
         with pytest.raises((TypeError, BufferError)):
-            seal(section, **NO_FIELDS)
+            seal(records_data, **NO_FIELDS)
 
 
 def test_placing_changes_the_place_alone() -> None:
     target = bytearray(b"before" + TWO_RECORDS + b"after")
-    patch_placement(target, 6, 2**63 - 2, 77)
+    patch_offset(target, 6, 2**63 - 2, 77)
     placed = struct.pack(">q", 2**63 - 2) + TWO_RECORDS[8:12] + struct.pack(">i", 77) + TWO_RECORDS[16:]
     assert target == b"before" + placed + b"after"
     (frame,) = read_batches(target, start=6, end=6 + len(placed))
@@ -230,14 +232,14 @@ def test_placing_changes_the_place_alone() -> None:
 def test_placing_what_is_not_there_changes_nothing(start: int, base_offset: int, leader_epoch: Any) -> None:
     target = bytearray(TWO_RECORDS)
     with pytest.raises(InvalidRecordError):
-        patch_placement(target, start, base_offset, leader_epoch)
+        patch_offset(target, start, base_offset, leader_epoch)
     assert target == TWO_RECORDS
     target[16] = 1
     with pytest.raises(InvalidRecordError, match="no v2 batch begins there"):
-        patch_placement(target, 0, 0, 0)
+        patch_offset(target, 0, 0, 0)
 
 
 def test_placing_needs_memory_that_can_be_written() -> None:
     for target in (TWO_RECORDS, memoryview(TWO_RECORDS), memoryview(bytearray(TWO_RECORDS * 2))[::2]):
         with pytest.raises(BufferError):
-            patch_placement(target, 0, 0, 0)
+            patch_offset(target, 0, 0, 0)

@@ -3,11 +3,11 @@ from typing import final
 from typing_extensions import Buffer
 
 from storage.record.kernel.offset_map import OffsetMap
-from storage.record.kernel.section import Section
+from storage.record.kernel.records_data import RecordsData
 from storage.record.kernel.walk import BatchFrame
 
 @final
-class Survivors:
+class RetainedRecords:
     @property
     def read(self) -> int: ...
     @property
@@ -24,8 +24,8 @@ class Survivors:
     def first_timestamp(self) -> int: ...
     @property
     def max_timestamp(self) -> int: ...
-    def section(self, base_timestamp: int) -> Section: ...
+    def records_data(self, base_timestamp: int) -> RecordsData: ...
 
-def survivors(
-    batch: BatchFrame, section: Buffer | None, offsets: OffsetMap | None, *, keep_tombstones: bool
-) -> Survivors: ...
+def select_retained_records(
+    batch: BatchFrame, records_data: Buffer | None, offsets: OffsetMap | None, *, keep_tombstones: bool
+) -> RetainedRecords: ...
