@@ -1,9 +1,9 @@
 """Every operation on files that storage performs, as objects that callers are given."""
 
-from storage.files.directory import Directory
+from storage.files.directory import SMALL_FILE_BYTES_MAX, TEMPORARY_SUFFIX, Directory
 from storage.files.opened import FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile
 from storage.files.overlay import OverlayFiles
-from storage.files.small_file import SMALL_FILE_BYTES_MAX, TEMPORARY_SUFFIX, read_small_file, replace_file
+from storage.files.small_file import read_small_file, replace_file
 from storage.files.system import Files, NamedFiles
 
 __all__ = [

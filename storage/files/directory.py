@@ -1,119 +1,186 @@
 """One directory and the files in it, by their names.
 
-A `Directory` is what code below a store is given instead of paths. It is not opened until something in it is asked
-for, so a store has as many as it has partitions. Errors are those of `Files`, with the whole path in them.
+Code below a store is given a `Directory` in place of paths. A log directory is opened once, by a path that a user named
+and that may be a link. Everything below it is reached from there, step by step: no link is followed, and only regular
+files are opened. What stands in the way raises `SymbolicLinkError` or another `OSError` with the path in it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
-from storage.files.small_file import read_small_file, replace_file
+from storage.errors import SymbolicLinkError, is_full_disk
 
 if TYPE_CHECKING:
     from storage.errors import StorageError
     from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
-    from storage.files.operations import Operations
+
+TEMPORARY_SUFFIX: Final = ".tmp"
+SMALL_FILE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""The size up to which a small file is read; a checkpoint of a million partitions is smaller."""
 
 
-class Directory:
-    """A directory, which need not exist yet. Equal to another if both are of the same path. Any thread may use it.
+class Directory(ABC):
+    """A directory, which need not exist yet. Equal to another of the same path. Any thread may use it.
 
-    What it promises of each file is what `Files` promises.
+    Written data is visible to every reader at once and survives the death of the process. It survives a loss of power
+    after `WritableFile.sync`, and a name does after `sync`.
     """
 
-    __slots__ = ("_files", "path")
-
-    def __init__(self, files: Operations, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-        self._files = files
+    def __init__(self, path: str) -> None:
+        self.path = path
 
     @property
     def name(self) -> str:
         """Its own name, without the path to it."""
         return self.path.rpartition("/")[2]
 
-    def at(self, name: str) -> Directory:
-        """The directory of this name in it, which need not exist."""
-        return Directory(self._files, self.path_of(name))
-
     def path_of(self, name: str) -> str:
         """The path of a file in it, as errors and messages have it."""
         return os.path.join(self.path, name)
 
+    @property
+    @abstractmethod
+    def above(self) -> Directory | None:
+        """The log directory that this is a partition's directory in; None for a directory that a user named."""
+
+    @property
+    @abstractmethod
+    def is_of_store(self) -> bool:
+        """True if what is made in it is given to its owner, as `storage.files.ownership` says."""
+
+    @abstractmethod
+    def at(self, name: str) -> Directory:
+        """The directory of this name in it, which need not exist."""
+
+    @abstractmethod
     def open_reading(self, name: str) -> ReadableFile:
         """Open a file that exists for reading. Nothing about it changes except its access time."""
-        return self._files.open_reading(self.path_of(name))
 
+    @abstractmethod
     def open_writing(self, name: str, *, create: bool = False, exclusive: bool = False) -> WritableFile:
         """Open a file for writing, or make an empty one; `exclusive` refuses one that exists."""
-        return self._files.open_writing(self.path_of(name), create=create, exclusive=exclusive)
+
+    def read(self, name: str) -> bytes:
+        """All of a small file."""
+        with self.open_reading(name) as file:
+            return file.read_at(0, file.size_bytes())
 
     def read_small(self, name: str, refusal: type[StorageError]) -> bytes:
-        """Read all of a small file; raises `refusal` if it is larger than small files are."""
-        return read_small_file(self._files, self.path_of(name), refusal)
+        """All of a small file; raises `refusal`, having read nothing, if it is larger than `SMALL_FILE_BYTES_MAX`."""
+        with self.open_reading(name) as file:
+            size_bytes = file.size_bytes()
+            if size_bytes > SMALL_FILE_BYTES_MAX:
+                raise refusal(
+                    f"the file has {size_bytes} bytes, and a file of its kind is read up to {SMALL_FILE_BYTES_MAX}",
+                    path=self.path_of(name),
+                )
+            return file.read_at(0, size_bytes)
 
     def replace(self, name: str, data: bytes, *, sync: bool = True) -> None:
-        """Give a small file these contents in one step, as `replace_file` does."""
-        replace_file(self._files, self.path_of(name), data, sync=sync)
+        """Give a small file these contents, by way of a temporary file beside it.
 
+        After any crash of the process a reader finds the old contents or the new ones. With `sync` the new ones are on
+        disk when this returns; without, a loss of power can leave the file with any contents. An error leaves the old
+        or the new ones, whole; one that says that the disk is full leaves the old ones. Permissions stay as they were,
+        and so does the owner where root replaces the file.
+        """
+        temporary = f"{name}{TEMPORARY_SUFFIX}"
+        try:
+            self._remove_left(temporary)
+            with self.open_writing(temporary, create=True, exclusive=True) as file:
+                file.write_at(0, [data])
+                if sync:
+                    file.sync()
+            self.rename(temporary, name)
+        except BaseException:
+            with suppress(OSError):
+                self.remove(temporary)
+            raise
+        if sync:
+            try:
+                self.sync()
+            except OSError as error:
+                if is_full_disk(error):  # which would say that nothing was changed
+                    reason = f"the file was replaced, but not on disk: {error.strerror}"
+                    raise OSError(errno.EIO, reason, self.path_of(name)) from error
+                raise
+
+    def _remove_left(self, name: str) -> None:
+        """Remove what a crash left: it may be another user's, or have another name too."""
+        left = self.status(name)
+        if left is not None and left.is_link:
+            raise SymbolicLinkError(self.path_of(name))
+        if left is not None:
+            self.remove(name)
+
+    @abstractmethod
     def status(self, name: str) -> FileStatus | None:
-        """What the file system knows of a file or directory in it; None if there is none of that name."""
-        return self._files.status(self.path_of(name))
+        """What the file system knows of a file, directory or link in it; None if there is none of that name."""
 
+    @abstractmethod
     def own_status(self) -> FileStatus | None:
-        """What the file system knows of the directory itself; None if nothing is there."""
-        return self._files.status(self.path)
+        """What the file system knows of what is at its path now; None if nothing is there."""
 
     def exists(self) -> bool:
         """True if the directory itself is there."""
         found = self.own_status()
         return found is not None and found.is_directory
 
+    @abstractmethod
     def names(self) -> list[str]:
         """The names in it, in no order."""
-        return self._files.names(self.path)
 
+    @abstractmethod
     def links(self) -> list[str]:
         """The names of the symbolic links in it, in no order. No file is opened."""
-        return self._files.links(self.path)
 
-    def rename(self, old: str, new: str) -> None:
-        """Rename a file or directory in it, in one step. The new name's file, if there is one, is replaced."""
-        self._files.rename(self.path_of(old), self.path_of(new))
+    @abstractmethod
+    def rename(self, old: str, new: str, into: Directory | None = None) -> None:
+        """Rename a file or directory in it, in one step, and move it `into` another directory of the same kind.
 
+        The new name's file, if there is one, is replaced.
+        """
+
+    @abstractmethod
     def remove(self, name: str) -> None:
         """Unlink a file or a link. Open descriptors stay valid."""
-        self._files.remove(self.path_of(name))
 
-    def make(self, *, like: str | os.PathLike[str] | None = None) -> None:
+    @abstractmethod
+    def make(self, *, like: Directory | None = None) -> None:
         """Make the directory itself, in one that exists, with owner and permissions like those of `like`."""
-        self._files.make_directory(self.path, like=like)
 
-    def check_can_give(self) -> None:
-        """Raise `OwnerError` where what is made in it cannot be given to its owner, as it has to be."""
-        self._files.check_can_give(self.path)
-
+    @abstractmethod
     def remove_directory(self, name: str) -> None:
         """Remove an empty directory in it."""
-        self._files.remove_directory(self.path_of(name))
 
+    @abstractmethod
     def sync(self) -> None:
         """Return when the names in it are on disk."""
-        self._files.sync_directory(self.path)
 
+    @abstractmethod
     def lock(self, name: str) -> FileLock:
         """Take the lock that a broker takes on a file; raises `BlockingIOError` if another process has it."""
-        return self._files.lock(self.path_of(name))
 
+    @abstractmethod
     def is_locked(self, name: str) -> bool:
         """True if another process has that lock. The process that has it must not ask: it would lose the lock."""
-        return self._files.is_locked(self.path_of(name))
 
+    @abstractmethod
     def free_bytes(self) -> int:
         """How much its file system has left for this user."""
-        return self._files.free_bytes(self.path)
+
+    @abstractmethod
+    def check_can_give(self) -> None:
+        """Raise `OwnerError` if what is made in it cannot be given to its owner, as it has to be."""
+
+    @abstractmethod
+    def access_list(self, name: str) -> bytes | None:
+        """The POSIX access list of a file in it, or of itself under the name `.`; None if it has none."""
 
     def __fspath__(self) -> str:
         return self.path
@@ -128,4 +195,4 @@ class Directory:
         return hash(self.path)
 
     def __repr__(self) -> str:
-        return f"Directory({self.path!r})"
+        return f"{type(self).__name__}({self.path!r})"

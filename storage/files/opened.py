@@ -6,13 +6,12 @@ import errno
 import fcntl
 import mmap
 import os
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from storage.files.unfollowed import open_file
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from typing_extensions import Buffer
@@ -33,6 +32,21 @@ class FileStatus:
     uid: int = 0
     gid: int = 0
     mode: int = 0o644  # the permission bits alone
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Self:
+        """What the kernel says."""
+        return cls(
+            found.st_size,
+            found.st_mtime_ns // 1_000_000,
+            stat.S_ISDIR(found.st_mode),
+            (found.st_dev, found.st_ino),
+            found.st_blocks,
+            stat.S_ISLNK(found.st_mode),
+            found.st_uid,
+            found.st_gid,
+            found.st_mode & 0o777,
+        )
 
 
 class ReadableFile:
@@ -94,14 +108,15 @@ class ReadableFile:
 class WritableFile(ReadableFile):
     """A file open for reading and writing.
 
-    It can rest: without a descriptor, until it is woken. While it rests, or is about to, no other thread uses it.
+    It can rest: without a descriptor, until `reopen` gives it one again. While it rests, or is about to, no other
+    thread uses it.
     """
 
     _rested: tuple[int, int] | None = None
 
-    def __init__(self, path: str, descriptor: int, roots: frozenset[str] = frozenset()) -> None:
+    def __init__(self, path: str, descriptor: int, reopen: Callable[[], int] | None = None) -> None:
         super().__init__(path, descriptor)
-        self._roots = roots
+        self._reopen = reopen
 
     @property
     def is_resting(self) -> bool:
@@ -116,9 +131,9 @@ class WritableFile(ReadableFile):
 
     def wake(self) -> None:
         """Open the file again; raises `FileNotFoundError` if it is not where it was. Waking twice is harmless."""
-        if self._rested is None:
+        if self._rested is None or self._reopen is None:
             return
-        descriptor = open_file(self.path, os.O_RDWR, self._roots)
+        descriptor = self._reopen()
         if _identity_of(descriptor, self.path) != self._rested:
             os.close(descriptor)
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
@@ -235,3 +250,14 @@ def located(error: OSError, path: str) -> OSError:
     if error.filename is None:
         error.filename = path
     return error
+
+
+def is_locked_elsewhere(descriptor: int) -> bool:
+    """True if another process has the lock on a file, whose descriptor is closed."""
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from storage.errors import SymbolicLinkError
 from storage.files.opened import FileStatus, ReadableFile, WritableFile
 from storage.files.ownership import Access, access_of, terms_of_file
+from storage.files.paths import PathDirectory
 from storage.files.system import Files
 
 if TYPE_CHECKING:
@@ -39,6 +40,15 @@ class OverlayFiles(Files):
         super().add_root(directory)
         self._files.add_root(directory)
 
+    def directory(self, path: str | os.PathLike[str]) -> PathDirectory:
+        """The directory of this path, which need not exist."""
+        return PathDirectory(self, path)
+
+    def parent(self, path: str | os.PathLike[str]) -> tuple[PathDirectory, str]:
+        """The directory that a file is in, and the file's name in it."""
+        parent, name = os.path.split(path)
+        return PathDirectory(self, parent), name
+
     def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
         """Open an existing file for reading."""
         name = os.fspath(path)
@@ -55,7 +65,8 @@ class OverlayFiles(Files):
         if exists and exclusive:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         if not exists and create:
-            terms = terms_of_file(self, name, os.geteuid(), self._roots)
+            parent, leaf = os.path.split(name)
+            terms = terms_of_file(self.directory(parent), leaf, os.geteuid())
             made = Access(os.geteuid(), os.getegid(), terms.making_mode)
             self._contents[name] = _Content(self._files, None, 0, terms.settled(made))
         return _OverlayFile(name, self._present(name))

@@ -7,18 +7,14 @@ those who may read the file before it, a file that replaces another by those who
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.files.unfollowed import is_below_root
-
 if TYPE_CHECKING:
+    from storage.files.directory import Directory
     from storage.files.opened import FileStatus
-    from storage.files.operations import Operations
-    from storage.files.unfollowed import Roots
 
 ROOT_UID: Final = 0
 FILE_MODE: Final = 0o644
@@ -43,17 +39,28 @@ def access_of(status: FileStatus) -> Access:
     return Access(status.uid, status.gid, status.mode)
 
 
+class Model(NamedTuple):
+    """A file, or the directory itself under the name `.`, whose permissions a new one is given."""
+
+    directory: Directory
+    name: str
+
+    def access_list(self) -> bytes | None:
+        """Its POSIX access list, None if it has none."""
+        return self.directory.access_list(self.name)
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What a new file or directory is to be like.
 
-    Without an `owner` it is the process's own. One with a `model`, a path, has just that `mode` in the end; otherwise
-    the process's umask counts too. `gid` is the group to which the model's bits are given.
+    Without an `owner` it is the process's own. One with a `model` has just that `mode` in the end; otherwise the
+    process's umask counts too. `gid` is the group to which the model's bits are given.
     """
 
     owner: tuple[int, int] | None = None
     mode: int = FILE_MODE
-    model: str | None = None
+    model: Model | None = None
     gid: int | None = None
 
     @property
@@ -72,58 +79,55 @@ class Terms:
         return Access(uid, gid, made.mode & ~PERMISSIONS | mode)
 
 
-def terms_of_file(files: Operations, path: str, uid: int, roots: Roots) -> Terms:
-    """What a new file is to be like when this user makes it. Elsewhere than below a root it is like any other."""
-    if not is_below_root(path, roots):
-        return Terms()
-    directory, _, name = path.rpartition("/")
-    place = files.status(directory)
-    if place is None:
+def terms_of_file(directory: Directory, name: str, uid: int) -> Terms:
+    """What a new file is to be like when this user makes it. One that is no store's is like any other."""
+    found = directory.own_status() if directory.is_of_store else None
+    if found is None:
         return Terms()
     if name.endswith(_TEMPORARY_SUFFIX):
         name = name.removesuffix(_TEMPORARY_SUFFIX)
-        replaced = _regular(files, f"{directory}/{name}")
+        replaced = _regular(directory, name)
         if replaced is not None:
             owner = (replaced.uid, replaced.gid) if uid == ROOT_UID else None
-            return Terms(owner, replaced.mode, f"{directory}/{name}", replaced.gid)
-    owner = _owner_in(place, uid)
-    if directory in roots:
+            return Terms(owner, replaced.mode, Model(directory, name), replaced.gid)
+    owner = _owner_in(found, uid)
+    if directory.above is None:
         return Terms(owner)
     names = []
     with suppress(PermissionError):  # it may be written to and not be listed
-        names = [each for each in files.names(directory) if not each.endswith(_TEMPORARY_SUFFIX)]
+        names = [each for each in directory.names() if not each.endswith(_TEMPORARY_SUFFIX)]
     form = _SEGMENT_FILE.fullmatch(name)
     logs = [each for each in names if _is_live(each, _LOG_SUFFIX)]
     if form is not None:
         before = _before(form[1], [each for each in names if _is_live(each, form[2])])
-        found = None if before is None else _regular(files, f"{directory}/{before}")
-        if found is not None:
+        status = None if before is None else _regular(directory, before)
+        if before is not None and status is not None:
             # What is merged of several segments may be read by those who may read all of them.
-            mode = _common(files, directory, logs, found.mode) if form[3] and form[2] == _LOG_SUFFIX else found.mode
-            return Terms(owner, mode, f"{directory}/{before}", found.gid)
+            is_log = form[3] is not None and form[2] == _LOG_SUFFIX
+            mode = _common(directory, logs, status.mode) if is_log else status.mode
+            return Terms(owner, mode, Model(directory, before), status.gid)
     log = _before(name[:_OFFSET_DIGITS] if form is not None else "9" * _OFFSET_DIGITS, logs)
-    return Terms(owner, _common(files, directory, names if log is None else [log], FILE_MODE))
+    return Terms(owner, _common(directory, names if log is None else [log], FILE_MODE))
 
 
-def terms_of_directory(
-    files: Operations, path: str | os.PathLike[str], like: str | os.PathLike[str] | None, uid: int, roots: Roots
-) -> Terms:
-    """What a new directory is to be like: as another one, or below a root as the one that it is made in."""
-    model = None if like is None else files.status(like)
+def terms_of_directory(above: Directory | None, like: Directory | None, uid: int) -> Terms:
+    """What a new directory is to be like: as another one, or in a store as the one that it is made in."""
+    model = None if like is None else like.own_status()
     if like is not None and model is not None and model.is_directory:
-        return Terms((model.uid, model.gid) if uid == ROOT_UID else None, model.mode, os.fspath(like), model.gid)
-    place = files.status(os.fspath(path).rpartition("/")[0])
-    if place is None or not is_below_root(os.fspath(path), roots):
+        owner = (model.uid, model.gid) if uid == ROOT_UID else None
+        return Terms(owner, model.mode, Model(like, "."), model.gid)
+    found = above.own_status() if above is not None and above.is_of_store else None
+    if found is None:
         return Terms(mode=_DIRECTORY_MODE)
-    return Terms(_owner_in(place, uid), _DIRECTORY_MODE & place.mode)
+    return Terms(_owner_in(found, uid), _DIRECTORY_MODE & found.mode)
 
 
-def _owner_in(place: FileStatus, uid: int) -> tuple[int, int] | None:
-    return (place.uid, place.gid) if uid == ROOT_UID != place.uid else None
+def _owner_in(found: FileStatus, uid: int) -> tuple[int, int] | None:
+    return (found.uid, found.gid) if uid == ROOT_UID != found.uid else None
 
 
-def _regular(files: Operations, path: str) -> FileStatus | None:
-    found = files.status(path)
+def _regular(directory: Directory, name: str) -> FileStatus | None:
+    found = directory.status(name)
     return None if found is None or found.is_directory or found.is_link else found
 
 
@@ -139,10 +143,10 @@ def _before(offset: str, names: list[str]) -> str | None:
     return max(before) if before else min(names)
 
 
-def _common(files: Operations, directory: str, names: list[str], mode: int) -> int:
+def _common(directory: Directory, names: list[str], mode: int) -> int:
     """The bits of a mode that all files of these names have; the owner's stay."""
     for name in names:
-        found = _regular(files, f"{directory}/{name}")
+        found = _regular(directory, name)
         if found is not None:
             mode &= found.mode | 0o700
     return mode

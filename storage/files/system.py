@@ -1,64 +1,86 @@
-"""Every operation on files that storage performs, as objects that callers are given.
-
-Code that touches files takes a `Files` and asks it, so that a test can hand over one that fails, tears writes or
-loses what was not synced. Errors are the operating system's own `OSError`s, always with the path in them.
-
-What a call promises is what POSIX promises: written data is visible to every reader at once and survives the death of
-the process; it survives a loss of power after `sync`, and a name does after its directory was synced.
-"""
+"""The operating system's files, by the directories that a user named."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import stat
+from typing import TYPE_CHECKING
 
-from storage.files.directory import Directory
-from storage.files.making import check_can_give, made_file, make_directory
-from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile, located
-from storage.files.unfollowed import open_directory, open_file, placed, status_of
+from storage.files.real import RealDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from storage.files.directory import Directory
+    from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
 
 
 class Files:
-    """The operating system's files.
+    """The operating system's files: `directory` opens what a user named.
 
-    No symbolic link is followed, but those that lead to a root and the root itself: a directory that a user named, such
-    as a log directory. A caller that is given one says so, with `add_root`. What has a link in its place raises
-    `SymbolicLinkError`, and so does what lies in a directory below a root that is a link.
+    The other methods take paths. Below a root, which is a directory that `add_root` was told of, they reach what
+    `directory` would reach; elsewhere the last name of a path is no link.
     """
 
-    _roots: frozenset[str] = frozenset()
-
-    def add_root(self, directory: str | os.PathLike[str]) -> None:
-        """Say that a user named this directory: it may be a link, and below it nothing is reached through one."""
-        if os.fspath(directory) not in self._roots:
-            self._roots |= {os.fspath(directory)}
+    _follows_links = False
+    _roots: Mapping[str, Directory] = {}
 
     def directory(self, path: str | os.PathLike[str]) -> Directory:
         """The directory of this path, which need not exist."""
-        return Directory(self, path)
+        return self._opened(path)
+
+    def _opened(self, path: str | os.PathLike[str]) -> Directory:
+        name = os.fspath(path)
+        return self._below_root(name) or RealDirectory(name, follows_links=self._follows_links)
+
+    def add_root(self, directory: str | os.PathLike[str]) -> None:
+        """Say that a user named this directory: it may be a link, and below it nothing is reached through one."""
+        name = os.fspath(directory)
+        self._roots = {**self._roots, name: RealDirectory(name)}
+
+    def is_root(self, path: str) -> bool:
+        """True if `add_root` was told of this directory."""
+        return path in self._roots
+
+    def _below_root(self, path: str) -> Directory | None:
+        """The directory of this path if it is a root or lies in one."""
+        if path in self._roots:
+            return self._roots[path]
+        parent, _, name = path.rpartition("/")
+        return self._roots[parent].at(name) if parent in self._roots else None
+
+    def parent(self, path: str | os.PathLike[str]) -> tuple[Directory, str]:
+        """The directory that a file is in, and the file's name in it."""
+        return self._reached(path)
+
+    def _reached(self, path: str | os.PathLike[str]) -> tuple[Directory, str]:
+        parent, slash, name = os.fspath(path).rpartition("/")
+        return self._below_root(parent) or self._named(parent or slash or "."), name
+
+    def _itself(self, path: str | os.PathLike[str]) -> Directory:
+        found = self._below_root(os.fspath(path))
+        if found is not None or self._follows_links:
+            return found or self._named(path)
+        parent, name = self._reached(path)
+        return parent.at(name) if name else parent
+
+    def _named(self, path: str | os.PathLike[str]) -> RealDirectory:
+        return RealDirectory(path, is_of_store=False, follows_links=self._follows_links)
 
     def check_can_give(self, directory: str | os.PathLike[str]) -> None:
         """Raise `OwnerError` where what is made in a directory cannot be given to its owner, as it has to be."""
-        check_can_give(os.fspath(directory))
+        self._opened(directory).check_can_give()
 
     def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
         """Open an existing file for reading; nothing about it changes, its access time aside."""
-        return ReadableFile(os.fspath(path), open_file(os.fspath(path), os.O_RDONLY, self._roots))
+        directory, name = self._reached(path)
+        return directory.open_reading(name)
 
     def open_writing(
         self, path: str | os.PathLike[str], *, create: bool = False, exclusive: bool = False
     ) -> WritableFile:
-        """Open a file for writing where it stands, or make an empty one; `exclusive` refuses one that exists.
-
-        Below a root a new file has the owner and the permissions that `storage.files.ownership` says.
-        """
-        name = os.fspath(path)
-        if create:
-            descriptor = made_file(self, name, self._roots, exclusive=exclusive)
-        else:
-            descriptor = open_file(name, os.O_RDWR, self._roots)
-        return WritableFile(name, descriptor, self._roots)
+        """Open a file for writing where it stands, or make an empty one; `exclusive` refuses one that exists."""
+        directory, name = self._reached(path)
+        return directory.open_writing(name, create=create, exclusive=exclusive)
 
     def read(self, path: str | os.PathLike[str]) -> bytes:
         """All of a small file."""
@@ -67,111 +89,64 @@ class Files:
 
     def status(self, path: str | os.PathLike[str]) -> FileStatus | None:
         """What the file system knows of the path; None if nothing is there."""
+        if os.fspath(path) in self._roots:
+            return self._roots[os.fspath(path)].own_status()
+        directory, name = self._reached(path)
         try:
-            found = status_of(os.fspath(path), self._roots)
+            return directory.status(name) if name else directory.own_status()
         except FileNotFoundError:
             return None
-        return FileStatus(
-            found.st_size,
-            found.st_mtime_ns // 1_000_000,
-            stat.S_ISDIR(found.st_mode),
-            (found.st_dev, found.st_ino),
-            found.st_blocks,
-            stat.S_ISLNK(found.st_mode),
-            found.st_uid,
-            found.st_gid,
-            found.st_mode & 0o777,
-        )
 
     def names(self, directory: str | os.PathLike[str]) -> list[str]:
         """The names in a directory, in no order."""
-        descriptor = open_directory(os.fspath(directory), self._roots)
-        try:
-            return os.listdir(descriptor)
-        except OSError as error:
-            raise located(error, os.fspath(directory)) from None
-        finally:
-            os.close(descriptor)
+        return self._itself(directory).names()
 
     def links(self, directory: str | os.PathLike[str]) -> list[str]:
         """The names of the symbolic links in a directory, in no order; no file is looked at for it."""
-        descriptor = open_directory(os.fspath(directory), self._roots)
-        try:
-            with os.scandir(descriptor) as entries:
-                return [entry.name for entry in entries if entry.is_symlink()]
-        except OSError as error:
-            raise located(error, os.fspath(directory)) from None
-        finally:
-            os.close(descriptor)
+        return self._itself(directory).links()
 
     def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
-        """Give a file or directory another name, in one step and in place of what has that name."""
-        with (
-            placed(os.fspath(old), self._roots) as (source, source_place),
-            placed(os.fspath(new), self._roots) as (target, target_place),
-        ):
-            os.replace(source, target, src_dir_fd=source_place, dst_dir_fd=target_place)
+        """Rename a file or directory, in one step and in place of what has the new name."""
+        directory, name = self._reached(old)
+        target, new_name = self._reached(new)
+        directory.rename(name, new_name, target)
 
     def remove(self, path: str | os.PathLike[str]) -> None:
-        """Take a file's name away, or a link's; those who have the file open keep it."""
-        with placed(os.fspath(path), self._roots) as (name, place):
-            os.unlink(name, dir_fd=place)
+        """Unlink a file, or a link. Open descriptors stay valid."""
+        directory, name = self._reached(path)
+        directory.remove(name)
 
     def make_directory(self, path: str | os.PathLike[str], *, like: str | os.PathLike[str] | None = None) -> None:
         """Make a directory in one that exists; below a root, with the owner and the permissions of one it is `like`."""
-        make_directory(self, os.fspath(path), self._roots, like)
+        model = None if like is None else self._opened(like)
+        directory, name = self._reached(path)
+        directory.at(name).make(like=model)
 
     def remove_directory(self, path: str | os.PathLike[str]) -> None:
         """Remove an empty directory."""
-        with placed(os.fspath(path), self._roots) as (name, place):
-            os.rmdir(name, dir_fd=place)
+        directory, name = self._reached(path)
+        directory.remove_directory(name)
 
     def sync_directory(self, path: str | os.PathLike[str]) -> None:
         """Return when the names in a directory are on disk."""
-        descriptor = open_directory(os.fspath(path), self._roots, may_be_above=True)  # a store may be made in it
-        try:
-            os.fsync(descriptor)
-        except OSError as error:
-            raise located(error, os.fspath(path)) from None
-        finally:
-            os.close(descriptor)
+        (self._below_root(os.fspath(path)) or self._named(path)).sync()
 
     def lock(self, path: str | os.PathLike[str]) -> FileLock:
         """Take the lock that a broker takes, or raise `BlockingIOError` if somebody has it."""
-        name = os.fspath(path)
-        return FileLock(name, made_file(self, name, self._roots))
+        directory, name = self._reached(path)
+        return directory.lock(name)
 
     def is_locked(self, path: str | os.PathLike[str]) -> bool:
-        """Whether another process has that lock now.
-
-        Whoever has it must not ask: a process that closes a file gives up all locks that it has on it.
-        """
-        try:
-            descriptor = open_file(os.fspath(path), os.O_RDONLY, self._roots)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+        """True if another process has that lock. The process that has it must not ask: it would lose the lock."""
+        directory, name = self._reached(path)
+        return directory.is_locked(name)
 
     def free_bytes(self, path: str | os.PathLike[str]) -> int:
         """How much the file system of the path has left for us."""
-        found = os.statvfs(path)
-        return found.f_bavail * found.f_frsize
-
-
-class _Everything(frozenset[str]):
-    """A set with every path in it."""
-
-    def __contains__(self, path: object) -> bool:
-        return True
+        return self._opened(path).free_bytes()
 
 
 class NamedFiles(Files):
     """The operating system's files that a user named and that are no store's: links are followed."""
 
-    _roots = _Everything()
+    _follows_links = True

@@ -11,10 +11,12 @@ import copy
 import errno
 import os
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.files import FileLock, Files, FileStatus, MappedRegion, ReadableFile, WritableFile
 from storage.files.ownership import Access, Terms, terms_of_directory, terms_of_file
+from storage.files.paths import PathDirectory
 from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_nodes import Content, Directory
 
@@ -112,6 +114,15 @@ class MemoryFiles(Files):
 
     # Files
 
+    def directory(self, path: str | os.PathLike[str]) -> PathDirectory:
+        """The directory of this path, which need not exist."""
+        return PathDirectory(self, path)
+
+    def parent(self, path: str | os.PathLike[str]) -> tuple[PathDirectory, str]:
+        """The directory that a file is in, and the file's name in it."""
+        parent, name = os.path.split(path)
+        return PathDirectory(self, parent), name
+
     def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
         """Open an existing file for reading."""
         return MemoryReadableFile(os.fspath(path), self._content(path))
@@ -128,7 +139,7 @@ class MemoryFiles(Files):
         if node is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-            terms = terms_of_file(self, name, self.uid, self._roots)
+            terms = terms_of_file(self.directory(Path(name).parent), leaf, self.uid)
             self.step(name)
             node = Content(self._number(), modified_ms=self.now_ms, access=self._access(terms))
             directory.change({leaf: node})
@@ -181,7 +192,8 @@ class MemoryFiles(Files):
         directory, leaf = self._place(path)
         if leaf in directory.entries:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-        terms = terms_of_directory(self, name, like, self.uid, self._roots)
+        parent = None if self.is_root(name) else self.directory(Path(name).parent)
+        terms = terms_of_directory(parent, None if like is None else self.directory(like), self.uid)
         self.step(name)
         directory.change({leaf: Directory(self._number(), modified_ms=self.now_ms, access=self._access(terms))})
         self.stepped()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from memory_logs import StandingClock
+from path_files import PathFiles
 
 from kafkafs.demo.demo_store import TOPICS, make_demo_store
 from kafkafs.demo.traffic import DAY_MS, MINUTE_MS
@@ -143,7 +144,7 @@ def test_one_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
         assert state_of(path) == before
 
 
-class NoNames(Files):
+class NoNames(PathFiles):
     """Files that cannot be renamed."""
 
     def rename(self, old: object, new: object) -> None:

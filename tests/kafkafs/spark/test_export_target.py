@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
+from path_files import PathFiles
 
 from kafkafs.spark.errors import DataLossError, JobError
 from kafkafs.spark.jobs.export_target import ExportedFile, ExportTarget
@@ -33,7 +34,7 @@ class CutError(BaseException):
     """The process has died."""
 
 
-class CutFiles(Files):
+class CutFiles(PathFiles):
     """The system's files, in a process that dies at a step, before or after it is done."""
 
     def __init__(self, step: int | None = None, *, is_done: bool = False) -> None:
@@ -139,7 +140,7 @@ def test_a_run_replaces_only_what_it_exports(tmp_path: Path) -> None:
 
 
 def test_only_one_run_at_a_time(tmp_path: Path) -> None:
-    class HeldFiles(Files):
+    class HeldFiles(PathFiles):
         def lock(self, _path, /):
             raise BlockingIOError
 

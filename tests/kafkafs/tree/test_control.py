@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from memory_logs import NOW_MS, StandingClock, sent
+from path_files import PathFiles
 
 import kafkafs
 from kafkafs.locator.descent import child, parse_path
@@ -82,7 +83,7 @@ def content(node: File) -> bytes:
     return data
 
 
-class WatchedFiles(Files):
+class WatchedFiles(PathFiles):
     """Knows which files were opened."""
 
     def __init__(self) -> None:

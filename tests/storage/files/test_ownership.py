@@ -12,9 +12,8 @@ import pytest
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.errors import OwnerError
-from storage.files import Files
+from storage.files import Files, replace_file
 from storage.files.overlay import OverlayFiles
-from storage.files.small_file import replace_file
 from storage.log_dir.log_dir import LogDir
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.writable_segment import WritableSegment

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from path_files import PathFiles
 
 from storage.cluster.quorum_state import read_quorum_state
 from storage.commit.ledger import Ledger
 from storage.errors import ConfigError, CorruptCheckpointError, CorruptMetadataError, CorruptSnapshotError, StorageError
-from storage.files import Files, ReadableFile
-from storage.files.small_file import SMALL_FILE_BYTES_MAX, read_small_file
+from storage.files import SMALL_FILE_BYTES_MAX, Files, ReadableFile, read_small_file
 from storage.log.epochs import LeaderEpochs
 from storage.log.partition_metadata import read_topic_id
 from storage.log.producers.snapshot import SNAPSHOT_BYTES_MAX, SnapshotFiles, encode_snapshot
@@ -32,7 +32,7 @@ class FewBytesFile(ReadableFile):
         return super().read_at(position, size_bytes)
 
 
-class FewBytesFiles(Files):
+class FewBytesFiles(PathFiles):
     """Files that are all so."""
 
     def open_reading(self, path: Any) -> ReadableFile:
@@ -48,7 +48,7 @@ def sparse(path: Path, size_bytes: int, data: bytes = b"") -> None:
 
 
 def test_a_file_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.files.small_file.SMALL_FILE_BYTES_MAX", 5)
+    monkeypatch.setattr("storage.files.directory.SMALL_FILE_BYTES_MAX", 5)
     (tmp_path / "file").write_bytes(b"12345")
     assert read_small_file(Files(), tmp_path / "file", ConfigError) == b"12345"
     (tmp_path / "file").write_bytes(b"123456")

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from path_files import PathFiles
 
 from storage.errors import NotAStoreError, StoreLockedError
 from storage.files import FileLock, Files
+from storage.files.real import RealDirectory
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.directory_names import DirectoryName
 from storage.log_dir.log_dir import LOCK_NAME, LogDir
@@ -21,17 +23,22 @@ from storage.topics.checkpointing import lower_checkpoints
 HEX = "0123456789abcdef0123456789abcdef"
 
 
-class CountingFiles(Files):
-    def __init__(self) -> None:
+class CountingDirectory(RealDirectory):
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self.looked_at: list[str] = []
 
-    def names(self, directory) -> list[str]:
-        self.looked_at.append(str(directory))
-        return super().names(directory)
+    def names(self) -> list[str]:
+        self.looked_at.append(self.path)
+        return super().names()
 
-    def status(self, path):
-        self.looked_at.append(str(path))
-        return super().status(path)
+    def own_status(self):
+        self.looked_at.append(self.path)
+        return super().own_status()
+
+    def status(self, name):
+        self.looked_at.append(self.path_of(name))
+        return super().status(name)
 
 
 def test_kinds_of_entries(tmp_path: Path) -> None:
@@ -48,16 +55,16 @@ def test_kinds_of_entries(tmp_path: Path) -> None:
 def test_a_second_scan_looks_at_the_directory_and_at_new_names_only(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"t-{number}").mkdir()
-    files = CountingFiles()
-    log_dir = LogDir(files.directory(tmp_path))
+    directory = CountingDirectory(tmp_path)
+    log_dir = LogDir(directory)
     log_dir.scan()
-    files.looked_at.clear()
+    directory.looked_at.clear()
     (tmp_path / "t-3").mkdir()
     (tmp_path / "t-0").rename(tmp_path / f"t-0.{HEX}-delete")
     listing = log_dir.scan()
     assert sorted(listing.partitions) == [DirectoryName("t", number) for number in (1, 2, 3)]
     looked_at = (tmp_path, tmp_path, tmp_path / "t-3", tmp_path / f"t-0.{HEX}-delete")
-    assert sorted(files.looked_at) == sorted(map(str, looked_at))
+    assert sorted(directory.looked_at) == sorted(map(str, looked_at))
 
 
 def test_what_may_have_changed_is_told_without_a_scan(tmp_path: Path) -> None:
@@ -129,7 +136,7 @@ def test_the_lock_is_held_against_other_processes(tmp_path: Path) -> None:
 def test_a_lock_that_was_taken_away_is_taken_anew(tmp_path: Path) -> None:
     """A broker that stops removes the file between our opening and our locking it."""
 
-    class LosingFiles(Files):
+    class LosingFiles(PathFiles):
         taken = 0
 
         def lock(self, path) -> FileLock:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from checked_logs import append, bases, filled_log, findings
 from memory_logs import DIRECTORY, sent
+from path_files import PathFiles
 
-from storage.files import Files
 from storage.record.encoding import BatchForm
 from storage.verify.finding import FindingKind
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FIRST = "00000000000000000000"
 
 
-class BusyFiles(Files):
+class BusyFiles(PathFiles):
     """Files of which somebody writes some whenever another is opened or read."""
 
     def __init__(self, files: MemoryFiles, write: Callable[[], None]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from partition_writer import open_closed_log
+from path_files import PathFiles
 from verified_stores import NOW_MS, forget_cluster, store_of_two, the_finding, verified
 
 from storage.clock import Clock
@@ -203,7 +204,7 @@ def test_settings_that_cannot_be_read(paths: list[Path]) -> None:
     assert the_finding(paths) == expected
 
 
-class RefusingFiles(Files):
+class RefusingFiles(PathFiles):
     """Files of which some may not be read, whoever asks."""
 
     def __init__(self, refused: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from path_files import PathFiles
 
 from storage.errors import CorruptIndexError
 from storage.files import Files, ReadableFile
@@ -52,7 +53,7 @@ class Broker:
         os.truncate(self.path, self.count * 8)
 
 
-class WatchedFiles(Files):
+class WatchedFiles(PathFiles):
     """Notes what is read, and lets something happen whenever a file is about to be opened."""
 
     def __init__(self) -> None:

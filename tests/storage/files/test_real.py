@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.errors import SymbolicLinkError
-from storage.files import Files, NamedFiles
+from storage.files import Files, NamedFiles, replace_file
 from storage.files.overlay import OverlayFiles
-from storage.files.small_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

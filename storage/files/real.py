@@ -1,0 +1,286 @@
+"""The operating system's directories: opened from the log directory down, without following a link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import weakref
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import SymbolicLinkError
+from storage.files.directory import Directory
+from storage.files.making import settle, undoing
+from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
+from storage.files.ownership import ROOT_UID, Terms, terms_of_directory, terms_of_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PLACE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_LISTED: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_LINKED: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
+_ACL: Final = "system.posix_acl_access"
+_NO_FILE: Final = "is not a regular file, and kafkafs opens no others"
+
+
+class RealDirectory(Directory):
+    """A directory of the operating system.
+
+    One without a directory `above` is one that a user named: it is opened by its path when it is first needed, and
+    stays open. Links in it are followed only if `follows_links`, as is right for files that a user names and that are
+    no store's.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        above: RealDirectory | None = None,
+        *,
+        is_of_store: bool = True,
+        follows_links: bool = False,
+    ) -> None:
+        super().__init__(os.fspath(path))
+        self._above = above
+        self._is_of_store = is_of_store
+        self._no_follow = 0 if follows_links else os.O_NOFOLLOW
+        self._opening = Lock()
+        self._descriptor = -1
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (self.path, self._above, self._is_of_store, not self._no_follow)
+
+    @property
+    def above(self) -> RealDirectory | None:
+        """The log directory that this is a partition's directory in."""
+        return self._above
+
+    @property
+    def is_of_store(self) -> bool:
+        """True if what is made in it is given to its owner."""
+        return self._is_of_store
+
+    def at(self, name: str) -> RealDirectory:
+        """The directory of this name in it, which need not exist."""
+        return RealDirectory(self.path_of(name), self, is_of_store=self._is_of_store, follows_links=not self._no_follow)
+
+    # Reaching what is in it
+
+    @contextmanager
+    def entered(self, name: str = "") -> Iterator[int]:
+        """A descriptor of the directory, in which `name` is looked for.
+
+        It stays the same directory while the block runs, whatever becomes of its path. An `OSError` leaves the block
+        with the path in it, and says which link stands in the way.
+        """
+        path = self.path_of(name) if name else self.path
+        if self._above is None:
+            with self._explaining(path):
+                yield self._opened()
+            return
+        with self._above.entered() as place, self._explaining(path):
+            descriptor = os.open(self.name, _PLACE | self._no_follow, dir_fd=place)
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
+
+    def _opened(self) -> int:
+        with self._opening:
+            if self._descriptor < 0:
+                self._descriptor = os.open(self.path, _PLACE)
+                weakref.finalize(self, os.close, self._descriptor)
+            elif os.fstat(self._descriptor).st_nlink == 0:  # it was removed, and its names are gone with it
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
+            return self._descriptor
+
+    @contextmanager
+    def _explaining(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if "/" in str(error.filename or ""):
+                raise  # it is explained already
+            if error.errno in _LINKED and self._no_follow:
+                for each in (self.path, path) if self._above is not None else {path} - {self.path}:
+                    if os.path.islink(each):
+                        raise SymbolicLinkError(each) from None
+            error.filename = path
+            raise
+
+    def open_file(self, name: str, flags: int, mode: int = 0) -> int:
+        """A descriptor of a regular file."""
+        with self.entered(name) as place:
+            # Opening a FIFO would wait for its other end.
+            flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | self._no_follow
+            descriptor = os.open(name, flags, mode, dir_fd=place)
+            try:
+                _check_is_file(descriptor)
+            except OSError:
+                os.close(descriptor)
+                raise
+        return descriptor
+
+    def _made_file(self, name: str, *, exclusive: bool = False) -> int:
+        """A descriptor of a file, which is made if it is not there; `exclusive` refuses one that is."""
+        while True:
+            if not exclusive:
+                with suppress(FileNotFoundError):
+                    return self.open_file(name, os.O_RDWR)
+            terms = terms_of_file(self, name, os.geteuid())
+            try:
+                descriptor = self.open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, terms.making_mode)
+            except FileExistsError:  # another process was faster; it may remove the file again
+                if exclusive:
+                    raise
+                continue
+            with undoing(descriptor, self.path_of(name), lambda: self.remove(name)):
+                settle(descriptor, self.path_of(name), terms)
+            return descriptor
+
+    def _made_in(self, above: RealDirectory, like: Directory | None) -> None:
+        terms = terms_of_directory(above, like, os.geteuid())
+        with above.entered(self.name) as place:
+            os.mkdir(self.name, terms.making_mode, dir_fd=place)
+        if not above.is_of_store:
+            return
+        with self.listed() as opened:
+            descriptor = os.dup(opened)
+        with undoing(descriptor, self.path, lambda: above.remove_directory(self.name)):
+            if os.listdir(descriptor):  # another has come in its place, which is not to be given away
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path)
+            settle(descriptor, self.path, terms)
+        os.close(descriptor)
+
+    @contextmanager
+    def listed(self) -> Iterator[int]:
+        """A descriptor of the directory from which its names can be read, and its names brought to disk."""
+        with self.entered() as place:
+            descriptor = os.open(".", _LISTED, dir_fd=place)
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
+
+    # Files
+
+    def open_reading(self, name: str) -> ReadableFile:
+        """Open a file that exists for reading."""
+        return ReadableFile(self.path_of(name), self.open_file(name, os.O_RDONLY))
+
+    def open_writing(self, name: str, *, create: bool = False, exclusive: bool = False) -> WritableFile:
+        """Open a file for writing, or make an empty one."""
+        descriptor = self._made_file(name, exclusive=exclusive) if create else self.open_file(name, os.O_RDWR)
+        return WritableFile(self.path_of(name), descriptor, lambda: self.open_file(name, os.O_RDWR))
+
+    def status(self, name: str) -> FileStatus | None:
+        """What the file system knows of a file, directory or link in it."""
+        try:
+            with self.entered(name) as place:
+                return FileStatus.of(os.stat(name, dir_fd=place, follow_symlinks=not self._no_follow))
+        except FileNotFoundError:
+            return None
+
+    def own_status(self) -> FileStatus | None:
+        """What the file system knows of what is at its path now."""
+        if self._above is not None:
+            return self._above.status(self.name)
+        try:
+            return FileStatus.of(os.stat(self.path))
+        except FileNotFoundError:
+            return None
+
+    def names(self) -> list[str]:
+        """The names in it, in no order."""
+        with self.listed() as descriptor:
+            return os.listdir(descriptor)
+
+    def links(self) -> list[str]:
+        """The names of the symbolic links in it, in no order."""
+        with self.listed() as descriptor, os.scandir(descriptor) as entries:
+            return [entry.name for entry in entries if entry.is_symlink()]
+
+    def rename(self, old: str, new: str, into: Directory | None = None) -> None:
+        """Rename a file or directory in it, in one step."""
+        target = self if into is None else into
+        assert isinstance(target, RealDirectory)
+        with self.entered(old) as place, target.entered(new) as target_place:
+            os.replace(old, new, src_dir_fd=place, dst_dir_fd=target_place)
+
+    def remove(self, name: str) -> None:
+        """Unlink a file or a link. Open descriptors stay valid."""
+        with self.entered(name) as place:
+            os.unlink(name, dir_fd=place)
+
+    def make(self, *, like: Directory | None = None) -> None:
+        """Make the directory itself, in one that exists."""
+        if self._above is None:
+            with self._explaining(self.path):
+                os.mkdir(self.path)
+        else:
+            self._made_in(self._above, like)
+
+    def remove_directory(self, name: str) -> None:
+        """Remove an empty directory in it."""
+        with self.entered(name) as place:
+            os.rmdir(name, dir_fd=place)
+
+    def sync(self) -> None:
+        """Return when the names in it are on disk."""
+        with self.listed() as descriptor:
+            os.fsync(descriptor)
+
+    def lock(self, name: str) -> FileLock:
+        """Take the lock that a broker takes on a file."""
+        return FileLock(self.path_of(name), self._made_file(name))
+
+    def is_locked(self, name: str) -> bool:
+        """True if another process has that lock."""
+        try:
+            descriptor = self.open_file(name, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        return is_locked_elsewhere(descriptor)
+
+    def free_bytes(self) -> int:
+        """How much its file system has left for this user."""
+        with self.entered() as place:
+            found = os.fstatvfs(place)
+        return found.f_bavail * found.f_frsize
+
+    def check_can_give(self) -> None:
+        """Raise `OwnerError` if what is made in it cannot be given to its owner."""
+        found = self.own_status() if os.geteuid() == ROOT_UID else None
+        if found is None or found.uid == ROOT_UID:
+            return
+        try:
+            with self.entered() as place:
+                descriptor = os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=place)
+        except OSError:  # the first file that is made says it
+            return
+        try:
+            settle(descriptor, self.path, Terms((found.uid, found.gid)))
+        finally:
+            os.close(descriptor)
+
+    def access_list(self, name: str) -> bytes | None:
+        """The POSIX access list of a file in it, or of itself under the name `.`."""
+        try:
+            with self.entered(name) as place:
+                return os.getxattr(f"/proc/self/fd/{place}/{name}", _ACL, follow_symlinks=False)
+        except OSError:  # it has none, or the file system has none
+            return None
+
+
+def _check_is_file(descriptor: int) -> None:
+    found = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(found):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(found):
+        raise OSError(errno.EINVAL, _NO_FILE)
+
+
+def _again(path: str, above: RealDirectory | None, is_of_store: bool, follows_links: bool) -> RealDirectory:
+    return RealDirectory(path, above, is_of_store=is_of_store, follows_links=follows_links)
