@@ -26,7 +26,7 @@ from kafkafs.cli.store_argument import store_argument
 from storage.cleanup.compaction_plan import Verdict
 from storage.clock import Clock
 from storage.errors import StorageError, UnknownPartitionError
-from storage.store.compactions import Compactions
+from storage.store.cleaning import StoreCompaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -130,7 +130,7 @@ class _Work:
         self._change = change
         self._partitions = self._due = self._dirty_bytes = self._before_bytes = self._after_bytes = 0
         self._store = store
-        self._compactions = Compactions(store, Clock(), wait=sleep)
+        self._compactions = StoreCompaction(store, Clock(), wait=sleep)
         self._is_reading = is_reading
         self._is_applying = is_applying
         self._is_forced = is_forced

@@ -20,9 +20,9 @@ from storage.errors import StorageError
 from storage.files import Files, NamedFiles
 from storage.log_dir.log_dir import distinct_log_dirs
 from storage.log_dir.server_properties import read_server_properties
+from storage.store.commit_recovery import RecoveredCommit
 from storage.store.recovered_log_dir import RecoveredLogDir
-from storage.store.recovering import RecoveryOptions, plan_recovery, recover_store
-from storage.store.recovering_commit import RecoveredCommit
+from storage.store.store_recovery import RecoveryOptions, plan_recovery, recover_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from kafkafs.cli.finishing import Change
     from storage.log.recover.report import Step
-    from storage.store.recovering import Recovered
+    from storage.store.store_recovery import Recovered
 
     Outcome: TypeAlias = Recovered | RecoveredCommit | RecoveredLogDir
 

@@ -9,7 +9,7 @@ from storage.log_dir.directory_names import DirectoryName
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.store.recovering_commit import RecoveredCommit
+    from storage.store.commit_recovery import RecoveredCommit
 
 
 def commit_lines(recovered: RecoveredCommit, *, is_plan: bool) -> Iterator[str]:

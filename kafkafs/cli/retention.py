@@ -25,7 +25,7 @@ from kafkafs.cli.store_argument import store_argument
 from storage.cleanup.retention_plan import Scope
 from storage.clock import Clock
 from storage.errors import StorageError, UnknownPartitionError
-from storage.store.retentions import Retentions
+from storage.store.cleaning import StoreRetention
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -117,7 +117,7 @@ def retention(
 
 
 def _outcomes(store: Store, chosen: Sequence[Partition], change: Change, *, is_applying: bool) -> Iterator[_Outcome]:
-    retentions = Retentions(store, Clock())
+    retentions = StoreRetention(store, Clock())
     progress = Progress.on_terminal()
     for number, (topic, partition) in enumerate(chosen, start=1):
         if change.is_interrupted:

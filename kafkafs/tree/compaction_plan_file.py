@@ -10,7 +10,7 @@ from kafkafs.tree.log_fact import LogFact
 from kafkafs.tree.node import Attributes
 from storage.cleanup.compaction_planning import COMPACTION_SETTINGS, plan_compaction
 from storage.errors import LogChangedError
-from storage.store.compactions import Compactions
+from storage.store.cleaning import StoreCompaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,11 +50,11 @@ class CompactionPlanFile(LogFact):
                 source.directory.name, view, None, checkpoint=None, high_watermark=0, now_ms=self._clock.now_ms()
             )
             return _text(plan.lines())
-        compactions = Compactions(self._store, self._clock, wait=sleep)
+        compactions = StoreCompaction(self._store, self._clock, wait=sleep)
         plan = compactions.plan(source.topic, source.partition, view)
         return _text([*plan.lines(), *self._gain(compactions, plan)])
 
-    def _gain(self, compactions: Compactions, plan: CompactionPlan) -> Iterator[str]:
+    def _gain(self, compactions: StoreCompaction, plan: CompactionPlan) -> Iterator[str]:
         if not plan.is_applicable:
             return
         source = self._source

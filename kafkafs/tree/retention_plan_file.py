@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.tree.log_fact import LogFact
 from storage.cleanup.retention import plan_retention
-from storage.store.retentions import Retentions
+from storage.store.cleaning import StoreRetention
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
@@ -22,7 +22,7 @@ class RetentionPlanFile(LogFact):
 
     def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock, store: Store) -> None:
         super().__init__(path, source, clock)
-        self._retentions = Retentions(store, clock)
+        self._retentions = StoreRetention(store, clock)
 
     def text(self, view: LogView) -> bytes:
         """The lines."""

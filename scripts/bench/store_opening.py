@@ -13,7 +13,7 @@ from pathlib import Path
 
 from storage.clock import Clock
 from storage.files import Files
-from storage.store.opening import LogOpener
+from storage.store.log_opener import LogOpener
 from storage.store.store import Mode, Store
 
 PARTITIONS_COUNT = 10_000

@@ -18,7 +18,6 @@ from storage.commit.ledger import Entries, Extent, Intent, Ledger
 from storage.commit.staged_file import StagedFile, find_staged, is_staged_name
 from storage.commit.withdrawal import StagedBatches, withdrawal_of
 from storage.errors import DiskFullError, StagingError, StorageError, StoreLockedError
-from storage.log.log import Log
 from storage.log_dir.log_dir import distinct_log_dirs, lock_all
 from storage.record.rewriting import assign_offset
 
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
     from storage.commit.staged_file import StagedTopic
     from storage.commit.withdrawal import Withdrawal
     from storage.files import Files
+    from storage.log.log import Log
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
     from storage.record.batch import RecordBatch
-    from storage.topics.open_logs import PartitionLog
     from storage.topics.topics import Topics
 
 STAGED_AGE_MS_MAX: Final = 7 * 24 * 3600 * 1000
@@ -54,7 +53,7 @@ logger = logging.getLogger(__name__)
 class Commits:
     """The commits of a store that is open for writing. One after the other is applied; any thread may ask.
 
-    `open_log` gives a partition's log. Where that is none that takes records, nothing is brought to its end.
+    `open_log` opens a partition's log to write it.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Commits:
         clock: Clock,
         directories: Sequence[Path],
         topics: Topics,
-        open_log: Callable[[str, int], PartitionLog],
+        open_log: Callable[[str, int], Log],
     ) -> None:
         self._ledger = ledger
         self._files = files
@@ -105,8 +104,6 @@ class Commits:
             if pending is None:
                 return
             logs = self._logs(pending)
-            if logs is None:
-                return
             with _advising(_PUT_BACK):
                 staged = self._opened(pending.staged) if logs else []
                 for partition, log in logs.items():
@@ -139,11 +136,10 @@ class Commits:
         """
         with self._committing:
             pending = self._entries.pending
-            logs = None if pending is None else self._logs(pending)
-            if pending is None or logs is None:
+            if pending is None:
                 return []
             found: list[Withdrawal] = []
-            for partition, log in logs.items():
+            for partition, log in self._logs(pending).items():
                 staged = StagedBatches.read(self._files, self._directories, pending.staged, partition)
                 there = withdrawal_of(partition, pending.extents[partition], log.view, staged)
                 if there is not None and not there.is_kept:
@@ -159,7 +155,10 @@ class Commits:
             self.finish()
         except (StorageError, OSError) as error:
             logger.error("a commit that was interrupted cannot be completed yet: %s", error)  # noqa: TRY400
-        with suppress(OSError):  # what is left now goes the next time
+
+    def remove_old(self) -> None:
+        """Remove staged files that are old and not needed; those that cannot be removed go the next time."""
+        with suppress(OSError):
             self._remove_old()
 
     # Before the intent
@@ -209,7 +208,6 @@ class Commits:
         extents = {}
         for partition in sorted({run.partition for each in staged for run in each.runs}):
             log = self._open_log(*partition)
-            assert isinstance(log, Log)
             log.flush()
             records = sum(batch.count for each in staged for batch in each.batches(partition))
             first_offset = log.view.end_offset
@@ -227,8 +225,8 @@ class Commits:
 
     # After it
 
-    def _logs(self, pending: Intent) -> dict[Partition, Log] | None:
-        """The logs of the partitions that are still there; None if they cannot be written."""
+    def _logs(self, pending: Intent) -> dict[Partition, Log]:
+        """The logs of the partitions that are still there."""
         logs = {}
         for partition, extent in pending.extents.items():
             topic, number = partition
@@ -237,10 +235,7 @@ class Commits:
             elif self._topics.topic_id(topic) != extent.topic_id:
                 logger.warning("%s is another topic than the one that was to be committed to", topic)
             else:
-                log = self._open_log(topic, number)
-                if not isinstance(log, Log):
-                    return None
-                logs[partition] = log
+                logs[partition] = self._open_log(topic, number)
         return logs
 
     def _apply(self, partition: Partition, log: Log, extent: Extent, staged: Sequence[StagedFile]) -> None:

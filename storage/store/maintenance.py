@@ -16,9 +16,7 @@ from storage.cleanup.compaction_plan import dirtiest
 from storage.cleanup.compaction_planning import COMPACTION_SETTINGS
 from storage.cleanup.retention_plan import segments_text
 from storage.errors import CompactionStoppedError, LogChangedError, StorageError, UnknownPartitionError
-from storage.log.log import Log
-from storage.store.compactions import Compactions
-from storage.store.retentions import Retentions
+from storage.store.cleaning import StoreCompaction, StoreRetention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.clock import Clock
+    from storage.log.log import Log
     from storage.log.readable_log import ReadableLog
     from storage.log_dir.checkpoints import Partition
     from storage.store.store import Store
@@ -77,8 +76,8 @@ class Maintenance:
         self._store = store
         self._clock = clock
         self._stopped = stopped
-        self._retentions = Retentions(store, clock)
-        self._compactions = Compactions(store, clock, wait=stopped.wait, is_stopped=stopped.is_set)
+        self._retention = StoreRetention(store, clock)
+        self._compaction = StoreCompaction(store, clock, wait=stopped.wait, is_stopped=stopped.is_set)
         config = store.config
         begun_s = clock.elapsed_s() + config.log_initial_task_delay_ms / 1000
         flush_s = min(config.log_flush_scheduler_interval_ms / 1000, FLUSH_INTERVAL_S)
@@ -98,7 +97,7 @@ class Maintenance:
     @property
     def uncleanable(self) -> dict[Partition, Exception]:
         """The logs that are not compacted any more, and why."""
-        return dict(self._compactions.failed)
+        return dict(self._compaction.failed)
 
     def run(self) -> None:
         """Do what is due when it is, until it is stopped."""
@@ -152,12 +151,12 @@ class Maintenance:
             self._attempt(job, partition, partial(self._retain_one, partition))
 
     def _retain_one(self, partition: Partition) -> None:
-        plan = self._on_log(partition).on_view(lambda view: self._retentions.plan(*partition, view))
+        plan = self._on_log(partition).on_view(lambda view: self._retention.plan(*partition, view))
         for warning in plan.warnings:
             logger.debug("%s: %s", plan.log, warning)
         if not plan.is_due:
             return
-        self._retentions.apply(*partition, plan)
+        self._retention.apply(*partition, plan)
         self.totals.deleted_segments += len(plan.deleted)
         self.totals.deleted_bytes += plan.deleted_bytes
         logger.info(
@@ -180,7 +179,7 @@ class Maintenance:
         if chosen is not None:
             partition = places[chosen.log]
             self._attempt(job, partition, partial(self._compact_one, job, partition))
-            if partition in self._compactions.failed:
+            if partition in self._compaction.failed:
                 job.due_s = self._clock.elapsed_s()
 
     def _compactable(self) -> Iterator[Partition]:
@@ -192,21 +191,21 @@ class Maintenance:
         if with_idle:
             self._idle_plans_due_s = now_s + store.config.log_retention_check_interval_ms / 1000
         for partition in sorted(store.topics.inventory.partitions()):
-            if partition in self._compactions.failed or not (with_idle or partition in open_logs):
+            if partition in self._compaction.failed or not (with_idle or partition in open_logs):
                 continue
             config = store.topics.config(partition[0])
             if config.compact and not config.why_unknown(*COMPACTION_SETTINGS):
                 yield partition
 
     def _plan_one(self, partition: Partition, plans: dict[str, CompactionPlan], places: dict[str, Partition]) -> None:
-        plan = self._on_log(partition).on_view(lambda view: self._compactions.plan(*partition, view))
+        plan = self._on_log(partition).on_view(lambda view: self._compaction.plan(*partition, view))
         plans[plan.log], places[plan.log] = plan, partition
 
     def _compact_one(self, job: Job, partition: Partition) -> None:
-        plan = self._compactions.plan(*partition)  # of the log as it is once it is open
+        plan = self._compaction.plan(*partition)  # of the log as it is once it is open
         if not plan.is_due:
             return
-        report = self._compactions.apply(*partition, plan)
+        report = self._compaction.apply(*partition, plan)
         if report.first_dirty_offset > plan.first_dirty_offset:
             job.due_s = self._clock.elapsed_s()
         self.totals.compactions += 1
@@ -224,12 +223,12 @@ class Maintenance:
 
     def _on_log(self, partition: Partition) -> ReadableLog:
         """The log, which is only followed as long as nobody has it open: to look at one does not open its files."""
-        log = self._store.open_logs().get(partition)
-        return log if isinstance(log, Log) else self._store.follow_partition(*partition)
+        log = self._store.written_logs().get(partition)
+        return self._store.follow_partition(*partition) if log is None else log
 
     def _open_logs(self) -> Iterator[tuple[Partition, Log]]:
-        for partition, log in self._store.open_logs().items():
-            if isinstance(log, Log) and not log.is_poisoned:
+        for partition, log in self._store.written_logs().items():
+            if not log.is_poisoned:
                 yield partition, log
 
     def _attempt(self, job: Job, partition: Partition, work: Callable[[], object]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, suppress
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
@@ -26,22 +27,25 @@ from storage.log_dir.log_dir import distinct_log_dirs, lock_all
 from storage.log_dir.meta_properties import check_agreement
 from storage.log_dir.recognition import check_stores
 from storage.log_dir.topic_names import CLUSTER_METADATA
-from storage.store.beside import Beside
-from storage.store.opening import FlushThread, LogOpener, followed_log
-from storage.topics.checkpointing import lower_checkpoints, offsets_to_write, write_checkpoints, write_log_start
-from storage.topics.open_logs import LogRequest, OpenLogs
+from storage.store.log_opener import FlushThread, LogOpener, LogRequest
+from storage.store.shutdown import Shutdown
+from storage.topics.checkpointing import LogOffsets, PartitionCheckpoints
+from storage.topics.open_logs import OpenLogs
 from storage.topics.topics import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from storage.clock import Clock
     from storage.files import Directory, Files
+    from storage.log.followed_log import UncommittedRange
+    from storage.log.log import Log
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
-    from storage.topics.open_logs import OpenLog, PartitionLog
+    from storage.store.log_opener import OpenLog
+    from storage.topics.open_logs import PartitionLog
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -56,12 +60,9 @@ class Mode(Enum):
 class Store:
     """Log directories that are open together; made by `open` and `create`, and closed at the end.
 
-    `open_log` says how logs are opened, which is a `LogOpener`'s way unless another is given. Any thread may call
-    anything until it is closed. The log of the cluster's metadata is only ever followed: brokers alone change it, and
-    recover it at each start, with or without the clean-shutdown marker.
-
-    `unchanged` are log directories in which, as the caller knows, nothing was changed: their markers stay as they were.
-    `beside` knows what became of copies and strays.
+    `open_log` opens the logs that are written, as a `LogOpener` does. Any thread may call anything until the store is
+    closed. The log of the cluster's metadata is only ever followed: brokers alone change it, and recover it at each
+    start, with or without the clean-shutdown marker.
     """
 
     def __init__(
@@ -80,7 +81,8 @@ class Store:
         self.log_dirs = tuple(log_dirs)
         self.files = files
         self._clock = clock
-        self._logs = OpenLogs(LogOpener(in_background=FlushThread()) if open_log is None else open_log)
+        self._open_log = LogOpener(in_background=FlushThread()) if open_log is None else open_log
+        self._logs = OpenLogs()
         self.topics = Topics(
             self.log_dirs,
             self._logs,
@@ -94,10 +96,8 @@ class Store:
         self.cluster = self.topics.cluster
         directories = [log_dir.path for log_dir in self.log_dirs]
         self._ledger = Ledger(files, directories)
-        self.commits = Commits(self._ledger, files, clock, directories, self.topics, self._opened_log)
-        self._clean = {each for each in log_dirs if each.is_clean() and self.has_marker(each)}
-        self.unchanged: set[LogDir] = set()
-        self.beside = Beside()
+        self.commits = Commits(self._ledger, files, clock, directories, self.topics, self._opened_to_write)
+        self.shutdown = Shutdown(self.log_dirs, self.topics)
         self._checkpointing = RLock()
         self._is_closed = False
 
@@ -114,13 +114,14 @@ class Store:
         open_log: OpenLog | None = None,
         broker_settings: Mapping[str, str] = _NONE,
         entropy: Callable[[int], bytes] = os.urandom,
+        completes_commit: bool = True,
     ) -> Self:
-        """The store in these log directories, as it is.
+        """Open the store in these log directories, as it is.
 
-        Opened for writing, it counts as not closed properly from then on, and what a crash left of topics that were
-        being made or deleted, and of a commit, is finished. Raises `NotAStoreError`, `StoreLockedError`,
-        `DuplicatePartitionError`, `CorruptMetadataError` or `ConfigError`; then nothing has changed, and nobody is
-        kept out.
+        Opened for writing, it counts as not closed properly from then on. What a crash left of topics that were being
+        made or deleted is finished, and so is a commit, unless the caller says that nothing `completes_commit` yet.
+        Raises `NotAStoreError`, `StoreLockedError`, `DuplicatePartitionError`, `CorruptMetadataError` or `ConfigError`;
+        then nothing has changed, and the store is not locked.
         """
         config = StoreConfig.resolve(broker_settings)
         check_stores(files, paths)
@@ -136,7 +137,9 @@ class Store:
                 for log_dir in log_dirs:
                     log_dir.remove_clean_marker()
                 store.topics.finish_interrupted()
-                store.commits.finish_interrupted()
+                if completes_commit:
+                    store.commits.finish_interrupted()
+                store.commits.remove_old()
             unlocking.pop_all()
         return store
 
@@ -174,14 +177,14 @@ class Store:
                 open_log=open_log,
                 entropy=entropy,
             )
-            store._clean.update(log_dirs)
+            store.shutdown.count_as_clean()
             unlocking.pop_all()
         return store
 
     @property
     def is_made_here(self) -> bool:
-        """Whether kafkafs made the store, and not a broker."""
-        return self.topics.settings_file.current.is_made_here
+        """True if kafkafs made the store, and not a broker."""
+        return self.topics.is_store_made_here
 
     # Living
 
@@ -195,10 +198,10 @@ class Store:
             self.topics.look_unless_changing()
         inventory = self.topics.inventory
         self._logs.parted.look(inventory)
-        for (topic, partition), log in self._logs.open().items():
-            place, directory = inventory.log_dir(topic, partition), inventory.directory(topic, partition)
-            if isinstance(log, FollowedLog) and place is not None and directory is not None:
-                log.checkpointed_start = place.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
+        for (topic, partition), log in self._logs.followed().items():
+            found, directory = inventory.log_dir(topic, partition), inventory.directory(topic, partition)
+            if found is not None and directory is not None:
+                log.checkpointed_start = found.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
                 if str(log.directory) != directory.path:
                     log.move(Path(directory))
 
@@ -213,59 +216,61 @@ class Store:
         return any(log_dir.may_have_changed() for log_dir in self.log_dirs)
 
     def log(self, topic: str, partition: int) -> PartitionLog:
-        """The partition's log, which is opened when it is first asked for.
+        """The partition's log, which is opened when it is first asked for: to be written where it can be.
 
-        Raises `UnknownPartitionError`, and whatever opening raises, or completing a commit that is to be in the log;
-        the next call then tries again.
+        Raises `UnknownPartitionError`, what opening raises, and what completing a commit raises that is to be in the
+        log; the next call then tries again.
         """
         if self.mode is Mode.READ_WRITE:
             self.commits.finish_for((topic, partition))
         return self._opened_log(topic, partition)
 
+    def log_to_write(self, topic: str, partition: int) -> Log:
+        """As `log`; raises `ReadOnlyStoreError` for a log that is only followed."""
+        return _to_write(self.log(topic, partition), self)
+
+    def _opened_to_write(self, topic: str, partition: int) -> Log:
+        return _to_write(self._opened_log(topic, partition), self)
+
     def _opened_log(self, topic: str, partition: int) -> PartitionLog:
         if self._is_closed:
             raise StorageError("the store is closed", path=self.log_dirs[0].path)
-        return self._logs.get((topic, partition), lambda: self.request(topic, partition))
+        return self._logs.get((topic, partition), lambda: self._opener(topic, partition))
+
+    def _opener(self, topic: str, partition: int) -> Callable[[], PartitionLog]:
+        """What opens a log, once all is known that this takes; raises `UnknownPartitionError`."""
+        if self.mode is Mode.READ_ONLY or topic == CLUSTER_METADATA:
+            return partial(self.follow_partition, topic, partition)
+        _, log_dir = self.topics.place(topic, partition)
+        checkpoints = PartitionCheckpoints(log_dir, (topic, partition))
+        return partial(self._open_log, self.request(topic, partition), checkpoints)
 
     def request(self, topic: str, partition: int) -> LogRequest:
-        """What there is to know of a log before it is opened; raises `UnknownPartitionError`."""
+        """All that recovery has to know of a partition's log; raises `UnknownPartitionError`."""
         directory, log_dir = self.topics.place(topic, partition)
         return LogRequest(
             self.files,
             self._clock,
             directory,
-            topic,
-            partition,
+            (topic, partition),
             self.topics.config(topic),
-            self.topics.store_config(topic),
-            is_writable=self.mode is Mode.READ_WRITE and topic != CLUSTER_METADATA,
+            self.topics.store_config(topic).producer_id_expiration_ms,
             is_clean=self._is_clean(log_dir, (topic, partition)),
             recovery_point=log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT).get((topic, partition), 0),
             start_offset=log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0),
             allows_offset_gaps=self._allows_offset_gaps(log_dir, (topic, partition)),
-            lower_checkpoints=lambda offset: lower_checkpoints(log_dir, (topic, partition), offset),
-            checkpoint_start=lambda offset: write_log_start(log_dir, (topic, partition), offset),
-            withheld=lambda: self._ledger.withheld((topic, partition)),
-            look_again=self.look_again,
         )
 
     def _allows_offset_gaps(self, log_dir: LogDir, partition: Partition) -> bool:
-        """Whether the partition was compacted once, or may have been: by a broker, or before that was lost."""
+        """True if the partition was compacted once, or may have been: by a broker, or before that was lost."""
         was_compacted = partition in log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
         is_lost = log_dir.flaw(OffsetCheckpoint.FIRST_DIRTY) is not None
         return was_compacted or is_lost or not self.topics.is_made_here(partition[0])
 
-    def has_marker(self, log_dir: LogDir) -> bool:
-        """Whether the log directory has a marker once it is closed properly."""
-        return not self.topics.inventory.has_only_metadata(log_dir)
-
-    def was_clean(self, log_dir: LogDir) -> bool:
-        """Whether the log directory's marker was there when the store was opened."""
-        return log_dir in self._clean
-
     def _is_clean(self, log_dir: LogDir, partition: Partition) -> bool:
-        """Whether whoever had the partition last closed it properly, and nobody tried to open it in vain since."""
-        was_closed = log_dir in self._clean or partition in self.topics.made or partition in self._logs.recovered
+        """True if the partition was closed properly, and no opening of it has failed since."""
+        was_clean = self.shutdown.was_clean(log_dir)
+        was_closed = was_clean or partition in self.topics.made or partition in self._logs.recovered
         return was_closed and partition not in self._logs.failed
 
     def partitions_to_recover(self) -> list[Partition]:
@@ -275,23 +280,38 @@ class Store:
         """
         if self.mode is Mode.READ_ONLY:
             return []
-        unclean = [each for each in self.log_dirs if each not in self._clean and self.has_marker(each)]
-        logs = self._logs.open_or_recovered()
-        opened = {partition for partition, log in logs.items() if not isinstance(log, FollowedLog)}
-        done = {*opened, *self._logs.failed, *self.topics.made}
-        return [each for log_dir in unclean for each in self._partitions_in(log_dir) if each not in done]
+        done = {*self._logs.written(), *self._logs.recovered, *self._logs.failed, *self.topics.made}
+        return [each for each in self.shutdown.unclean_partitions() if each not in done]
 
-    def recover_unopened(self, topic: str, partition: int, recover: OpenLog) -> bool:
-        """Have a partition recovered that was not closed properly; False, and nothing is done, if it is open for that.
+    def recover_unopened(
+        self, topic: str, partition: int, recover: Callable[[LogRequest], LogOffsets]
+    ) -> LogOffsets | None:
+        """Have a partition recovered that was not closed properly; None, and nothing is done, if it is open for that.
 
-        What `recover` gives speaks of the log when the store is closed, unless it is opened until then. Raises
-        `UnknownPartitionError`, and what recovering raises; then its log directory stays unclean.
+        What `recover` returns goes into the checkpoints when the store is closed, unless the log is opened until then.
+        Raises `UnknownPartitionError`, and what recovering raises; then its log directory stays unclean.
         """
-        return self._logs.recover((topic, partition), lambda: recover(self.request(topic, partition)))
+        return self._logs.recover((topic, partition), lambda: partial(recover, self.request(topic, partition)))
 
-    def follow_partition(self, topic: str, partition: int) -> FollowedLog:
-        """The partition's log to be looked at alone, for where it cannot be opened to be written; nobody keeps it."""
-        return followed_log(self.request(topic, partition))
+    def follow_partition(
+        self, topic: str, partition: int, *, withheld: Callable[[], UncommittedRange] | None = None
+    ) -> FollowedLog:
+        """The partition's log, to be read only, for where it cannot be opened to be written. The caller keeps it.
+
+        It shows nothing of a commit under way, or of what the caller says is `withheld` instead.
+        """
+        directory, log_dir = self.topics.place(topic, partition)
+        return FollowedLog(
+            self.files,
+            self._clock,
+            directory,
+            self.topics.config(topic),
+            start_offset=log_dir.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0),
+            recovery_point=log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT).get((topic, partition), 0),
+            producer_expiration_ms=self.topics.store_config(topic).producer_id_expiration_ms,
+            withheld=partial(self._ledger.withheld, (topic, partition)) if withheld is None else withheld,
+            look_again=self.look_again,
+        )
 
     def follow(self, directory: Directory) -> FollowedLog:
         """The log in a directory that is no topic's partition, such as a stray one, to be looked at."""
@@ -320,43 +340,24 @@ class Store:
         """The logs that are open now."""
         return self._logs.open()
 
+    def written_logs(self) -> Mapping[Partition, Log]:
+        """Those of the open logs that are open to be written."""
+        return self._logs.written()
+
     def write_checkpoints(self) -> None:
         """Bring the checkpoints of every log directory up to date, durably."""
         if self.mode is Mode.READ_ONLY:
             raise ReadOnlyStoreError("the store is open for reading only", path=self.log_dirs[0].path)
         with self._checkpointing:
-            self._write_checkpoints(self._logs.open())
-
-    def _write_checkpoints(self, logs: Mapping[Partition, PartitionLog]) -> None:
-        for log_dir in self._log_dirs_there():
-            write_checkpoints(log_dir, *self._checkpointed(log_dir, logs), leads=self.is_made_here)
-
-    def checkpoints_to_write(
-        self, log_dir: LogDir, logs: Mapping[Partition, PartitionLog]
-    ) -> dict[OffsetCheckpoint, dict[Partition, int]]:
-        """What the checkpoints of a log directory say once the store is closed with these logs open."""
-        return offsets_to_write(log_dir, *self._checkpointed(log_dir, logs), leads=self.is_made_here)
-
-    def _checkpointed(
-        self, log_dir: LogDir, logs: Mapping[Partition, PartitionLog]
-    ) -> tuple[set[Partition], dict[Partition, PartitionLog]]:
-        return self.beside.checkpointed(self.topics.inventory, log_dir, logs)
-
-    def _log_dirs_there(self) -> list[LogDir]:
-        """The log directories that nobody has taken away: nothing is written where another lies in the place of one."""
-        return [log_dir for log_dir in self.log_dirs if log_dir.is_there()]
-
-    def _partitions_in(self, log_dir: LogDir) -> Iterable[Partition]:
-        inventory = self.topics.inventory
-        return (partition for partition in inventory.partitions() if inventory.log_dir(*partition) is log_dir)
+            self.shutdown.write_checkpoints(_offsets_of(self._logs.written()))
 
     # Closing
 
     def close(self) -> None:
-        """Close every log, say in checkpoints and clean markers how they were left, and let others have the store.
+        """Close every log, say in checkpoints and clean markers how they were left, and unlock the log directories.
 
-        A log directory is marked as closed properly if all that is in it was, by whoever had it last. Raises the first
-        error after all else is done; closing twice is harmless.
+        A log directory is marked as closed properly if all that is in it was, also by those who had it before. Raises
+        the first error after all else is done; closing twice is harmless.
         """
         with self._checkpointing, ExitStack() as unlocking:
             if self._is_closed:
@@ -364,31 +365,17 @@ class Store:
             self._is_closed = True
             for log_dir in self.log_dirs:
                 unlocking.callback(log_dir.unlock)
-            logs = self._logs.open_or_recovered()
+            written = self._logs.written()
             failures = self._logs.close_all()
             if self.mode is Mode.READ_WRITE:
-                with suppress(OSError):  # whoever opens the logs next removes what is left
+                with suppress(OSError):  # the next opening of the logs removes what is left
                     self.topics.removals.remove_files()
-                self._write_checkpoints(logs)
-                for log_dir in self._log_dirs_there():
-                    if self.has_marker(log_dir) and self.was_closed_properly(log_dir, logs, failures):
-                        log_dir.write_clean_marker(is_unchanged=log_dir in self.unchanged)
+                self.shutdown.write_checkpoints({**self._logs.recovered, **_offsets_of(written)})
+                poisoned = (partition for partition, log in written.items() if log.is_poisoned)
+                failed = {*failures, *self._logs.failed, *poisoned}
+                self.shutdown.write_markers({*written, *self._logs.recovered}, failed)
             for error in failures.values():
                 raise error
-
-    def was_closed_properly(
-        self, log_dir: LogDir, logs: Mapping[Partition, PartitionLog], failures: Collection[Partition]
-    ) -> bool:
-        """Whether all that a broker would recover in a log directory was closed, or recovered, with these logs."""
-        was_clean = log_dir in self._clean
-        for partition in self._partitions_in(log_dir):
-            log = logs.get(partition)
-            if partition in failures or partition in self._logs.failed or (log is not None and log.is_poisoned):
-                return False
-            is_closed = log is not None and not isinstance(log, FollowedLog)
-            if not is_closed and not was_clean and partition not in self.topics.made:
-                return False
-        return self.beside.is_closed(self.topics.inventory, log_dir, was_clean=was_clean)
 
     def __enter__(self) -> Self:
         return self
@@ -397,3 +384,13 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _offsets_of(logs: Mapping[Partition, Log]) -> dict[Partition, LogOffsets]:
+    return {partition: LogOffsets.of(log) for partition, log in logs.items()}
+
+
+def _to_write(log: PartitionLog, store: Store) -> Log:
+    if isinstance(log, FollowedLog):
+        raise ReadOnlyStoreError("the store is open for reading only", path=store.log_dirs[0].path)
+    return log

@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING
 
 from storage.errors import StorageError, UnknownPartitionError
 from storage.log_dir.directory_names import DirectoryName, DirectoryState
-from storage.store.recovering import RecoveryOptions, recover_requested_log, request_beside
 from storage.store.store import Mode
+from storage.store.store_recovery import RecoveryOptions, offsets_after, recover_requested_log, request_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from storage.clock import Clock
-    from storage.files import Directory
     from storage.log.recover.report import RecoveryReport
     from storage.log_dir.log_dir import LogDir
-    from storage.store.recovering import RecoveredLog
+    from storage.store.log_opener import LogRequest
     from storage.store.store import Store
-    from storage.topics.open_logs import LogRequest
+    from storage.topics.checkpointing import LogOffsets
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +55,6 @@ class _Run:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._reports: dict[Directory, RecoveryReport] = {}
         self._rest = RecoveredRest()
 
     def run(self, is_stopped: Callable[[], bool]) -> RecoveredRest:
@@ -78,7 +76,9 @@ class _Run:
     def _beside(self) -> Iterator[tuple[LogDir, DirectoryName]]:
         """Copies and strays, which a broker recovers as well."""
         for log_dir, name in self._store.topics.inventory.recovered_beside:
-            if not self._store.was_clean(log_dir) and not self._store.beside.is_noted(log_dir.directory.at(str(name))):
+            if not self._store.shutdown.was_clean(log_dir) and not self._store.shutdown.is_noted(
+                log_dir.directory.at(str(name))
+            ):
                 yield log_dir, name
 
     def _count(self, name: str, recover: Callable[[], RecoveryReport | None]) -> None:
@@ -96,22 +96,19 @@ class _Run:
             rest.recovered += 1
 
     def _recover_partition(self, topic: str, partition: int) -> RecoveryReport | None:
-        found: list[Directory] = []
+        reports: list[RecoveryReport] = []
 
-        def recover(request: LogRequest) -> RecoveredLog:
-            found.append(request.directory)
-            return self._recovered(request)
+        def recover(request: LogRequest) -> LogOffsets:
+            reports.append(recover_requested_log(request, _AS_RECOVER_DOES))
+            return offsets_after(request, reports[0])
 
-        was_recovered = self._store.recover_unopened(topic, partition, recover)
-        return self._reports.pop(found[0]) if was_recovered else None
+        self._store.recover_unopened(topic, partition, recover)
+        return reports[0] if reports else None
 
     def _recover_beside(self, log_dir: LogDir, name: DirectoryName) -> RecoveryReport:
         assert name.state is not DirectoryState.CURRENT
-        directory = log_dir.directory.at(str(name))
-        self._store.beside.note(directory, None)
-        log = self._recovered(request_beside(self._store, self._clock, log_dir, name))
-        self._store.beside.note(directory, log)
-        return self._reports.pop(directory)
-
-    def _recovered(self, request: LogRequest) -> RecoveredLog:
-        return recover_requested_log(request, request.files, _AS_RECOVER_DOES, self._reports)
+        request = request_beside(self._store, self._clock, log_dir, name)
+        self._store.shutdown.note(request.directory, None)
+        report = recover_requested_log(request, _AS_RECOVER_DOES)
+        self._store.shutdown.note(request.directory, offsets_after(request, report))
+        return report

@@ -1,11 +1,11 @@
 """What a store writes into the checkpoints of its log directories.
 
-Logs that are open say where they are. Of the others stays what was known, and partitions that are gone are forgotten.
+A log that is open gives its offsets. What was known of the others stays, and partitions that are gone are forgotten.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.topic_names import CLUSTER_METADATA
@@ -13,27 +13,71 @@ from storage.log_dir.topic_names import CLUSTER_METADATA
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from storage.log.log import Log
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
-    from storage.topics.open_logs import PartitionLog
+
+
+class LogOffsets(NamedTuple):
+    """What checkpoints say of a log. `base_offset` is that of its first segment."""
+
+    recovery_point: int
+    base_offset: int
+    start_offset: int
+    end_offset: int
+
+    @classmethod
+    def of(cls, log: Log) -> Self:
+        """The offsets of a log that is open, or was until now."""
+        view = log.view
+        base_offset = view.segments[0].base_offset if view.segments else 0
+        return cls(log.recovery_point, base_offset, view.start_offset, view.end_offset)
+
+
+class PartitionCheckpoints(NamedTuple):
+    """The checkpoints of a log directory, as far as they are about one of its partitions."""
+
+    log_dir: LogDir
+    partition: Partition
+
+    def lower(self, offset: int) -> None:
+        """Have no checkpoint say more of the partition than this offset, durably, as its log is about to end there."""
+        with self.log_dir.checkpointing:
+            for checkpoint in OffsetCheckpoint:
+                known = self.log_dir.offsets(checkpoint)
+                lowered = {self.partition: min(known[self.partition], offset)} if self.partition in known else {}
+                self.log_dir.write_offsets(checkpoint, {**known, **lowered})
+
+    def move_start(self, offset: int) -> None:
+        """Have the checkpoint say, durably, that the partition's log begins at this offset, as it is about to."""
+        self._write(OffsetCheckpoint.LOG_START, offset)
+
+    def move_first_dirty(self, offset: int) -> None:
+        """Have the cleaner's checkpoint say, durably, that the partition is compacted up to this offset."""
+        self._write(OffsetCheckpoint.FIRST_DIRTY, offset)
+
+    def _write(self, checkpoint: OffsetCheckpoint, offset: int) -> None:
+        with self.log_dir.checkpointing:
+            known = self.log_dir.offsets(checkpoint)
+            self.log_dir.write_offsets(checkpoint, {**known, self.partition: offset})
 
 
 def write_checkpoints(
-    log_dir: LogDir, partitions: Iterable[Partition], open_logs: Mapping[Partition, PartitionLog], *, leads: bool
+    log_dir: LogDir, partitions: Iterable[Partition], logs: Mapping[Partition, LogOffsets], *, leads: bool
 ) -> None:
     """Bring the checkpoints of a log directory, which has these partitions, up to date."""
     with log_dir.checkpointing:
-        for checkpoint, offsets in offsets_to_write(log_dir, partitions, open_logs, leads=leads).items():
+        for checkpoint, offsets in offsets_to_write(log_dir, partitions, logs, leads=leads).items():
             log_dir.write_offsets(checkpoint, offsets)
 
 
 def offsets_to_write(
-    log_dir: LogDir, partitions: Iterable[Partition], open_logs: Mapping[Partition, PartitionLog], *, leads: bool
+    log_dir: LogDir, partitions: Iterable[Partition], logs: Mapping[Partition, LogOffsets], *, leads: bool
 ) -> dict[OffsetCheckpoint, dict[Partition, int]]:
     """What the checkpoints of a log directory, which has these partitions, are to say.
 
-    Who leads all of them has no followers either: what is appended is replicated. Of a broker's replicas nobody but the
-    broker knows how far they are, and all that can be said is that they are not beyond their end.
+    A store that leads all of them has no followers: what is appended is replicated. Only a broker knows how far its
+    replicas are; of these the high watermark is only kept from lying beyond the log's end.
     """
     here = sorted(partition for partition in partitions if partition[0] != CLUSTER_METADATA)
     found: dict[OffsetCheckpoint, dict[Partition, int]] = {}
@@ -41,11 +85,11 @@ def offsets_to_write(
         known = log_dir.offsets(checkpoint)
         offsets = found.setdefault(checkpoint, {})
         for partition in here:
-            log = open_logs.get(partition)
+            log = logs.get(partition)
             offset = known.get(partition)
             if log is not None and checkpoint is not OffsetCheckpoint.FIRST_DIRTY:
                 is_known = leads or checkpoint is not OffsetCheckpoint.HIGH_WATERMARK
-                offset = _offset(checkpoint, log, offset) if is_known else _at_most(offset, log.view.end_offset)
+                offset = _offset(checkpoint, log, offset) if is_known else _at_most(offset, log.end_offset)
             if checkpoint is OffsetCheckpoint.FIRST_DIRTY and log_dir.flaw(checkpoint) is not None:
                 offset = known.get(partition, 0)  # any of them may have been compacted, and lack offsets since
             if offset is not None:
@@ -53,24 +97,8 @@ def offsets_to_write(
     return found
 
 
-def lower_checkpoints(log_dir: LogDir, partition: Partition, offset: int) -> None:
-    """Have no checkpoint say more of a partition than this offset, durably, as its log is about to end there."""
-    with log_dir.checkpointing:
-        for checkpoint in OffsetCheckpoint:
-            known = log_dir.offsets(checkpoint)
-            lowered = {partition: min(known[partition], offset)} if partition in known else {}
-            log_dir.write_offsets(checkpoint, {**known, **lowered})
-
-
-def write_log_start(log_dir: LogDir, partition: Partition, offset: int) -> None:
-    """Have the checkpoint say, durably, that a partition's log begins at this offset, as it is about to."""
-    with log_dir.checkpointing:
-        known = log_dir.offsets(OffsetCheckpoint.LOG_START)
-        log_dir.write_offsets(OffsetCheckpoint.LOG_START, {**known, partition: offset})
-
-
 def note_compaction(log_dirs: Mapping[Partition, LogDir]) -> None:
-    """Have the cleaners' checkpoints name these partitions, durably: whoever recovers one knows then why offsets lack.
+    """Have the cleaners' checkpoints name these partitions, durably: recovery then knows why offsets lack.
 
     What they say of a partition already stays.
     """
@@ -79,13 +107,6 @@ def note_compaction(log_dirs: Mapping[Partition, LogDir]) -> None:
         with log_dir.checkpointing:
             known = log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
             log_dir.write_offsets(OffsetCheckpoint.FIRST_DIRTY, {**here, **known})
-
-
-def write_first_dirty(log_dir: LogDir, partition: Partition, offset: int) -> None:
-    """Have the cleaner's checkpoint say, durably, that a partition is compacted up to this offset."""
-    with log_dir.checkpointing:
-        known = log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
-        log_dir.write_offsets(OffsetCheckpoint.FIRST_DIRTY, {**known, partition: offset})
 
 
 def forget_checkpoints(log_dirs: Iterable[LogDir], partitions: Collection[Partition]) -> None:
@@ -98,17 +119,15 @@ def forget_checkpoints(log_dirs: Iterable[LogDir], partitions: Collection[Partit
                 log_dir.write_offsets(checkpoint, kept)
 
 
-def _offset(checkpoint: OffsetCheckpoint, log: PartitionLog, known: int | None) -> int | None:
+def _offset(checkpoint: OffsetCheckpoint, log: LogOffsets, known: int | None) -> int | None:
     """What the log has to say, of which this is known so far; None if nothing."""
     if checkpoint is OffsetCheckpoint.RECOVERY_POINT:
         return log.recovery_point
-    view = log.view
     if checkpoint is OffsetCheckpoint.HIGH_WATERMARK:
-        return view.end_offset
-    # Elsewhere a log begins with its first segment, and whoever opens it sees that.
-    first = view.segments[0].base_offset if view.segments else 0
-    start_offset = max(view.start_offset, known or 0)  # the checkpoint knows of a move before the log makes it
-    return start_offset if start_offset > first else None
+        return log.end_offset
+    # Without the checkpoint a log begins with its first segment.
+    start_offset = max(log.start_offset, known or 0)  # the checkpoint knows of a move before the log makes it
+    return start_offset if start_offset > log.base_offset else None
 
 
 def _at_most(offset: int | None, end_offset: int) -> int | None:

@@ -1,14 +1,13 @@
 """The logs that a store has open: each is opened when it is first asked for, and once.
 
-How a log is opened, and what that takes after a crash, is up to the function that is handed in.
+The store says how: a log is opened to be written, or followed.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from storage.errors import StorageError
 from storage.log.followed_log import FollowedLog
@@ -18,130 +17,76 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import TypeAlias
 
-    from storage.clock import Clock
-    from storage.config import StoreConfig, TopicConfig
-    from storage.files import Directory, Files
-    from storage.log.followed_log import UncommittedRange
-    from storage.log.view import LogView
+    from storage.config import TopicConfig
+    from storage.log.log import Log
     from storage.log_dir.checkpoints import Partition
+    from storage.topics.checkpointing import LogOffsets
+
+    PartitionLog: TypeAlias = Log | FollowedLog
 
 logger = logging.getLogger(__name__)
 
 
-class PartitionLog(Protocol):
-    """What a store needs of a log; `close` brings everything to disk, with a producer snapshot, unless it is poisoned.
-
-    What it says of itself stays true after it was closed.
-    """
-
-    config: TopicConfig
-
-    @property
-    def view(self) -> LogView:
-        """The log as it is now."""
-
-    @property
-    def recovery_point(self) -> int:
-        """The offset before which everything is on disk."""
-
-    @property
-    def is_poisoned(self) -> bool:
-        """Whether writing failed, so that what is on disk is unknown."""
-
-    def close(self) -> None:
-        """Let go of every file. Closing twice is harmless."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogRequest:
-    """All that there is to know about a log before it is opened.
-
-    If it `is_clean`, everything in it is on disk in the form that a closed log has; otherwise everything below
-    `recovery_point` is on disk. It begins at `start_offset` or later, and `allows_offset_gaps` if a broker had it. Call
-    `lower_checkpoints` before a truncation, so that no checkpoint says more of the log than the offset at which it then
-    ends, and `checkpoint_start` before its start moves, so that the checkpoint says where to. A follower of the log
-    does not show what is `withheld`, and calls `look_again` before it says that the log is gone.
-    """
-
-    files: Files
-    clock: Clock
-    directory: Directory
-    topic: str
-    partition: int
-    config: TopicConfig
-    store_config: StoreConfig
-    is_writable: bool
-    is_clean: bool
-    recovery_point: int
-    start_offset: int
-    allows_offset_gaps: bool
-    lower_checkpoints: Callable[[int], None]
-    checkpoint_start: Callable[[int], None]
-    withheld: Callable[[], UncommittedRange]
-    look_again: Callable[[], None]
-
-
-if TYPE_CHECKING:
-    OpenLog: TypeAlias = Callable[[LogRequest], PartitionLog]
-
-
 class OpenLogs:
-    """Logs by their partitions. Any thread may ask; opening one holds up nobody who wants another.
+    """Logs by their partitions. Any thread may ask; opening one holds up no caller who wants another.
 
-    `failed` are those whose last opening or closing did not succeed, and may have left anything behind. `parted` are
-    those of others whose partitions were gone, for when the partitions are back. `recovered` are those that were
+    `failed` are those whose last opening or closing did not succeed, and may have left anything on disk. `parted` are
+    followed logs whose partitions were gone, for when the partitions are back. `recovered` are those that were
     recovered without being opened.
     """
 
-    def __init__(self, open_log: OpenLog) -> None:
-        self._open_log = open_log
+    def __init__(self) -> None:
         self._lock = Lock()  # held while the slots are looked at, never while a log is opened or closed
         self._slots: dict[Partition, _Slot] = {}
         self.failed: set[Partition] = set()
         self.parted = PartedLogs()
-        self.recovered: dict[Partition, PartitionLog] = {}
+        self.recovered: dict[Partition, LogOffsets] = {}
 
-    def get(self, partition: Partition, request: Callable[[], LogRequest]) -> PartitionLog:
-        """The partition's log, opened as the request says unless it is open."""
+    def get(self, partition: Partition, prepare: Callable[[], Callable[[], PartitionLog]]) -> PartitionLog:
+        """The partition's log; unless it is open, `prepare` gives what opens it."""
         while True:
             with self._lock:
                 slot = self._slots.setdefault(partition, _Slot())
             with slot.lock:
                 if slot.is_closed:
-                    continue  # by somebody who came in between; there is a new slot, or there will be
+                    continue  # by another thread; there is a new slot, or there will be
                 if slot.log is None:
-                    asked = request()
+                    open_log = prepare()
                     slot.log = self.parted.take(partition)
                 if slot.log is None:
                     self.failed.add(partition)
-                    slot.log = self._open_log(asked)
+                    slot.log = open_log()
                     self.failed.discard(partition)
                 return slot.log
 
-    def recover(self, partition: Partition, recover: Callable[[], PartitionLog]) -> bool:
-        """Recover a log without opening it; False, and nothing is done, if it is open to be written.
+    def recover(self, partition: Partition, prepare: Callable[[], Callable[[], LogOffsets]]) -> LogOffsets | None:
+        """Recover a log without opening it, by what `prepare` gives; None, and nothing is done, if it is written.
 
-        A caller that asks for the log waits until this is done. Raises what `recover` raises.
+        A caller that asks for the log waits until this is done. Raises what recovering raises.
         """
         with self._lock:
             slot = self._slots.setdefault(partition, _Slot())
         with slot.lock:
             if slot.is_closed or (slot.log is not None and not isinstance(slot.log, FollowedLog)):
-                return False
+                return None
+            recover = prepare()
             self.failed.add(partition)
-            self.recovered[partition] = recover()
+            offsets = self.recovered[partition] = recover()
             self.failed.discard(partition)
-            return True
-
-    def open_or_recovered(self) -> dict[Partition, PartitionLog]:
-        """Those that are open, and those that were recovered without being opened, or while they were only followed."""
-        writable = {partition: log for partition, log in self.open().items() if not isinstance(log, FollowedLog)}
-        return {**self.open(), **self.recovered, **writable}
+            return offsets
 
     def open(self) -> dict[Partition, PartitionLog]:
         """Those that are open."""
         with self._lock:
             return {partition: slot.log for partition, slot in self._slots.items() if slot.log is not None}
+
+    def written(self) -> dict[Partition, Log]:
+        """Those that are open to be written."""
+        return {partition: log for partition, log in self.open().items() if not isinstance(log, FollowedLog)}
+
+    def followed(self) -> dict[Partition, FollowedLog]:
+        """Those that are open to be followed."""
+        return {partition: log for partition, log in self.open().items() if isinstance(log, FollowedLog)}
 
     def _part(self, partition: Partition) -> None:
         with self._lock:
@@ -189,9 +134,9 @@ class OpenLogs:
         return failures
 
     def discard(self, partitions: Collection[Partition]) -> None:
-        """Close logs of which nothing is wanted any more, so that it is all the same whether that succeeds.
+        """Close the logs of partitions that are gone; an error is logged, and does not matter.
 
-        Those of others are kept for who follows them: their partitions may come back.
+        Logs that are followed are kept for their readers: the partitions may come back.
         """
         for partition in partitions:
             log = self.open().get(partition)

@@ -94,7 +94,7 @@ class Topics:
             log_dirs,
             find=lambda: self.directory(CLUSTER_METADATA, 0),
             follow=lambda: follow(CLUSTER_METADATA, 0),
-            is_made_here=lambda: self.settings_file.current.is_made_here,
+            is_made_here=lambda: self.is_store_made_here,
         )
         self._settings = EffectiveSettings(config, self.settings_file, self.cluster, self.topic_id)
         self._changing = RLock()
@@ -218,6 +218,11 @@ class Topics:
     def store_config(self, topic: str) -> StoreConfig:
         """What holds for the store as a whole where a log of the topic is opened."""
         return self._settings.store_config(topic)
+
+    @property
+    def is_store_made_here(self) -> bool:
+        """True if kafkafs made the store, and not a broker."""
+        return self.settings_file.current.is_made_here
 
     def is_made_here(self, topic: str) -> bool:
         """Whether kafkafs made the topic, so that nothing was ever done to its logs but what our own file knows of."""

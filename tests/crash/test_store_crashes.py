@@ -16,8 +16,8 @@ from storage.errors import StorageError
 from storage.log.flushing import Durability
 from storage.record.encoding import BatchForm
 from storage.record.reading import read_batches
-from storage.store.opening import LogOpener
-from storage.store.retentions import Retentions
+from storage.store.cleaning import StoreRetention
+from storage.store.log_opener import LogOpener
 from storage.store.store import Mode, Store
 from storage.testing.faults import BREAKS
 from storage.testing.memory_files import MemoryFiles
@@ -112,7 +112,7 @@ class PromisingStore:
         view = log.view
         left_bytes = sum(segment.size_bytes for segment in view.segments[count:])
         self.store.topics.change_config(topic, {"retention.bytes": str(left_bytes)})
-        retentions = Retentions(self.store, StandingClock())
+        retentions = StoreRetention(self.store, StandingClock())
         plan = retentions.plan(topic, number)
         assert len(plan.deleted) == count
         with promises.removing(plan.new_start_offset):

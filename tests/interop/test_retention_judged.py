@@ -13,7 +13,7 @@ from storage.files import Files
 from storage.log.log import Log
 from storage.log.view import Isolation
 from storage.record.encoding import BatchForm
-from storage.store.retentions import Retentions
+from storage.store.cleaning import StoreRetention
 from storage.store.store import Store
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def fill(log: Log, batches: int = 24) -> None:
         log.append_as_leader(sent(rows, form), leader_epoch=number // 5)
 
 
-def take_half(store: Store, retentions: Retentions, topic: str) -> None:
+def take_half(store: Store, retentions: StoreRetention, topic: str) -> None:
     view = store.log(topic, 0).view
     kept = sum(segment.size_bytes for segment in view.segments[len(view.segments) // 2 :])
     store.topics.change_config(topic, {"retention.bytes": str(kept)})
@@ -43,14 +43,14 @@ def take_half(store: Store, retentions: Retentions, topic: str) -> None:
     retentions.apply(topic, 0, plan)
 
 
-def take_all(store: Store, retentions: Retentions, topic: str) -> None:
+def take_all(store: Store, retentions: StoreRetention, topic: str) -> None:
     store.topics.change_config(topic, {"retention.ms": "1"})
     plan = retentions.plan(topic, 0)
     assert plan.rolls
     retentions.apply(topic, 0, plan)
 
 
-def take_all_and_go_on(store: Store, retentions: Retentions, topic: str) -> None:
+def take_all_and_go_on(store: Store, retentions: StoreRetention, topic: str) -> None:
     take_all(store, retentions, topic)
     fill_behind = BatchForm(producer_id=9001, producer_epoch=0, base_sequence=48)
     store.log(topic, 0).append_as_leader(sent(b"behind", fill_behind), leader_epoch=7)
@@ -69,7 +69,7 @@ def test_a_broker_adopts_what_retention_has_left(real_kafka: RealKafka, tmp_path
     clock.ms = NOW_MS + 86_400_000
     found = {}
     for topic, act in ACTS.items():
-        act(store, Retentions(store, clock), topic)
+        act(store, StoreRetention(store, clock), topic)
         log = store.log(topic, 0)
         assert isinstance(log, Log)
         records = [list(consumed(log, isolation)) for isolation in Isolation]

@@ -12,7 +12,7 @@ from storage.commit.ledger import LEDGER_NAME, Transaction
 from storage.files import Files
 from storage.log.view import Isolation
 from storage.record.compression import Codec
-from storage.store.opening import LogOpener
+from storage.store.log_opener import LogOpener
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
 

@@ -15,7 +15,7 @@ from storage.errors import NotAStoreError
 from storage.files import Files
 from storage.log.view import Isolation
 from storage.log_dir.checkpoints import OffsetCheckpoint, write_offsets
-from storage.store.compactions import Compactions
+from storage.store.cleaning import StoreCompaction
 from storage.store.store import Mode, Store
 from storage.verify.verification import Verification
 
@@ -59,7 +59,7 @@ def test_the_new_store_has_what_the_cleaner_leaves_of_a_copy(spark: SparkSession
             store.topics.change_config(topic, SETTINGS)
             log = store.log(topic, 0)
             log.roll()
-            compactions = Compactions(store, Clock(), wait=lambda _: None)
+            compactions = StoreCompaction(store, Clock(), wait=lambda _: None)
             report = compactions.apply(topic, 0, compactions.plan(topic, 0))
             row = rows[topic]
             assert (row.recordsRead, row.recordsKept) == (report.records.read, report.records.kept)

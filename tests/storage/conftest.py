@@ -17,7 +17,8 @@ from storage.testing.memory_files import MemoryFiles
 if TYPE_CHECKING:
     from storage.config import TopicConfig
     from storage.files import Files
-    from storage.topics.open_logs import LogRequest
+    from storage.store.log_opener import LogRequest
+    from storage.topics.checkpointing import PartitionCheckpoints
 
 
 class StandingClock(Clock):
@@ -33,6 +34,7 @@ class FakeLog:
     """A log that was appended to up to an offset."""
 
     request: LogRequest
+    checkpoints: PartitionCheckpoints
     config: TopicConfig
     start_offset: int = 0
     first_base_offset: int = 0
@@ -65,8 +67,8 @@ class Stores:
     logs: list[FakeLog] = field(default_factory=list)
     seed: int = 0
 
-    def open_log(self, request: LogRequest) -> FakeLog:
-        self.logs.append(FakeLog(request, request.config, start_offset=request.start_offset))
+    def open_log(self, request: LogRequest, checkpoints: PartitionCheckpoints) -> FakeLog:
+        self.logs.append(FakeLog(request, checkpoints, request.config, start_offset=request.start_offset))
         return self.logs[-1]
 
     def create(self, **more: object) -> Store:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from storage.log.appending import Appended
     from storage.record.encoding import Headers
-    from storage.topics.open_logs import LogRequest
+    from storage.store.log_opener import LogRequest
+    from storage.topics.checkpointing import PartitionCheckpoints
 
     WrittenRow: TypeAlias = tuple[int, bytes | None, bytes | None, Headers]
 
@@ -42,7 +43,7 @@ HEADERS: Final[Sequence[Headers]] = (
 )
 
 
-def open_closed_log(request: LogRequest) -> Log:
+def open_closed_log(request: LogRequest, _: PartitionCheckpoints) -> Log:
     """The log that the request is for, which is new or was closed properly."""
     rng = random.Random(0)
     parts = open_sound_log(

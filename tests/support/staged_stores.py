@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
@@ -15,7 +14,7 @@ from storage.commit.commits import discard
 from storage.errors import DiskFullError
 from storage.log.followed_log import UncommittedRange
 from storage.record.batch import RecordBatch
-from storage.store.opening import LogOpener, followed_log
+from storage.store.log_opener import LogOpener
 from storage.store.staging import Staging
 from storage.store.store import Mode, Store
 from storage.testing.faults import Cut, CutError, Effect
@@ -121,7 +120,7 @@ class StagedStore:
     def bytes_of(self, topic: str, partition: int) -> list[bytes | None]:
         """The values in a partition's files, whether they are to be seen or not."""
         with self.open(Mode.READ_ONLY) as opened:
-            view = followed_log(replace(opened.request(topic, partition), withheld=UncommittedRange)).view
+            view = opened.follow_partition(topic, partition, withheld=UncommittedRange).view
             return [record.value for batch in view.batches(0) for record in batch.records()]
 
     def staged_names(self) -> list[str]:

@@ -105,13 +105,13 @@ def interrupted(code: str) -> subprocess.CompletedProcess[str]:
 
 def test_an_interrupt_lets_retention_finish_the_partition_that_it_is_at(store: Path) -> None:
     code = f"""
-from storage.store.retentions import Retentions
-apply = Retentions.apply
+from storage.store.cleaning import StoreRetention
+apply = StoreRetention.apply
 def interrupted(self, topic, partition, plan):
     if topic == "t2":
         interrupt()
     return apply(self, topic, partition, plan)
-Retentions.apply = interrupted
+StoreRetention.apply = interrupted
 from kafkafs.cli import main
 main(["retention", {str(store)!r}, "--apply", "--table"], prog_name="kafkafs")
 """

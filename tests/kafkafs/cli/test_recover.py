@@ -21,7 +21,7 @@ from storage.commit.ledger import Entries, Extent, Intent, Ledger, Transaction
 from storage.commit.withdrawal import Withdrawal
 from storage.files import Files
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
-from storage.store.recovering_commit import RecoveredCommit
+from storage.store.commit_recovery import RecoveredCommit
 from storage.store.staging import Staging
 from storage.store.store import Store
 

@@ -15,7 +15,7 @@ from kafkafs.tree.node import File
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.files import Files
-from storage.store.compactions import Compactions
+from storage.store.cleaning import StoreCompaction
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def store(tmp_path: Path, clock: StandingClock) -> Iterator[Store]:
 def test_it_says_to_the_byte_what_compaction_leaves(store: Store, clock: StandingClock) -> None:
     file = node(store, clock, "orders/0/compaction.plan")
     assert file.attributes().size_bytes is None
-    compactions = Compactions(store, clock, wait=lambda _: None)
+    compactions = StoreCompaction(store, clock, wait=lambda _: None)
     plan = compactions.plan("orders", 0)
     *planned, gain = lines(file)
     assert planned == list(plan.lines())
@@ -86,7 +86,7 @@ def test_of_a_log_that_is_not_due_it_says_the_gain_too(store: Store, clock: Stan
 
 
 def test_what_is_too_large_to_be_read_is_left_to_a_command(store: Store, clock: StandingClock) -> None:
-    plan = Compactions(store, clock, wait=lambda _: None).plan("orders", 0)
+    plan = StoreCompaction(store, clock, wait=lambda _: None).plan("orders", 0)
     size_bytes = sum(segment.size_bytes for segment in plan.segments)
     fits = lines(node(store, clock, "orders/0/compaction.plan", TreeOptions(counted_bytes_max=size_bytes)))
     assert " bytes become " in fits[-1]

@@ -16,7 +16,7 @@ from kafkafs.tree.node import File
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.files import Files
-from storage.store.retentions import Retentions
+from storage.store.cleaning import StoreRetention
 from storage.store.store import Store
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Lab:
         return file.open()
 
     def delete(self) -> None:
-        retentions = Retentions(self.store, self.clock)
+        retentions = StoreRetention(self.store, self.clock)
         retentions.apply("orders", 0, retentions.plan("orders", 0))
         assert self.log.view.start_offset == 36
 

@@ -16,7 +16,7 @@ from kafkafs.tree.node import File
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.files import Files
-from storage.store.compactions import Compactions
+from storage.store.cleaning import StoreCompaction
 from storage.store.store import Store
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Lab:
         return file
 
     def compact(self) -> None:
-        compactions = Compactions(self.store, self.clock, wait=lambda _: None)
+        compactions = StoreCompaction(self.store, self.clock, wait=lambda _: None)
         report = compactions.apply("orders", 0, compactions.plan("orders", 0))
         assert report.records.kept == 2
 

@@ -13,7 +13,7 @@ from kafkafs.tree.node import File
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.files import Files
-from storage.store.retentions import Retentions
+from storage.store.cleaning import StoreRetention
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_the_plan_is_there_in_every_partition(tmp_path: Path) -> None:
         log.append_as_leader(sent([(NOW_MS - 500, b"first")]))
         assert text(store, clock, "orders/0/retention.plan").startswith("orders-0: nothing is to be deleted")
         clock.ms += 501
-        planned = "".join(f"{line}\n" for line in Retentions(store, clock).plan("orders", 0).lines())
+        planned = "".join(f"{line}\n" for line in StoreRetention(store, clock).plan("orders", 0).lines())
         assert text(store, clock, "orders/0/retention.plan") == planned
         assert "roll and delete 0..1, " in planned
         assert "time: its newest record is 1001 ms (1 s 1 ms) old, more than retention.ms=1000" in planned

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from staged_stores import PATHS, StagedStore, values_of
 
 from storage.commit.commits import STAGED_AGE_MS_MAX
-from storage.commit.ledger import LEDGER_NAME, Transaction
+from storage.commit.ledger import LEDGER_NAME, Ledger, Transaction
 from storage.errors import DiskFullError, StagingError, StoreLockedError
-from storage.store.opening import followed_log
-from storage.store.recovering import Recovered, recover_store
 from storage.store.store import Mode
+from storage.store.store_recovery import Recovered, recover_store
 
 if TYPE_CHECKING:
     from storage.log.followed_log import UncommittedRange
@@ -144,14 +142,15 @@ def test_a_commit_that_ends_while_a_follower_looks_is_seen_whole(store: StagedSt
     asked = []
 
     def withheld() -> UncommittedRange:
-        asked.append(opened.request("t", 1).withheld())
+        asked.append(ledger.withheld(("t", 1)))
         if len(asked) == 2:
             store.values(Mode.READ_WRITE)
-            asked[-1] = opened.request("t", 1).withheld()
+            asked[-1] = ledger.withheld(("t", 1))
         return asked[-1]
 
     with store.open(Mode.READ_ONLY) as opened:
-        log = followed_log(replace(opened.request("t", 1), withheld=withheld))
+        ledger = Ledger(store.files, [log_dir.path for log_dir in opened.log_dirs])
+        log = opened.follow_partition("t", 1, withheld=withheld)
         assert log.view.end_offset == len(COMMITTED["t", 1])
     assert [each.offset for each in asked] == [0, None, None]
 

@@ -14,9 +14,9 @@ from storage.commit.ledger import LEDGER_NAME, Ledger, Transaction
 from storage.commit.withdrawal import Withdrawal
 from storage.errors import StagingError
 from storage.record.encoding import BatchForm
-from storage.store.recovering import RecoveryOptions, plan_recovery, recover_store
-from storage.store.recovering_commit import RecoveredCommit
+from storage.store.commit_recovery import RecoveredCommit
 from storage.store.store import Mode
+from storage.store.store_recovery import RecoveryOptions, plan_recovery, recover_store
 from storage.testing.faults import Cut, CutError
 
 TRANSACTION = Transaction("app", 1)

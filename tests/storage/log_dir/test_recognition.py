@@ -14,8 +14,8 @@ from storage.log_dir.creation import are_vacant
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME
 from storage.log_dir.recognition import check_stores
 from storage.log_dir.topic_settings import SETTINGS_NAME
-from storage.store.recovering import plan_recovery, recover_store
 from storage.store.store import Mode, Store
+from storage.store.store_recovery import plan_recovery, recover_store
 from storage.verify.verification import Verification
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from storage.record.kernel.offset_map import SLOT_BYTES
 from storage.rewrite.compacted_copy import copy_compacted
 from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics
-from storage.store.compactions import Compactions
+from storage.store.cleaning import StoreCompaction
 from storage.store.store import Mode, Store
 from storage.testing.memory_files import MemoryFiles
 from storage.verify.verification import Verification
@@ -75,7 +75,7 @@ def compacted_in_place(
                 log = store.log(topic, partition)
                 if rolls:
                     log.roll()
-                compactions = Compactions(store, clock, wait=lambda _: None)
+                compactions = StoreCompaction(store, clock, wait=lambda _: None)
                 while (plan := compactions.plan(topic, partition)).is_applicable:
                     report = compactions.apply(topic, partition, plan)
                     if report.first_dirty_offset <= plan.first_dirty_offset:

@@ -20,7 +20,7 @@ from storage.rewrite.batches import RewriteRules
 from storage.rewrite.rewritten_copy import copy_rewritten
 from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics
-from storage.store.opening import LogOpener
+from storage.store.log_opener import LogOpener
 from storage.store.store import Mode, Store
 from storage.testing.faults import Cut, CutError, Effect
 from storage.testing.memory_files import MemoryFiles

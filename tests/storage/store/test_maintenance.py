@@ -13,8 +13,8 @@ from storage.clock import Clock
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.log_dir.settings_file import SettingsFile
 from storage.log_dir.topic_settings import TopicSettings
+from storage.store.log_opener import LogOpener
 from storage.store.maintenance import Maintenance
-from storage.store.opening import LogOpener
 from storage.store.store import Mode, Store
 from storage.testing.memory_files import MemoryFiles
 

@@ -9,10 +9,10 @@ from memory_logs import StandingClock, sent
 from metadata_logs import BrokerDir, partition_record, topic_record
 
 from storage.log_dir.log_dir import CLEAN_MARKER_NAME
-from storage.store.opening import LogOpener
+from storage.store.log_opener import LogOpener
 from storage.store.recovered_log_dir import RecoveredLogDir
-from storage.store.recovering import plan_recovery, recover_store
 from storage.store.store import Mode, Store
+from storage.store.store_recovery import plan_recovery, recover_store
 from storage.testing.memory_files import MemoryFiles
 from storage.verify.finding import Severity
 from storage.verify.verification import Verification

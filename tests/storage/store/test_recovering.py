@@ -12,10 +12,10 @@ from storage.log.recover.report import Repair
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
 from storage.log_dir.log_dir import CLEAN_MARKER_NAME
 from storage.segment.names import FileName, Kind
-from storage.store.opening import LogOpener
+from storage.store.log_opener import LogOpener
 from storage.store.recovered_log_dir import RecoveredLogDir
-from storage.store.recovering import Recovered, RecoveryOptions, plan_recovery, recover_store
 from storage.store.store import Mode, Store
+from storage.store.store_recovery import Recovered, RecoveryOptions, plan_recovery, recover_store
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

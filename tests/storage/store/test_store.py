@@ -14,6 +14,7 @@ from storage.errors import (
     StoreLockedError,
     UnknownPartitionError,
 )
+from storage.log.followed_log import FollowedLog
 from storage.log_dir.log_dir import CLEAN_MARKER_NAME
 from storage.log_dir.meta_properties import read_meta_properties
 
@@ -154,8 +155,8 @@ def test_what_a_log_is_opened_with(stores, store) -> None:
     log = store.log("t", 0)
     assert store.log("t", 0) is log
     request = log.request
-    assert (str(request.directory), request.topic, request.partition) == ("/a/t-0", "t", 0)
-    assert (request.is_writable, request.is_clean, request.recovery_point, request.start_offset) == (True, True, 0, 0)
+    assert (str(request.directory), request.partition) == ("/a/t-0", ("t", 0))
+    assert (request.is_clean, request.recovery_point, request.start_offset) == (True, 0, 0)
     assert request.config is store.topics.config("t")
     log.first_base_offset, log.start_offset, log.end_offset = 3, 5, 9
     store.close()
@@ -165,12 +166,15 @@ def test_what_a_log_is_opened_with(stores, store) -> None:
     assert stores.files.read("/a/replication-offset-checkpoint") == b"0\n1\nt 0 9\n"
     with pytest.raises(StorageError, match="the store is closed"):
         store.log("t", 0)
-    request = stores.read().log("t", 0).request
-    assert (request.is_writable, request.is_clean, request.recovery_point, request.start_offset) == (False, True, 9, 5)
+    followed, request = stores.read().log("t", 0), stores.read().request("t", 0)
+    assert isinstance(followed, FollowedLog)
+    assert (followed.recovery_point, followed.checkpointed_start) == (9, 5)
+    assert (request.is_clean, request.recovery_point, request.start_offset) == (True, 9, 5)
     unmark(stores)
     with stores.open() as again:
-        request = again.log("t", 0).request
-        assert (request.is_writable, request.is_clean) == (True, False)
+        log = again.log("t", 0)
+        assert not isinstance(log, FollowedLog)
+        assert not log.request.is_clean
 
 
 def test_checkpoints_keep_what_is_not_open(stores, store) -> None:
@@ -194,11 +198,11 @@ def test_an_opening_that_fails_is_tried_again(stores, store) -> None:
     store.topics.create("t")
     opened = []
 
-    def open_log(request):
+    def open_log(request, checkpoints):
         opened.append(request)
         if len(opened) == 1:
             raise PoisonedLogError("no")
-        return stores.open_log(request)
+        return stores.open_log(request, checkpoints)
 
     store.close()
     with stores.open(open_log=open_log) as again:
@@ -265,7 +269,7 @@ def test_no_marker_after_a_deletion_that_broke_off(stores, store) -> None:
 
 
 def test_no_marker_after_an_opening_that_failed(stores, store) -> None:
-    def open_log(_):
+    def open_log(_, __):
         raise PoisonedLogError("no")
 
     store.topics.create("t", 2)
@@ -295,7 +299,7 @@ def test_a_reader_sees_what_a_broker_does(stores, store) -> None:
     assert [str(place.path) for place in reader.topics.inventory.foreign] == ["/b/lost+found"]
     assert reader.topics.config("u").retention_ms == 5
     assert reader.topics.config("t").retention_ms == 6
-    assert (log.closed, other.closed) == (1, 0)
+    assert (log.is_parted, other.is_parted) == (True, False)
     with pytest.raises(UnknownPartitionError):
         reader.log("t", 0)
     assert list(before.topics["t"]) == [0, 1]
@@ -316,12 +320,12 @@ def test_a_partition_that_moves_is_where_it_was_until_it_is_gone(stores, store) 
 def test_a_reader_reads_checkpoints_anew(stores, store) -> None:
     store.topics.create("t", 2)
     reader = stores.read()
-    assert reader.log("t", 0).request.start_offset == 0
+    assert reader.log("t", 0).checkpointed_start == 0
     log = store.log("t", 1)
     log.start_offset = log.end_offset = 7
     store.write_checkpoints()
     reader.refresh()
-    assert reader.log("t", 1).request.start_offset == 7
+    assert reader.log("t", 1).checkpointed_start == 7
 
 
 def test_deleted_directories_of_an_earlier_time_are_due_later(stores, store) -> None:

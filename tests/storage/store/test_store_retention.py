@@ -14,8 +14,8 @@ from storage.errors import LogChangedError, ReadOnlyStoreError
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
 from storage.log_dir.settings_file import SettingsFile
 from storage.log_dir.topic_settings import TopicSettings
-from storage.store.opening import LogOpener
-from storage.store.retentions import Retentions
+from storage.store.cleaning import StoreRetention
+from storage.store.log_opener import LogOpener
 from storage.store.store import Mode, Store
 from storage.testing.memory_files import MemoryFiles
 
@@ -45,8 +45,8 @@ class Lab:
         }
 
     @property
-    def retentions(self) -> Retentions:
-        return Retentions(self.store, self.clock)
+    def retentions(self) -> StoreRetention:
+        return StoreRetention(self.store, self.clock)
 
     @property
     def log(self):

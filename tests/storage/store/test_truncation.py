@@ -8,7 +8,7 @@ from memory_logs import sent
 
 from storage.log.log import Log
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
-from storage.store.opening import LogOpener
+from storage.store.log_opener import LogOpener
 
 if TYPE_CHECKING:
     from pathlib import Path

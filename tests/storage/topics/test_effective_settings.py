@@ -134,12 +134,12 @@ def test_defaults_are_those_of_the_broker_s_release(broker: BrokerDir, level: in
 
 def test_what_all_brokers_are_told_holds_for_logs_that_are_opened(broker: BrokerDir) -> None:
     store = opened(broker, told={"producer.id.expiration.ms": "70"})
-    assert store.request("orders", 0).store_config.producer_id_expiration_ms == 70
+    assert store.topics.store_config("orders").producer_id_expiration_ms == 70
     broker.tell(broker_setting("producer.id.expiration.ms", "1000"), broker_setting("num.io.threads", "9"))
-    assert store.request("orders", 0).store_config.producer_id_expiration_ms == 1000
-    assert store.request("__cluster_metadata", 0).store_config is store.config
+    assert store.topics.store_config("orders").producer_id_expiration_ms == 1000
+    assert store.topics.store_config("__cluster_metadata") is store.config
     broker.tell(broker_setting("producer.id.expiration.ms", "0"))  # which no broker takes
-    assert store.request("orders", 0).store_config is store.config
+    assert store.topics.store_config("orders") is store.config
 
 
 def test_a_policy_in_the_own_file_stands_for_all_that_is_not_told(broker: BrokerDir) -> None:

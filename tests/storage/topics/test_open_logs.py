@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from threading import Event
 
 import pytest
@@ -35,11 +36,11 @@ def test_threads_share_a_log_and_do_not_wait_for_another() -> None:
             assert may_go_on.wait(60)
         return Closable()
 
-    logs = OpenLogs(open_log)
+    logs = OpenLogs()
     with ThreadPoolExecutor(3) as threads:
-        slow = [threads.submit(logs.get, SLOW, lambda: "slow") for _ in range(2)]
+        slow = [threads.submit(logs.get, SLOW, lambda: partial(open_log, "slow")) for _ in range(2)]
         assert is_opening.wait(60)
-        fast = logs.get(FAST, lambda: "fast")
+        fast = logs.get(FAST, lambda: partial(open_log, "fast"))
         assert logs.open() == {FAST: fast}
         closing = threads.submit(logs.close, SLOW)
         may_go_on.set()
@@ -54,8 +55,8 @@ def test_threads_share_a_log_and_do_not_wait_for_another() -> None:
 def test_every_log_is_closed_and_every_error_told() -> None:
     error = PoisonedLogError("no")
     made = iter([Closable(error), Closable(OSError("gone")), Closable()])
-    logs = OpenLogs(lambda _: next(made))
-    first, second, third = (logs.get(("t", number), lambda: "") for number in range(3))
+    logs = OpenLogs()
+    first, second, third = (logs.get(("t", number), lambda: partial(next, made)) for number in range(3))
     failures = logs.close_all()
     assert list(failures) == [("t", 0), ("t", 1)]
     assert failures["t", 0] is error
@@ -66,13 +67,12 @@ def test_every_log_is_closed_and_every_error_told() -> None:
 
 @pytest.mark.parametrize("error", [PoisonedLogError("no"), OSError("gone"), MemoryError(), KeyboardInterrupt()])
 def test_a_log_whose_closing_breaks_off_has_failed(error: BaseException) -> None:
-    logs = OpenLogs(lambda _: Closable(error))
-    logs.get(SLOW, lambda: "")
+    logs = OpenLogs()
+    logs.get(SLOW, lambda: partial(Closable, error))
     with suppress(MemoryError, KeyboardInterrupt):
         logs.discard([SLOW])
     assert logs.failed == {SLOW}
-    logs._open_log = lambda _: Closable()
-    logs.get(SLOW, lambda: "")
+    logs.get(SLOW, lambda: Closable)
     logs.discard([SLOW])
     assert logs.failed == set()
 
@@ -87,9 +87,9 @@ def test_a_log_that_is_being_opened_gets_the_new_settings() -> None:
         log.config = request
         return log
 
-    logs = OpenLogs(open_log)
+    logs = OpenLogs()
     with ThreadPoolExecutor(2) as threads:
-        opening = threads.submit(logs.get, SLOW, lambda: "old")
+        opening = threads.submit(logs.get, SLOW, lambda: partial(open_log, "old"))
         assert is_opening.wait(60)
         changing = threads.submit(logs.configure, "slow", "new")
         may_go_on.set()

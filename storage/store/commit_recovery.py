@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +10,6 @@ from storage.commit.ledger import Ledger
 from storage.commit.withdrawal import StagedBatches, withdrawal_of
 from storage.errors import StorageError
 from storage.log.followed_log import UncommittedRange
-from storage.store.opening import followed_log
 
 if TYPE_CHECKING:
     import os
@@ -70,7 +68,7 @@ def _withdrawals(store: Store, pending: Intent) -> list[Withdrawal]:
         if partition not in store.topics.inventory.topics.get(topic, {}):
             continue
         staged = StagedBatches.read(store.files, directories, pending.staged, (topic, partition))
-        with closing(followed_log(replace(store.request(topic, partition), withheld=UncommittedRange))) as log:
+        with closing(store.follow_partition(topic, partition, withheld=UncommittedRange)) as log:
             there = withdrawal_of((topic, partition), extent, log.view, staged)
         found += [] if there is None else [there]
     return found

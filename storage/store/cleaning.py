@@ -1,24 +1,22 @@
-"""The compactions of a store: which log is due, compacting it, and what is to be remembered of that.
+"""Retention and compaction of the logs of a store: planning for one log, applying the plan, and remembering it.
 
-The cleaner's checkpoint moves once the segments are in their places, so a crash in between only has some of the log
-compacted again. A log that fails is left alone until the store is opened anew; the others go on.
+The cleaner's checkpoint moves once the segments are in their places, so after a crash in between some of the log is
+compacted again. A log whose compaction fails is left alone until the store is opened again; the others go on.
 """
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
 from storage.cleanup.limits import CleanerLimits
 from storage.cleanup.pace import Throttle
-from storage.errors import CompactionStoppedError, LogChangedError, ReadOnlyStoreError, StorageError
-from storage.log.followed_log import FollowedLog
-from storage.log.log import Log
+from storage.cleanup.retention import apply_retention, plan_retention
+from storage.errors import CompactionStoppedError, LogChangedError, StorageError
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.directory_names import DirectoryName
-from storage.topics.checkpointing import note_compaction, write_first_dirty
+from storage.topics.checkpointing import PartitionCheckpoints, note_compaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,16 +24,48 @@ if TYPE_CHECKING:
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
+    from storage.cleanup.retention_plan import RetentionPlan
     from storage.clock import Clock
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
     from storage.store.store import Store
 
-logger = logging.getLogger(__name__)
+
+class StoreRetention:
+    """Retention of the logs of a store, one log at a time, as the settings of their topics say."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def plan(self, topic: str, partition: int, view: LogView | None = None) -> RetentionPlan:
+        """What would be deleted now of the partition as the view shows it, or as it is; raises as `Store.log` does."""
+        store = self._store
+        if view is None:
+            return store.log(topic, partition).on_view(lambda view: self.plan(topic, partition, view))
+        return plan_retention(
+            str(DirectoryName(topic, partition)),
+            view,
+            store.topics.config(topic),
+            high_watermark=store.high_watermark(topic, partition, view),
+            now_ms=self._clock.now_ms(),
+        )
+
+    def apply(self, topic: str, partition: int, plan: RetentionPlan) -> list[Path]:
+        """Delete what a plan of the partition says; gives the files, renamed, that are removed when they are due.
+
+        They are among the topics' `removals`. Raises as `cleanup.retention.apply_retention` does, and
+        `ReadOnlyStoreError`.
+        """
+        store = self._store
+        log = store.log_to_write(topic, partition)
+        deleted = apply_retention(log, plan)
+        store.topics.removals.add_files(deleted, self._clock.now_ms() + log.config.file_delete_delay_ms)
+        return deleted
 
 
-class Compactions:
-    """What is compacted in a store, one log at a time, within the limits of the store's settings.
+class StoreCompaction:
+    """Compaction of the logs of a store, one log at a time, within the limits of the store's settings.
 
     `wait` returns after so many seconds, or before; `is_stopped` ends a run. `failed` are the logs that could not be
     compacted, and why.
@@ -59,9 +89,7 @@ class Compactions:
         """What compaction would do now to the partition as the view shows it, or as it is; raises as `log` does."""
         store = self._store
         if view is None:
-            log = store.log(topic, partition)
-            assert isinstance(log, Log | FollowedLog)
-            return log.on_view(lambda view: self.plan(topic, partition, view))
+            return store.log(topic, partition).on_view(lambda view: self.plan(topic, partition, view))
         _, log_dir = store.topics.place(topic, partition)
         return plan_compaction(
             str(DirectoryName(topic, partition)),
@@ -75,7 +103,6 @@ class Compactions:
     def estimate(self, topic: str, partition: int, plan: CompactionPlan) -> CompactionReport:
         """What `apply` would report, exactly; the log is read for it, and nothing changed."""
         log = self._store.log(topic, partition)
-        assert isinstance(log, Log | FollowedLog)
         return self._cleaner.estimate(log.view, plan, log.config, log.producers.states())
 
     def apply(self, topic: str, partition: int, plan: CompactionPlan) -> CompactionReport:
@@ -84,23 +111,22 @@ class Compactions:
         Raises `LogChangedError`, having changed nothing, if the log is no longer what the plan speaks of; otherwise as
         `Cleaner.compact` does, and then the log counts as failed unless it was only stopped.
         """
-        store, place = self._store, (topic, partition)
-        log = store.log(topic, partition)
-        if not isinstance(log, Log):
-            raise ReadOnlyStoreError("the store is open for reading only", path=store.log_dirs[0].path)
+        store = self._store
+        log = store.log_to_write(topic, partition)
         _, log_dir = store.topics.place(topic, partition)
         delay_ms = log.config.file_delete_delay_ms
 
         def removing(paths: list[Path]) -> None:
             store.topics.removals.add_files(paths, self._clock.now_ms() + delay_ms)
 
-        note_compaction({place: log_dir})  # before offsets may lack, so that recovery does not take that for damage
+        # Before offsets may lack, so that recovery does not take that for damage.
+        note_compaction({(topic, partition): log_dir})
         try:
             report = self._cleaner.compact(log, plan, removing)
         except (CompactionStoppedError, LogChangedError):
             raise
         except (StorageError, OSError) as error:
-            self.failed[place] = error
+            self.failed[topic, partition] = error
             raise
-        write_first_dirty(log_dir, place, report.first_dirty_offset)
+        PartitionCheckpoints(log_dir, (topic, partition)).move_first_dirty(report.first_dirty_offset)
         return report

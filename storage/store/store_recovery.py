@@ -14,22 +14,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import StorageError, SymbolicLinkError
-from storage.files import OverlayFiles
-from storage.log.followed_log import UncommittedRange
-from storage.log.index_cache import IndexCache
 from storage.log.recover.recovery import refuse_links
 from storage.log.recover.report import RecoveryReport
-from storage.log.view import LogView, StableState
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.directory_names import DirectoryName, DirectoryState
 from storage.log_dir.recognition import has_segment
 from storage.segment.names import FileSuffix, Kind, parse_name
-from storage.segment.segment import Segment
-from storage.store.metadata_guard import recover_guarded
+from storage.store.commit_recovery import RecoveredCommit, pending_commit, planned_commit, recovered_commit
+from storage.store.log_opener import LogRequest, recover_guarded
 from storage.store.recovered_log_dir import RecoveredLogDir, StoreBefore, recovered_log_dir
-from storage.store.recovering_commit import RecoveredCommit, pending_commit, planned_commit, recovered_commit
 from storage.store.store import Mode, Store
-from storage.topics.open_logs import LogRequest
+from storage.topics.checkpointing import LogOffsets
 
 if TYPE_CHECKING:
     import os
@@ -37,11 +32,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from storage.clock import Clock
-    from storage.config import TopicConfig
-    from storage.files import Directory, Files
+    from storage.files import Files
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
-    from storage.topics.open_logs import PartitionLog
 
     Announce: TypeAlias = Callable[[str, int, int], None]
     Tell: TypeAlias = Callable[["Recovered | RecoveredCommit | RecoveredLogDir"], None]
@@ -59,19 +52,6 @@ class Recovered(NamedTuple):
     high_watermark: int
     report: RecoveryReport | None
     error: StorageError | OSError | None
-
-
-@dataclass
-class RecoveredLog:
-    """A log that was recovered and is not opened: what checkpoints say of it."""
-
-    config: TopicConfig
-    view: LogView
-    recovery_point: int
-    is_poisoned: bool = False
-
-    def close(self) -> None:
-        """Nothing: no file is open."""
 
 
 @dataclass(frozen=True)
@@ -110,17 +90,11 @@ def recover_store(
     settings = options.broker_settings
     with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings) as looked_at:
         before = StoreBefore.of(looked_at)
-    reports: dict[Directory, RecoveryReport] = {}
-
-    def open_log(request: LogRequest) -> RecoveredLog:
-        return recover_requested_log(request, files, options, reports)
-
-    opened = Store.open(
-        paths, mode=Mode.READ_WRITE, files=files, clock=clock, open_log=open_log, broker_settings=settings
-    )
-    with opened as store:
-        run = _Run(store, clock, options, announce, tell, reports)
-        run.recover(lambda request: store.log(request.topic, request.partition), open_log)
+    with Store.open(
+        paths, mode=Mode.READ_WRITE, completes_commit=False, files=files, clock=clock, broker_settings=settings
+    ) as store:
+        run = _Run(store, clock, options, announce, tell)
+        run.recover()
         log_dirs = run.log_dirs(before)
     for log_dir in log_dirs:
         tell(log_dir)
@@ -140,15 +114,10 @@ def plan_recovery(
     options: RecoveryOptions = _NOTHING_ELSE,
 ) -> None:
     """Tell what `recover_store` would do, without changing a byte or keeping anybody out."""
-    reports: dict[Directory, RecoveryReport] = {}
-
-    def plan_log(request: LogRequest) -> RecoveredLog:
-        return recover_requested_log(request, OverlayFiles(files), options, reports)
-
     opened = Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=options.broker_settings)
     with opened as store:
-        run = _Run(store, clock, options, announce, tell, reports)
-        run.recover(plan_log, plan_log)
+        run = _Run(store, clock, options, announce, tell)
+        run.recover()
         for log_dir in run.log_dirs(StoreBefore.of(store)):
             tell(log_dir)
         pending = pending_commit(paths, files)
@@ -166,55 +135,67 @@ class _Run:
         options: RecoveryOptions,
         announce: Announce,
         tell: Tell,
-        reports: dict[Directory, RecoveryReport],
     ) -> None:
         self._store = store
         self._clock = clock
         self._options = options
         self._announce = announce
         self._tell = tell
-        self._reports = reports
-        self._logs: dict[Partition, PartitionLog] = {}
+        self._logs: dict[Partition, LogOffsets] = {}
         self._failed: set[Partition] = set()
         self._changed: set[LogDir] = set()
-        self._believed: Counter[LogDir] = Counter()
+        self._trusted: Counter[LogDir] = Counter()
 
-    def recover(
-        self, current: Callable[[LogRequest], PartitionLog], beside: Callable[[LogRequest], PartitionLog]
-    ) -> None:
-        """Recover each log, those of partitions with the one and the others with the other."""
-        places, inventory = list(self._places()), self._store.topics.inventory
-        for number, (log_dir, name) in enumerate(places, start=1):
+    def recover(self) -> None:
+        """Recover each log, or plan it in a store that is open for reading."""
+        log_dirs_and_names, inventory = list(self._logs_to_recover()), self._store.topics.inventory
+        for number, (log_dir, name) in enumerate(log_dirs_and_names, start=1):
             directory, partition = log_dir.directory.at(str(name)), (name.topic, name.partition)
             is_link = (log_dir, name) in inventory.links
-            self._announce(str(name), number, len(places))
+            self._announce(str(name), number, len(log_dirs_and_names))
             watermark = log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get(partition, 0)
             try:
                 if is_link:
                     raise SymbolicLinkError(directory.path)
-                if name.state is DirectoryState.CURRENT:
-                    self._logs[partition] = current(self._store.request(*partition))
-                else:
-                    log = beside(request_beside(self._store, self._clock, log_dir, name))
-                    self._store.beside.note(directory, log)
+                report = self._recover(log_dir, name)
             except (StorageError, OSError) as error:
                 self._note_failure(log_dir, name, is_link=is_link)
                 self._tell(Recovered(*partition, Path(directory), watermark, None, error))
                 continue
-            report = self._reports.pop(directory)
-            self._believed[log_dir] += report.trusted_segments
+            self._trusted[log_dir] += report.trusted_segments
             if report.steps:
                 self._changed.add(log_dir)
             self._tell(Recovered(*partition, Path(directory), watermark, report, None))
+
+    def _recover(self, log_dir: LogDir, name: DirectoryName) -> RecoveryReport:
+        store, partition = self._store, (name.topic, name.partition)
+        reports: list[RecoveryReport] = []
+
+        def recovered(request: LogRequest) -> LogOffsets:
+            reports.append(recover_requested_log(request, self._options))
+            return offsets_after(request, reports[0])
+
+        if name.state is not DirectoryState.CURRENT:
+            request = request_beside(store, self._clock, log_dir, name)
+            store.shutdown.note(
+                request.directory, recovered(request if store.mode is Mode.READ_WRITE else request.in_overlay())
+            )
+        elif store.mode is Mode.READ_WRITE:
+            offsets = store.recover_unopened(*partition, recovered)
+            assert offsets is not None  # no log of the store is open
+            self._logs[partition] = offsets
+        else:
+            self._logs[partition] = recovered(store.request(*partition).in_overlay())
+        return reports[0]
 
     def _note_failure(self, log_dir: LogDir, name: DirectoryName, *, is_link: bool) -> None:
         self._changed.add(log_dir)
         if name.state is DirectoryState.CURRENT and not is_link:
             self._failed.add((name.topic, name.partition))
         else:
-            self._store.beside.note(log_dir.directory.at(str(name)), None)
+            self._store.shutdown.note(log_dir.directory.at(str(name)), None)
 
-    def _places(self) -> Iterator[tuple[LogDir, DirectoryName]]:
+    def _logs_to_recover(self) -> Iterator[tuple[LogDir, DirectoryName]]:
         """The directories to be recovered."""
         inventory = self._store.topics.inventory
         for topic, partition in sorted(inventory.partitions()):
@@ -224,40 +205,43 @@ class _Run:
 
     def log_dirs(self, before: StoreBefore) -> list[RecoveredLogDir]:
         """What becomes of the log directories themselves, once the store is closed."""
-        found = []
+        found, shutdown = [], self._store.shutdown
         for log_dir in self._store.log_dirs:
-            offsets = self._store.checkpoints_to_write(log_dir, self._logs)
-            is_closed = self._store.was_closed_properly(log_dir, self._logs, self._failed)
+            offsets = shutdown.checkpoints_to_write(log_dir, self._logs)
+            is_closed = shutdown.is_closed(log_dir, self._logs, self._failed)
             told = recovered_log_dir(
                 log_dir,
                 before,
                 offsets=offsets,
                 is_closed=is_closed,
-                has_marker=self._store.has_marker(log_dir),
+                has_marker=shutdown.has_marker(log_dir),
                 is_changed=log_dir in self._changed,
-                trusts_marker=self._store.was_clean(log_dir) and not self._options.ignores_marker,
-                trusted_segments=self._believed[log_dir],
+                trusts_marker=shutdown.was_clean(log_dir) and not self._options.ignores_marker,
+                trusted_segments=self._trusted[log_dir],
             )
             if told.is_unchanged:
-                self._store.unchanged.add(log_dir)
+                shutdown.unchanged.add(log_dir)
             found.append(told)
         return found
 
 
-def recover_requested_log(
-    request: LogRequest, files: Files, options: RecoveryOptions, reports: dict[Directory, RecoveryReport]
-) -> RecoveredLog:
+def recover_requested_log(request: LogRequest, options: RecoveryOptions) -> RecoveryReport:
     """Recover what is in a directory; one without any segment is left as it is."""
     if options.ignores_marker:
         request = replace(request, is_clean=False, recovery_point=0)
     if has_segment(request.directory):
-        report = recover_guarded(request, files, cuts_metadata=options.cuts_metadata)
-    else:
-        refuse_links(files, request.directory)
-        report = RecoveryReport()
-        report.start_offset = report.end_offset = request.start_offset
-    reports[request.directory] = report
-    return RecoveredLog(request.config, _view(request, files, report), report.end_offset)
+        return recover_guarded(request, cuts_metadata=options.cuts_metadata)
+    refuse_links(request.files, request.directory)
+    report = RecoveryReport()
+    report.start_offset = report.end_offset = request.start_offset
+    return report
+
+
+def offsets_after(request: LogRequest, report: RecoveryReport) -> LogOffsets:
+    """What checkpoints say of a log that was recovered, and not opened."""
+    names = map(parse_name, request.directory.names())
+    bases = (name.offset for name in names if name and name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
+    return LogOffsets(report.end_offset, min(bases, default=0), report.start_offset, report.end_offset)
 
 
 def request_beside(store: Store, clock: Clock, log_dir: LogDir, name: DirectoryName) -> LogRequest:
@@ -276,25 +260,11 @@ def request_beside(store: Store, clock: Clock, log_dir: LogDir, name: DirectoryN
         store.files,
         clock,
         log_dir.directory.at(str(name)),
-        topic,
-        partition,
+        (topic, partition),
         store.topics.config(topic) if topic in inventory.topics else store.config.topic({}),
-        store.config,
-        is_writable=store.mode is Mode.READ_WRITE,
-        is_clean=store.was_clean(log_dir),
+        store.config.producer_id_expiration_ms,
+        is_clean=store.shutdown.was_clean(log_dir),
         recovery_point=known(OffsetCheckpoint.RECOVERY_POINT),
         start_offset=known(OffsetCheckpoint.LOG_START),
         allows_offset_gaps=True,
-        lower_checkpoints=lambda _: None,
-        checkpoint_start=lambda _: None,
-        withheld=UncommittedRange,
-        look_again=lambda: None,
     )
-
-
-def _view(request: LogRequest, files: Files, report: RecoveryReport) -> LogView:
-    names = map(parse_name, files.names(request.directory))
-    bases = sorted(name.offset for name in names if name and name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
-    segments = tuple(Segment(request.files, request.directory, base) for base in bases)
-    end_offset = report.end_offset
-    return LogView(segments, report.start_offset, end_offset, 0, lambda: StableState(end_offset), IndexCache())
