@@ -18,6 +18,7 @@ from storage.files.ownership import ROOT_UID, Terms, terms_of_directory, terms_o
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import TracebackType
 
 _PLACE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _LISTED: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -68,47 +69,49 @@ class RealDirectory(Directory):
 
     # Reaching what is in it
 
-    @contextmanager
-    def entered(self, name: str = "") -> Iterator[int]:
-        """A descriptor of the directory, in which `name` is looked for.
+    def entered(self, name: str = "") -> _Entered:
+        """A descriptor of the directory for a block, in which `name` is looked for.
 
         It stays the same directory while the block runs, whatever becomes of its path. An `OSError` leaves the block
         with the path in it, and says which link stands in the way.
         """
-        path = self.path_of(name) if name else self.path
+        return _Entered(self, self.path_of(name) if name else self.path)
+
+    def enter(self) -> int:
+        """A descriptor of the directory, to be left with `leave`."""
         if self._above is None:
-            with self._explaining(path):
-                yield self._opened()
-            return
-        with self._above.entered() as place, self._explaining(path):
-            descriptor = os.open(self.name, _PLACE | self._no_follow, dir_fd=place)
-            try:
-                yield descriptor
-            finally:
-                os.close(descriptor)
+            return self._descriptor if self._descriptor >= 0 else self._opened()
+        place = self._above.enter()
+        try:
+            return os.open(self.name, _PLACE | self._no_follow, dir_fd=place)
+        finally:
+            self._above.leave(place)
+
+    def leave(self, descriptor: int) -> None:
+        """Close a descriptor that `enter` gave, unless it is kept."""
+        if self._above is not None:
+            os.close(descriptor)
 
     def _opened(self) -> int:
         with self._opening:
             if self._descriptor < 0:
                 self._descriptor = os.open(self.path, _PLACE)
                 weakref.finalize(self, os.close, self._descriptor)
-            elif os.fstat(self._descriptor).st_nlink == 0:  # it was removed, and its names are gone with it
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
             return self._descriptor
 
-    @contextmanager
-    def _explaining(self, path: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            if "/" in str(error.filename or ""):
-                raise  # it is explained already
-            if error.errno in _LINKED and self._no_follow:
-                for each in (self.path, path) if self._above is not None else {path} - {self.path}:
-                    if os.path.islink(each):
-                        raise SymbolicLinkError(each) from None
-            error.filename = path
-            raise
+    def explained(self, error: OSError, path: str) -> OSError:
+        """The error with a path in it, or one that names the link which stands in the way."""
+        if error.errno in _LINKED and self._no_follow:
+            below: list[str] = [] if path == self.path else [path]
+            directory = self
+            while directory._above is not None:
+                below.append(directory.path)
+                directory = directory._above
+            for each in reversed(below):
+                if os.path.islink(each):
+                    return SymbolicLinkError(each)
+        error.filename = path
+        return error
 
     def open_file(self, name: str, flags: int, mode: int = 0) -> int:
         """A descriptor of a regular file."""
@@ -160,6 +163,8 @@ class RealDirectory(Directory):
         with self.entered() as place:
             descriptor = os.open(".", _LISTED, dir_fd=place)
             try:
+                if os.fstat(descriptor).st_nlink == 0:  # it was removed, and its names are gone with it
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
                 yield descriptor
             finally:
                 os.close(descriptor)
@@ -217,8 +222,7 @@ class RealDirectory(Directory):
     def make(self, *, like: Directory | None = None) -> None:
         """Make the directory itself, in one that exists."""
         if self._above is None:
-            with self._explaining(self.path):
-                os.mkdir(self.path)
+            os.mkdir(self.path)
         else:
             self._made_in(self._above, like)
 
@@ -272,6 +276,32 @@ class RealDirectory(Directory):
                 return os.getxattr(f"/proc/self/fd/{place}/{name}", _ACL, follow_symlinks=False)
         except OSError:  # it has none, or the file system has none
             return None
+
+
+class _Entered:
+    """A directory entered for a block."""
+
+    __slots__ = ("_descriptor", "_directory", "_path")
+
+    def __init__(self, directory: RealDirectory, path: str) -> None:
+        self._directory = directory
+        self._path = path
+
+    def __enter__(self) -> int:
+        try:
+            self._descriptor = self._directory.enter()
+        except OSError as error:
+            raise self._directory.explained(error, self._path) from None
+        return self._descriptor
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._directory.leave(self._descriptor)
+        if isinstance(error, OSError) and not isinstance(error, SymbolicLinkError):
+            explained = self._directory.explained(error, self._path)
+            if explained is not error:
+                raise explained from None
 
 
 def _check_is_file(descriptor: int) -> None:
