@@ -16,7 +16,7 @@ import pytest
 from storage.errors import FramingError
 from storage.files import Files
 from storage.log.index_cache import IndexCache
-from storage.log.view import LogView, StableState, first_offset_of
+from storage.log.view import LogView, StableState
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def check_offsets(view: LogView, batches: list[Batch]) -> int:
         expected = batches[bisect_left(ends, offset)]
         found = view.find(offset)
         assert found is not None
-        assert (first_offset_of(found), found.position) == (first_offset_of(expected), expected.position)
+        assert (found.read_first_offset(), found.position) == (expected.read_first_offset(), expected.position)
     assert view.find(view.end_offset) is None
     return view.end_offset - view.start_offset
 

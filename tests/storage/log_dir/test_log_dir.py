@@ -18,7 +18,7 @@ from storage.log_dir.directory_names import DirectoryName
 from storage.log_dir.log_dir import LOCK_NAME, LogDir
 from storage.testing.faults import BREAKS, DISK_EFFECTS, Cut, CutError, Effect, InterruptError
 from storage.testing.memory_files import MemoryFiles
-from storage.topics.checkpointing import lower_checkpoints
+from storage.topics.checkpointing import PartitionCheckpoints
 
 HEX = "0123456789abcdef0123456789abcdef"
 
@@ -210,7 +210,7 @@ def test_a_checkpoint_that_may_say_the_one_or_the_other_is_written_again(effect:
             assert log_dir.offsets(OffsetCheckpoint.RECOVERY_POINT) == {partition: 5}
         else:
             break
-        lower_checkpoints(log_dir, partition, 7)
+        PartitionCheckpoints(log_dir, partition).lower(7)
         assert LogDir(files.after_power_loss(step).directory("/a")).offsets(OffsetCheckpoint.RECOVERY_POINT) == {
             partition: 5
         }
