@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import CorruptBatchError, CorruptIndexError, StorageError
 from storage.record.layout import NO_TIMESTAMP
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 from storage.segment.truncation import EarliestTruncation
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from storage.record.batch import RecordBatch
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec
 from storage.record.kernel.decode import RecordIterator
 from storage.record.layout import LOG_OVERHEAD_BYTES
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kafkafs.render.batch_lines import BatchLines, Passed, Visible
     from storage.record.reading import Batch
-    from storage.segment.log_file import LogScan
+    from storage.segment.scan import GappedScan, LogScan
 
     Outcome: TypeAlias = "Passed | CorruptBatchError"
     Group: TypeAlias = "tuple[list[Batch], Future[list[Outcome]]]"
@@ -42,7 +42,7 @@ class Passing:
         self._visible = visible
         self._only_sizes = only_sizes
 
-    def of(self, scan: LogScan) -> Iterator[Told]:
+    def of(self, scan: LogScan | GappedScan) -> Iterator[Told]:
         """Each batch of the scan, and what to call for what it comes to, which raises `CorruptBatchError` if damaged.
 
         Uncompressed batches may be passed together with others behind them, which are given nevertheless.

@@ -13,9 +13,7 @@ from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
 from kafkafs.sizes.passing import Passing
 from storage.errors import CorruptBatchError, FramingError
-from storage.segment.index.zero_tail import is_zero
-from storage.segment.log_file import LogScan
-from storage.segment.sound_batch_search import position_behind
+from storage.segment.scan import GappedScan, LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,8 +67,8 @@ class LinePieces:
     def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
         """Pieces of about a megabyte of the log at most."""
         position, next_offset = start, self._base_offset
-        while position < end:
-            scan = LogScan(file, start=position, end=end)
+        scan = GappedScan(LogScan(file, start=start, end=end), self._base_offset, end=end)
+        while not scan.is_done:
             try:
                 for batch, come_to in Passing(self._lines, self._visible, only_sizes=only_sizes).of(scan):
                     if batch.position < position:  # it was passed together with one before it
@@ -81,37 +79,26 @@ class LinePieces:
                     try:
                         passed = come_to()
                     except CorruptBatchError as error:
-                        own_end = batch.position + batch.size_bytes
-                        position = self._position_behind(file, batch.position, own_end, end, next_offset)
-                        yield Piece(position, batch.position, 0, b"", error.located(path=file.path))
-                        if position != own_end:
+                        scan.next_offset = next_offset
+                        gap = scan.gap_of(error, batch)
+                        position = end if gap.end is None else gap.end
+                        yield Piece(position, batch.position, 0, b"", gap.error)
+                        if position != batch.position + batch.size_bytes:
+                            scan.resume(gap)
                             break
                         continue
                     position = batch.position + passed.log_bytes
                     next_offset = batch.last_offset + 1
                     yield Piece(position, batch.position + passed.last_at, passed.size_bytes, passed.lines)
-                else:
-                    if not position < scan.end == end:  # nothing is left, or the file was cut meanwhile
-                        return
-                    _check_rest(file, position, end)
-                    yield Piece(end, UNSETTLED, 0, b"")
-                    return
             except FramingError as error:
-                position = self._position_behind(file, position, None, end, next_offset)
-                yield Piece(position, UNSETTLED, 0, b"", error.located(path=file.path))
-
-    def _position_behind(
-        self, file: ReadableFile, position: int, own_end: int | None, end: int, next_offset: int
-    ) -> int:
-        """Where to go on behind a damaged batch: at the next one that is sound, or at the end."""
-        found = position_behind(file, position, own_end, end, base_offset=self._base_offset, next_offset=next_offset)
-        return end if found is None else found
-
-
-def _check_rest(file: ReadableFile, position: int, end: int) -> None:
-    """Raise `FramingError` unless the bytes in front of the end, where no whole batch is, are zeros."""
-    if not is_zero(file, position, end):
-        raise FramingError(f"{end - position} bytes follow the last whole batch", path=file.path, position=position)
+                scan.next_offset = next_offset
+                gap = scan.gap_of(error)
+                if gap.is_overrun and scan.is_cut_short:  # the file was cut meanwhile
+                    return
+                position = end if gap.end is None else gap.end
+                is_rest = gap.is_overrun and gap.is_unused
+                yield Piece(position, UNSETTLED, 0, b"", None if is_rest else gap.error)
+                scan.resume(gap)
 
 
 class DumpPieces:

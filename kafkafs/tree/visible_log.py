@@ -17,8 +17,8 @@ from storage.errors import CorruptBatchError
 from storage.log.aborted_batches import AbortedBatches
 from storage.log.past_damage import batches_past_damage
 from storage.log.view import Isolation
-from storage.segment.log_file import WINDOW_BYTES
 from storage.segment.names import Kind
+from storage.segment.scan import WINDOW_BYTES
 from storage.segment.segment import LOOKUP_WINDOW_BYTES
 
 if TYPE_CHECKING:

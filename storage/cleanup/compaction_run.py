@@ -15,8 +15,8 @@ from storage.cleanup.offset_map import empty_map, fill_map
 from storage.cleanup.sound_batches import sound_batches
 from storage.cleanup.transactions import CleanedTransactions
 from storage.errors import CompactionError, CorruptBatchError, LogChangedError
-from storage.segment.log_file import LogScan
 from storage.segment.names import Kind
+from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -18,7 +18,7 @@ from storage.errors import CorruptBatchError, CorruptMetadataError, OffsetOutOfR
 from storage.internal import Message, control, metadata
 from storage.internal.cluster_image import ClusterImage
 from storage.record.batch import RecordBatch
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from storage.errors import StagingError
 from storage.ids import format_id, parse_id
 from storage.record.batch import RecordBatch
 from storage.record.kernel.crc32c import crc32c
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

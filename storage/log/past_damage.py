@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError, FramingError
 from storage.segment.index.zero_tail import is_zero
-from storage.segment.log_file import WINDOW_BYTES
 from storage.segment.names import Kind
-from storage.segment.sound_batch_search import position_behind
+from storage.segment.scan import WINDOW_BYTES, GappedScan, check_order, check_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from storage.files import ReadableFile
     from storage.log.view import LogView, SegmentSlice
     from storage.record.reading import Batch
     from storage.segment.segment import Segment
@@ -50,92 +50,54 @@ class _Walk:
 
     def __init__(self, part: SegmentSlice, offset: int, window_bytes: int) -> None:
         self._segment, self._end, self._end_offset = part
-        self._path = self._segment.path(Kind.LOG)
+        self._offset = offset
         self._window_bytes = window_bytes
-        self._batches: Iterator[Batch] | None = self._segment.batches_near(offset, self._end, window_bytes=window_bytes)
-        self._next_offset = self._segment.base_offset
-        self._position = 0  # behind the last batch, be it damaged
 
     def __iter__(self) -> Iterator[Batch | CorruptBatchError]:
-        while self._batches is not None:
-            try:
-                for batch in self._batches:
-                    end = batch.position + batch.size_bytes
-                    damage = self._damage_of(batch)
-                    if damage is None:
-                        yield from self._in_order(batch)
-                    else:
-                        yield damage
-                        if not self._goes_on_behind(batch.position, end):
-                            break
-                    self._position = end
-                else:
-                    self._batches = None
-                    self._check_end()
-            except FramingError as error:
-                yield error.located(path=self._path)
-                self._goes_on_behind(self._position if error.position is None else error.position, None)
-
-    def _damage_of(self, batch: Batch) -> CorruptBatchError | None:
-        try:
-            batch.check_crc()
-        except CorruptBatchError as error:
-            return error.located(path=self._path)
-        base_offset, first_offset = self._segment.base_offset, batch.base_offset
-        if base_offset <= first_offset <= batch.last_offset < self._end_offset:
-            return None
-        return CorruptBatchError(
-            f"the batch has the offsets from {first_offset} to {batch.last_offset}, and the segment those from "
-            f"{base_offset} up to {self._end_offset}",
-            path=self._path,
-            position=batch.position,
-            offset=first_offset,
-        )
-
-    def _in_order(self, batch: Batch) -> Iterator[Batch | CorruptBatchError]:
-        """A sound batch; behind an error if it, or the one before, has offsets that are not its own."""
-        first_offset = batch.base_offset
-        if first_offset < self._next_offset:
-            yield CorruptBatchError(
-                f"the batch follows on one that ends with {self._next_offset - 1}",
-                path=self._path,
-                position=batch.position,
-                offset=first_offset,
-            )
-        self._next_offset = batch.last_offset + 1
-        yield batch
-
-    def _goes_on_behind(self, start: int, own_end: int | None) -> bool:
-        """Have the batches behind a damaged one next; says whether they are those that follow anyhow."""
+        base_offset = self._segment.base_offset
+        bound = self._segment.size_bytes if self._end is None else self._end
         with self._segment.open_log() as file:
-            end = file.size_bytes() if self._end is None else self._end
-            position = position_behind(
-                file, start, own_end, end, base_offset=self._segment.base_offset, next_offset=self._next_offset
-            )
-        if position is not None and position == own_end:
-            return True
-        self._batches = None
-        if position is not None:
-            self._position = position
-            self._batches = self._segment.batches(position, end, window_bytes=self._window_bytes)
-        return False
+            near = self._segment.scan_near(file, self._offset, bound, self._window_bytes)
+            scan = GappedScan(near, base_offset)
+            due_offset = base_offset
+            while not scan.is_done:
+                damaged: Batch | None = None
+                try:
+                    for batch in scan:
+                        damaged = batch
+                        batch.check_crc()
+                        check_place(batch, base_offset, self._end_offset)
+                        damaged = None
+                        yield from self._out_of_order(batch, due_offset)
+                        due_offset = batch.last_offset + 1
+                        yield batch
+                    self._check_end(scan, file)
+                except CorruptBatchError as error:
+                    scan.next_offset = due_offset
+                    gap = scan.gap_of(error, damaged)
+                    if not (gap.is_overrun and gap.is_unused and self._end is None):
+                        yield gap.error
+                    scan.resume(gap)
 
-    def _check_end(self) -> None:
+    def _out_of_order(self, batch: Batch, due_offset: int) -> Iterator[CorruptBatchError]:
+        """An error before a sound batch if it, or the one before, has offsets that are not its own."""
+        try:
+            check_order(batch, due_offset)
+        except CorruptBatchError as error:
+            yield error.located(path=self._segment.path(Kind.LOG))
+
+    def _check_end(self, scan: GappedScan, file: ReadableFile) -> None:
         """Raise `FramingError` if something is missing where the batches end."""
+        position = scan.position
         if self._end is not None:
             self._segment.check_end(self._end)
-            if self._position < self._end:
-                raise FramingError(
-                    f"the log ends here, {self._end - self._position} bytes before its end", position=self._position
-                )
+            if position < self._end:
+                raise FramingError(f"the log ends here, {self._end - position} bytes before its end", position=position)
             return
-        status = self._segment.log_status()
-        if status is None or status.size_bytes <= self._position:
-            return
-        with self._segment.open_log() as file:
-            end = file.size_bytes()
-            if not is_zero(file, self._position, end):
-                raise FramingError(f"{end - self._position} bytes follow the last whole batch", position=self._position)
+        file_end = file.size_bytes()
+        if not is_zero(file, position, file_end):
+            scan.extend_to(file_end)
+            raise FramingError(f"{file_end - position} bytes follow the last whole batch", position=position)
 
 
 def _begins_above(batch: Batch, offset: int) -> bool:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.errors import ChecksumError, CorruptBatchError, OffsetOutOfRangeError
 from storage.log.aborted_batches import AbortedBatches
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
-from storage.segment.log_file import WINDOW_BYTES
 from storage.segment.names import Kind
+from storage.segment.scan import WINDOW_BYTES
 from storage.segment.segment import LOOKUP_WINDOW_BYTES, TimestampAndOffset
 
 if TYPE_CHECKING:

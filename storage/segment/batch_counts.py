@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import CorruptBatchError
 from storage.record.layout import DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT
-from storage.segment.log_file import LogScan
 from storage.segment.names import SEGMENT_KINDS, Kind
+from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     from storage.files import Files

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError
 from storage.record.layout import LARGEST_OFFSET_DELTA
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError, CorruptIndexError
-from storage.segment.log_file import LogScan
 from storage.segment.names import Kind
+from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     from storage.files import Files

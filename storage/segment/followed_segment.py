@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from storage.errors import FramingError
 from storage.record.layout import BATCH_HEADER_BYTES, LARGEST_OFFSET_DELTA, NO_TIMESTAMP
 from storage.segment.index.zero_tail import is_zero
-from storage.segment.log_file import LogScan
 from storage.segment.names import Kind
+from storage.segment.scan import LogScan
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:

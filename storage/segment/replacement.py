@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import CorruptBatchError
-from storage.segment.log_file import LogScan
 from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
+from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     import os

@@ -16,8 +16,8 @@ from storage.record.layout import NO_TIMESTAMP
 from storage.segment.index.offset import OffsetIndex
 from storage.segment.index.time import TimeEntry, TimeIndex
 from storage.segment.index.txn import TransactionIndex
-from storage.segment.log_file import WINDOW_BYTES, LogScan
 from storage.segment.names import Kind, SegmentNames
+from storage.segment.scan import WINDOW_BYTES, LogScan
 from storage.segment.segment_files import SegmentFiles
 
 if TYPE_CHECKING:
@@ -175,29 +175,29 @@ class Segment:
             return self._find_in(file, offset, bound)
 
     def _find_in(self, file: ReadableFile, offset: int, end: int) -> Batch | None:
-        return self._scan_near(file, offset, end, LOOKUP_WINDOW_BYTES).find(offset)
+        return self.scan_near(file, offset, end, LOOKUP_WINDOW_BYTES).find(offset)
 
     def batches_near(self, offset: int, end: int | None, *, window_bytes: int = LOOKUP_WINDOW_BYTES) -> Iterator[Batch]:
         """The batches from one on before which all offsets are below this one."""
         bound = self.size_bytes if end is None else end
         if bound > 0:
             with self.open_log() as file:
-                yield from self._scan_near(file, offset, bound, window_bytes)
+                yield from self.scan_near(file, offset, bound, window_bytes)
 
-    def _scan_near(self, file: ReadableFile, offset: int, end: int, window_bytes: int) -> LogScan:
-        """A scan from such a batch."""
+    def scan_near(self, file: ReadableFile, offset: int, end: int, window_bytes: int) -> LogScan:
+        """A scan of the open log up to the position `end`, from a batch before which all offsets are below this one."""
         index = self.offset_index
         scan = self._scan_from(file, index.lookup(offset), end, window_bytes)
         if scan is None:
             earlier = (self._scan_from(file, each, end, window_bytes) for each in index.earlier(offset))
             scan = next((each for each in earlier if each is not None), None)
-        return LogScan(file, end=end, window_bytes=window_bytes) if scan is None else scan
+        return LogScan(file, end=end, is_within=True, window_bytes=window_bytes) if scan is None else scan
 
     def _scan_from(self, file: ReadableFile, entry: OffsetEntry, end: int, window_bytes: int) -> LogScan | None:
         """A scan from the batch that an entry points to; None if that is not what the entry says."""
         if entry.position < 0:
             return None
-        scan = LogScan(file, start=entry.position, end=end, window_bytes=window_bytes)
+        scan = LogScan(file, start=entry.position, end=end, is_within=True, window_bytes=window_bytes)
         if entry.position > 0:
             last_offset = scan.next_last_offset
             if last_offset is None or not self.base_offset <= last_offset <= entry.offset:

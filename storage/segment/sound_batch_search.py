@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import StorageError
 from storage.record.layout import LARGEST_OFFSET_DELTA, LOG_OVERHEAD_BYTES
 from storage.record.reading import read_batches
-from storage.segment.log_file import WINDOW_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,18 +25,19 @@ _OFFSET_AND_LENGTH: Final = Struct(">qi")
 _HEADER_BYTES: Final = 18  # what a reader wants to see of a batch to take it for one
 _BATCH_BYTES_MIN: Final = LOG_OVERHEAD_BYTES + 14
 _MAGIC_MAX: Final = 2
+_WINDOW_BYTES: Final = 1024 * 1024
 # So much may be read for batches that turn out not to be any, and so many times the range.
 _TRIED_BYTES_MIN: Final = 64 * 1024 * 1024
 _TRIES: Final = 8
 
 
-def position_behind(
+def position_after(
     file: ReadableFile, start: int, own_end: int | None, end: int, *, base_offset: int, next_offset: int
 ) -> int | None:
-    """Where to go on behind a damaged batch at `start`: at a batch that goes on at or above `next_offset`.
+    """The position after a damaged batch at `start`, of a batch whose offset is not below `next_offset`.
 
-    That is where the damaged one ends by its own word, if it is framed and a batch seems to begin there or the file
-    ends; else where a sound batch begins. None where there is nothing more to be had up to `end`.
+    That is the damaged one's own end, if it is framed and a batch seems to begin there or the file ends; otherwise the
+    beginning of the next sound batch. None if nothing follows up to `end`.
     """
     if own_end is not None and _may_go_on_at(file, own_end, base_offset, next_offset):
         return own_end
@@ -82,7 +82,7 @@ def _candidates(
     uppers = b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(upper_halves))
     header = re.compile(rb"(?=(?:" + uppers + rb").{4}[\x00-\x7f].{7}[\x00-\x02].)", re.DOTALL)
     while end - start >= _HEADER_BYTES:
-        window = file.read_at(start, min(WINDOW_BYTES + _HEADER_BYTES - 1, end - start))
+        window = file.read_at(start, min(_WINDOW_BYTES + _HEADER_BYTES - 1, end - start))
         if len(window) < _HEADER_BYTES:
             return
         for match in header.finditer(window):

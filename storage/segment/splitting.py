@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError
 from storage.record.layout import LARGEST_OFFSET_DELTA
-from storage.segment.log_file import WINDOW_BYTES, LogScan
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.replacement import replace_segments
+from storage.segment.scan import WINDOW_BYTES, LogScan
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from storage.errors import CorruptBatchError, RecordsGoneError
 from storage.log.view import Isolation
 from storage.log_dir.directory_names import DirectoryName
 from storage.record.layout import BATCH_HEADER_BYTES
-from storage.segment.log_file import LogScan
 from storage.segment.names import Kind
+from storage.segment.scan import LogScan
 from storage.segment.segment import LOOKUP_WINDOW_BYTES
 
 if TYPE_CHECKING:

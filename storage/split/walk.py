@@ -16,8 +16,7 @@ from storage.config import TopicConfig
 from storage.errors import CorruptBatchError, FramingError, LogChangedError, RecordsGoneError, UnknownPartitionError
 from storage.log.followed_log import FollowedLog
 from storage.segment.index.zero_tail import is_zero
-from storage.segment.log_file import LogScan
-from storage.segment.sound_batch_search import position_behind
+from storage.segment.scan import GappedScan, LogScan, check_order, check_place
 from storage.split.splits import splits_of
 
 if TYPE_CHECKING:
@@ -156,48 +155,36 @@ class SplitPass(ABC, Generic[T]):
 
         If there is somebody to be told of damage, that they are not after those is only told.
         """
-        split = self._split
-        first_offset = batch.base_offset
-        if not split.base_offset <= first_offset <= batch.last_offset < split.limit_offset:
-            raise CorruptBatchError(
-                f"the batch has the offsets from {first_offset} to {batch.last_offset}, and those from "
-                f"{split.base_offset} up to {split.limit_offset} belong here",
-                position=batch.position,
-                offset=first_offset,
-            )
-        if first_offset < due_offset:
-            error = CorruptBatchError(
-                f"the batch follows on one that ends with {due_offset - 1}",
-                path=self._file.path,
-                position=batch.position,
-                offset=first_offset,
-            )
+        check_place(batch, self._split.base_offset, self._split.limit_offset)
+        try:
+            check_order(batch, due_offset)
+        except CorruptBatchError as error:
             if self._on_damage is None:
-                raise error
-            self._on_damage(error)
+                raise
+            self._on_damage(error.located(path=self._file.path))
 
     def all(self) -> Iterator[T]:
         """Everything that the split has."""
+        split = self._split
+        scan = LogScan(self._file, start=split.start, end=split.end, window_bytes=_WINDOW_BYTES)
+        gapped = GappedScan(scan, split.base_offset, end=split.end)
         while not self._is_done:
             try:
-                yield from self._up_to_damage()
+                yield from self._up_to_damage(gapped)
             except CorruptBatchError as error:
-                self._pass_over(error.located(path=self._file.path))
-            else:
-                self._is_done = True
+                self._skip(gapped, error.located(path=self._file.path))
         if not self.is_cut_short:
-            self.next_offset = self._split.end_offset
+            self.next_offset = split.end_offset
 
-    def _up_to_damage(self) -> Iterator[T]:
-        scan = LogScan(self._file, start=self._position, end=self._split.end, window_bytes=_WINDOW_BYTES)
-        due_offset, origin = self._due_offset, self._position
+    def _up_to_damage(self, scan: GappedScan) -> Iterator[T]:
+        due_offset, origin = self._due_offset, scan.position
         window: PinnedBuffer | None = None
         run: list[Batch] = []
         try:
             for batch in scan:
                 if batch.buffer is not window:
                     yield from self._passed(run, origin)
-                    window, origin, run = batch.buffer, batch.position, []
+                    window, origin, run = batch.buffer, scan.window_begin, []
                 self._check(batch, due_offset)
                 if self._ends_before(batch):
                     break
@@ -209,11 +196,12 @@ class SplitPass(ABC, Generic[T]):
                     run = []
                     self._go_behind(batch)
             else:
-                self._check_end(scan)
+                self.is_cut_short = scan.is_cut_short and not self._is_unused(scan.position)
         except CorruptBatchError:
             yield from self._passed(run, origin)
             raise
         yield from self._passed(run, origin)
+        self._is_done = True
 
     def _passed(self, run: Sequence[Batch], origin: int) -> Iterator[T]:
         if run:
@@ -227,42 +215,24 @@ class SplitPass(ABC, Generic[T]):
 
     # Damage
 
-    def _check_end(self, scan: LogScan) -> None:
-        if scan.position == self._split.end or self._is_unused(scan.position):
-            return
-        if scan.end < self._split.end:
-            self.is_cut_short = True
-            return
-        raise FramingError(f"{scan.trailing_bytes} bytes follow the last whole batch", position=scan.position)
-
-    def _pass_over(self, error: CorruptBatchError) -> None:
-        """Go on behind damage, if that is wanted."""
-        split = self._split
+    def _skip(self, scan: GappedScan, error: CorruptBatchError) -> None:
+        """Go on after damage, if that is wanted."""
         position = self._position if error.position is None else error.position
         if isinstance(error, FramingError) and self._is_unused(position):
             self._is_done = True
-            return
-        if self._on_damage is None:
+        elif scan.is_cut_short and position == scan.position:
+            self._is_done = self.is_cut_short = True
+        elif self._on_damage is None:
             raise error
-        self._on_damage(error)
-        behind = position_behind(
-            self._file,
-            position,
-            self._own_end(position),
-            split.end,
-            base_offset=split.base_offset,
-            next_offset=self._due_offset,
-        )
-        if behind is None or behind >= split.end:
-            self._is_done = True
         else:
-            self._position = behind
+            self._on_damage(error)
+            scan.next_offset = self._due_offset
+            scan.resume(scan.gap_of(error, self._batch_at(position)))
+            self._is_done = scan.is_done
 
-    def _own_end(self, position: int) -> int | None:
-        """Where a damaged batch ends by its own word."""
+    def _batch_at(self, position: int) -> Batch | None:
         with suppress(FramingError):
-            for batch in LogScan(self._file, start=position, end=self._split.end, window_bytes=_WINDOW_BYTES):
-                return batch.position + batch.size_bytes
+            return next(iter(LogScan(self._file, start=position, end=self._split.end)), None)
         return None
 
     def _is_unused(self, position: int) -> bool:

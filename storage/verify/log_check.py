@@ -1,8 +1,6 @@
-"""A `.log` file looked through from its beginning to its end, whatever is in between.
+"""A `.log` file checked from its beginning to its end, damage or not.
 
-Where a batch is damaged the look goes on at the next one: where the damaged batch ends by its own word if a batch
-begins there, or else at the first place where a sound one does. What lies behind the last batch is damage too, with
-one exception: the zeros of a file that its broker has allocated in advance.
+Bytes after the last batch are damage too, except the zeros of a file that its broker has allocated in advance.
 """
 
 from __future__ import annotations
@@ -12,9 +10,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import ChecksumError, CorruptBatchError, FramingError
 from storage.record.layout import LARGEST_OFFSET_DELTA
-from storage.segment.index.zero_tail import is_zero
-from storage.segment.log_file import LogScan
-from storage.segment.sound_batch_search import find_sound_batch, position_behind
+from storage.segment.scan import GappedScan, LogScan
 from storage.verify.batch_check import CheckedBatch, check_batch
 from storage.verify.finding import Finding, FindingKind, damage
 
@@ -22,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from storage.files import ReadableFile
+    from storage.record.reading import Batch
+    from storage.segment.scan import Gap
     from storage.verify.finding import FindingList
 
 
@@ -62,26 +60,24 @@ class LogCheck:
         self._open: list[Finding] = []  # damage of which it is not known yet what follows
 
     def __iter__(self) -> Iterator[CheckedBatch]:
-        position: int | None = 0
-        while position is not None and position < self.end:
-            scan = LogScan(self._file, start=position, end=self.end)
-            position = None
+        scan = GappedScan(LogScan(self._file, end=self.end), self._base_offset, end=self.end)
+        while not scan.is_done:
+            damaged: Batch | None = None
             try:
                 for batch in scan:
                     self._advance(batch.size_bytes)
-                    try:
-                        checked = check_batch(batch)
-                    except CorruptBatchError as error:
-                        position = self._behind(error, batch.position, batch.position + batch.size_bytes)
-                        if batch.last_offset <= self._offset_max:
-                            self.claimed_offset = max(self.claimed_offset, batch.last_offset + 1)
-                        break
+                    damaged = batch
+                    checked = check_batch(batch)
+                    damaged = None
                     self._place(checked)
                     yield checked
-                else:
-                    position = self._behind_tail(scan)
-            except FramingError as error:
-                position = self._behind(error, scan.position, None)
+            except CorruptBatchError as error:
+                scan.next_offset = self.next_offset
+                gap = scan.gap_of(error, damaged)
+                self._report_gap(gap)
+                if damaged is not None and damaged.last_offset <= self._offset_max:
+                    self.claimed_offset = max(self.claimed_offset, damaged.last_offset + 1)
+                scan.resume(gap)
         self._settle(None)
 
     def _place(self, checked: CheckedBatch) -> None:
@@ -109,39 +105,22 @@ class LogCheck:
                 self.claimed_offset = self.next_offset
             self._last_good = last_offset
 
-    def _behind(self, error: CorruptBatchError, start: int, own_end: int | None) -> int | None:
-        """Where to go on behind a batch that is damaged; its own end is known if it is framed."""
-        position = position_behind(
-            self._file, start, own_end, self.end, base_offset=self._base_offset, next_offset=self.next_offset
-        )
-        if position is None:
-            self._report_tail(start, error.reason)
+    def _report_gap(self, gap: Gap) -> None:
+        if gap.end is None:
+            self._report_tail(gap)
+        elif gap.is_overrun:
+            self._report(FindingKind.FRAMING, "the batch would overrun the file", gap.position, gap.end)
         else:
-            self._report(_kind_of(error), error.reason, start, position)
-        return position
+            self._report(_kind_of(gap.error), gap.error.reason, gap.position, gap.end)
 
-    def _behind_tail(self, scan: LogScan) -> int | None:
-        """Where to go on behind bytes that hold no whole batch."""
-        if scan.trailing_bytes == 0:
-            return None
-        found = find_sound_batch(
-            self._file, scan.position + 1, self.end, base_offset=self._base_offset, next_offset=self.next_offset
-        )
-        reason = f"{scan.end - scan.position} bytes follow the last whole batch"
-        if found is None:
-            self._report_tail(scan.position, reason)
-        else:
-            self._report(FindingKind.FRAMING, "the batch would overrun the file", scan.position, found)
-        return found
-
-    def _report_tail(self, start: int, reason: str) -> None:
-        self.damaged_ranges.append((start, self.end))
-        if not is_zero(self._file, start, self.end):
-            self._report(FindingKind.TORN_TAIL, reason, start, self.end)
+    def _report_tail(self, gap: Gap) -> None:
+        size_bytes = self.end - gap.position
+        self.damaged_ranges.append((gap.position, self.end))
+        if not gap.is_unused:
+            self._report(FindingKind.TORN_TAIL, gap.error.reason, gap.position, self.end)
         elif not self._may_end_in_zeros:
-            size_bytes = self.end - start
-            self._report(FindingKind.ZERO_TAIL, f"{size_bytes} zeros follow the last batch", start, self.end)
-        self._advance(self.end - start)
+            self._report(FindingKind.ZERO_TAIL, f"{size_bytes} zeros follow the last batch", gap.position, self.end)
+        self._advance(size_bytes)
 
     def _report(self, kind: FindingKind, reason: str, start: int, end: int) -> None:
         self.damaged_ranges.append((start, end))

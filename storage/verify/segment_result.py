@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import CorruptBatchError, LogChangedError
 from storage.record.batch import RecordBatch
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 from storage.verify.batch_check import CheckedBatch, check_batch
 from storage.verify.segment_check import SegmentCheck
 

@@ -19,7 +19,7 @@ from old_brokers import API_VERSIONS, COMPACTED, CONVERTED, PLAIN, OldBroker
 
 from kafkafs.cli import main
 from storage.files import Files
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 from storage.verify.finding import FindingKind, Severity
 from storage.verify.verification import Verification
 

@@ -30,7 +30,7 @@ from storage.log.producers.snapshot import decode_snapshot
 from storage.log.producers.state import AppendOrigin, ProducerState
 from storage.record import Codec, LegacyBatch, RecordBatch, TimestampType, assign_offset
 from storage.segment.accounting import AppendedRun, per_append_call, per_batch
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

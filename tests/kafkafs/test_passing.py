@@ -14,7 +14,7 @@ from kafkafs.sizes import passing
 from kafkafs.sizes.passing import Passing
 from storage.errors import CorruptBatchError, FramingError
 from storage.record import BatchForm, Codec, batches_of_rows
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
 from storage.files import Files
 from storage.log.epochs import EPOCHS_NAME, EpochEnd, EpochStart, LeaderEpochs
 from storage.record import RecordBatch
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 from storage.testing.faults import Cut, Effect
 from storage.testing.memory_files import MemoryFiles
 

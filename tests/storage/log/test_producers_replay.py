@@ -17,7 +17,7 @@ from storage.log.producers.producers import ProducerStates
 from storage.log.producers.snapshot import decode_snapshot, encode_snapshot
 from storage.log.producers.state import AppendOrigin, ProducerState
 from storage.record import RecordBatch
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:

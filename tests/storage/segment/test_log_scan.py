@@ -9,7 +9,7 @@ from memory_logs import NOW_MS
 
 from storage.errors import FramingError
 from storage.files import ReadableFile, WritableFile
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 from storage.testing.codec import OracleEntry, OracleRecord, batch_of, encode_batch, encode_entry
 from storage.testing.memory_files import MemoryFiles
 

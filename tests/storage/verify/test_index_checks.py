@@ -11,7 +11,7 @@ import pytest
 from checked_logs import bases, closed_log, damages, findings, replace
 from memory_logs import DIRECTORY
 
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 from storage.verify.finding import FindingKind
 
 if TYPE_CHECKING:

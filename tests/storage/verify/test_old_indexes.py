@@ -11,7 +11,7 @@ from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from storage.record import Codec, encode_entries, encode_wrapper
 from storage.record.encoding import BatchForm
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 from storage.testing.batch_codec import OracleRecord
 from storage.verify.finding import Finding, FindingKind, Severity
 

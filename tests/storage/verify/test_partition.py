@@ -11,7 +11,7 @@ from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
 from storage.record.encoding import BatchForm
 from storage.segment.accounting import per_append_call
-from storage.segment.log_file import LogScan
+from storage.segment.scan import LogScan
 from storage.verify.context import PartitionExpectation
 from storage.verify.finding import FindingKind, Severity
 from storage.verify.partition import verify_partition

@@ -1,0 +1,242 @@
+"""The walk over the batches of a `.log` file, in bounded memory.
+
+`LogScan` gives whole batches, by Kafka's own rules of where a log ends: silently before a batch that the file does not
+hold whole, and with an error at a length that no batch can have. `GappedScan` goes on after damage. Neither judges
+checksums, offsets or records: their callers do, with `check_place` for offsets, and report what they find.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.errors import CorruptBatchError, FramingError
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
+from storage.record.layout import BATCH_HEADER_BYTES
+from storage.record.reading import Batch, read_batches
+from storage.segment.index.zero_tail import is_zero
+from storage.segment.sound_batch_search import position_after
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.files import ReadableFile
+    from storage.record.batch import RecordBatch
+    from storage.record.kernel.walk import Walk
+    from storage.record.legacy import LegacyBatch
+
+WINDOW_BYTES = 1024 * 1024
+
+
+class LogScan:
+    """The whole batches of a log from `start` up to `end`, in order; iterate over it once.
+
+    The file's end is taken when the scan is made: what a broker appends meanwhile is not seen. Memory stays within the
+    larger of a window and a batch, and a batch that declares more than `limit_bytes` is a `FramingError`.
+
+    A caller who has learned that `end` lies within the file says `is_within`, and the file's length is not asked for.
+    `window_begin` is the position of the first byte of the buffer that holds the last batch given.
+    """
+
+    def __init__(
+        self,
+        file: ReadableFile,
+        *,
+        start: int = 0,
+        end: int | None = None,
+        is_within: bool = False,
+        limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
+        window_bytes: int = WINDOW_BYTES,
+    ) -> None:
+        self.file = file
+        if end is None or not is_within:
+            size_bytes = file.size_bytes()
+            end = size_bytes if end is None else min(end, size_bytes)
+        self.end = end
+        self._limit_bytes = limit_bytes
+        self._window_bytes = window_bytes
+        self.window_begin = self._window_end = min(start, self.end)
+        self._walk = read_batches(b"", origin=self._window_end)  # over the window, which is empty at first
+
+    @property
+    def position(self) -> int:
+        """Where the batch after the last one given begins, or would."""
+        return self._walk.position
+
+    @property
+    def trailing_bytes(self) -> int:
+        """How many bytes lie behind the last whole batch, once the scan has ended."""
+        return self.end - self.position
+
+    @property
+    def next_last_offset(self) -> int | None:
+        """The last offset of the batch at the position, by its header alone; None if none can begin there."""
+        return self._look(BATCH_HEADER_BYTES).next_last_offset
+
+    def seek(self, offset: int) -> None:
+        """Pass over the batches that end below the offset, of which only the headers are looked at.
+
+        The position stays in front of what cannot be a batch.
+        """
+        while True:
+            walk = self._look(BATCH_HEADER_BYTES)
+            before = walk.position
+            walk.pass_over(offset, self.end)
+            position = walk.position
+            if position == before or self._window_end - position >= BATCH_HEADER_BYTES:
+                return
+
+    def move_to(self, position: int) -> None:
+        """Go on at a position at which a batch may begin."""
+        if position != self.position:
+            self._window_end = position
+            self._walk = read_batches(b"", origin=position)
+
+    def find(self, offset: int) -> Batch | None:
+        """The first batch from the position on that does not end below the offset; None if there is none."""
+        self.seek(offset)
+        try:
+            batch = next(self._walk, None)
+        except FramingError as error:
+            raise error.located(path=self.file.path) from None
+        return next(iter(self), None) if batch is None else batch
+
+    def __iter__(self) -> Iterator[Batch]:
+        needed_bytes = 1
+        while self.position + needed_bytes <= self.end:
+            if needed_bytes > self._limit_bytes:
+                raise FramingError(
+                    f"the batch declares {needed_bytes} bytes, above the limit of {self._limit_bytes}",
+                    path=self.file.path,
+                    position=self.position,
+                )
+            walk = self._look(needed_bytes)
+            try:
+                yield from walk
+            except FramingError as error:
+                raise error.located(path=self.file.path) from None
+            needed_bytes = max(self._window_end - walk.position + walk.missing_bytes, 1)
+
+    def _look(self, needed_bytes: int) -> Walk[RecordBatch, LegacyBatch]:
+        """A walk at the position through a window that has so many bytes from there, or all that are left."""
+        walk = self._walk
+        position = walk.position
+        if self._window_end - position >= needed_bytes:  # as for nearly every lookup
+            return walk
+        left_bytes = self.end - position
+        if self._window_end - position < left_bytes:
+            size_bytes = min(max(needed_bytes, self._window_bytes), left_bytes)
+            window = self.file.read_at(position, size_bytes)
+            self._window_end = position + len(window)
+            if len(window) < size_bytes:
+                self.end = self._window_end  # the file was cut while we read it
+            self._walk, self.window_begin = read_batches(window, origin=position), position
+        return self._walk
+
+
+class Gap(NamedTuple):
+    """Bytes of a log from `position` on that hold no sound batch, for the reason that `error` has.
+
+    The scan can go on at `end`, which is None if nothing sound follows. `is_unused` says that only zeros do, as in a
+    file that its broker has allocated in advance, and `is_overrun` that what may be a batch reaches beyond the end.
+    """
+
+    position: int
+    end: int | None
+    error: CorruptBatchError
+    is_unused: bool = False
+    is_overrun: bool = False
+
+
+class GappedScan:
+    """The batches of a log up to the next damage. After an error, `resume` after its gap, and iterate again.
+
+    An iteration raises `FramingError` where no batch can begin, and at bytes after the last whole batch. The caller
+    finds other damage. `next_offset` is the offset after the last batch given, or what the caller sets: no batch after
+    a gap begins below it. `is_done` says that nothing more can be given.
+    """
+
+    def __init__(self, scan: LogScan, base_offset: int, *, end: int | None = None) -> None:
+        self.next_offset = base_offset
+        self.end = scan.end if end is None else end
+        self.is_done = False
+        self._scan = scan
+        self._base_offset = base_offset
+        self._overrun: FramingError | None = None
+
+    @property
+    def position(self) -> int:
+        """Where the batch after the last one given begins, or would."""
+        return self._scan.position
+
+    @property
+    def window_begin(self) -> int:
+        """The position of the first byte of the buffer that holds the last batch given."""
+        return self._scan.window_begin
+
+    @property
+    def is_cut_short(self) -> bool:
+        """True if the file turned out to be shorter than the scan was to go."""
+        return self._scan.end < self.end
+
+    def __iter__(self) -> Iterator[Batch]:
+        scan = self._scan
+        for batch in scan:
+            self.next_offset = batch.last_offset + 1
+            yield batch
+        if scan.trailing_bytes > 0:
+            reason = f"{scan.trailing_bytes} bytes follow the last whole batch"
+            self._overrun = FramingError(reason, path=scan.file.path, position=scan.position)
+            raise self._overrun
+        self.is_done = True
+
+    def gap_of(self, error: CorruptBatchError, batch: Batch | None = None) -> Gap:
+        """The gap that an error leaves: of the iteration, or of a batch that the caller found damaged.
+
+        A damaged batch's gap ends where the batch does, if another seems to begin there. Otherwise, and without a
+        batch, the gap ends at the next place where a sound batch begins.
+        """
+        file = self._scan.file
+        error = error.located(path=file.path)
+        position = self._scan.position if batch is None else batch.position
+        own_end = None if batch is None else batch.position + batch.size_bytes
+        is_overrun = error is self._overrun
+        if batch is None and is_zero(file, position, self.end):
+            return Gap(position, None, error, is_unused=True, is_overrun=is_overrun)
+        end = position_after(
+            file, position, own_end, self.end, base_offset=self._base_offset, next_offset=self.next_offset
+        )
+        return Gap(position, end, error, is_overrun=is_overrun)
+
+    def resume(self, gap: Gap) -> None:
+        """Have the next iteration begin after a gap."""
+        self.is_done = gap.end is None
+        if gap.end is not None:
+            self._scan.move_to(gap.end)
+
+    def extend_to(self, end: int) -> None:
+        """Have the next iteration go up to a later end."""
+        self.end = self._scan.end = end
+
+
+def check_place(batch: Batch, base_offset: int, end_offset: int) -> None:
+    """Raise `CorruptBatchError` unless the batch has offsets from `base_offset` up to `end_offset`, which is excluded.
+
+    No checksum covers a batch's base offset.
+    """
+    if not base_offset <= batch.base_offset <= batch.last_offset < end_offset:
+        raise CorruptBatchError(
+            f"the batch has the offsets from {batch.base_offset} to {batch.last_offset}, and those from {base_offset} "
+            f"up to {end_offset} belong here",
+            position=batch.position,
+            offset=batch.base_offset,
+        )
+
+
+def check_order(batch: Batch, next_offset: int) -> None:
+    """Raise `CorruptBatchError` if the batch begins below the offset after the batch before it."""
+    if batch.base_offset < next_offset:
+        raise CorruptBatchError(
+            f"the batch follows on one that ends with {next_offset - 1}",
+            position=batch.position,
+            offset=batch.base_offset,
+        )
