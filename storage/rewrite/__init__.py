@@ -1,8 +1,7 @@
 """Whole stores written from others, partition by partition and by many processes: compacted, rewritten or staged."""
 
-from storage.rewrite.batches import RewriteRules
 from storage.rewrite.compacted_copy import copy_compacted
-from storage.rewrite.rewritten_copy import copy_rewritten
+from storage.rewrite.rewritten_copy import RewriteRules, copy_rewritten
 from storage.rewrite.staged_copy import copy_staged
 from storage.rewrite.store_builder import ATTEMPT_SUFFIX, StoreBuilder
 from storage.rewrite.topics import built_topics

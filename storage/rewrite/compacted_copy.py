@@ -1,8 +1,8 @@
-"""A partition's log compacted into a store that is built: the cleaner reads the one and writes the other.
+"""A partition's log compacted into a built store: the cleaner reads the one and writes the other.
 
-What is left is what the cleaner would leave of the log itself, in records, offsets and transactions. What it does not
-touch is copied: the active segment, what is too young, and what lies behind an open transaction or the high watermark.
-Where the map of keys has no room for all of the log, the copy is cleaned on, run after run, until it is clean.
+The copy has the records, offsets and transactions that the cleaner would leave of the log itself. What the cleaner does
+not touch is copied: the active segment, records that are too young, and those after an open transaction or the high
+watermark. If the offset map has no room for all of the log, the copy is compacted again until it is clean.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def copy_compacted(
     rolls: bool,
     wait: Callable[[float], object],
 ) -> None:
-    """Compact a partition of a store, which is open for reading only, into one that is built.
+    """Compact a partition of a read-only store into a built one.
 
-    With `rolls` the active segment is taken in as well, as if the log had been rolled before. `wait` returns after so
-    many seconds, or before. Raises a `StorageError` if the log cannot be compacted, or read.
+    With `rolls` the active segment is compacted as well. `wait` waits for so many seconds at most. Raises a
+    `StorageError` if the log cannot be compacted or read.
     """
     with build.attempt(partition) as directory:
         copier = LogCopier(store, build, partition, directory, rolls=rolls)
@@ -67,7 +67,7 @@ class _CompactedCopy:
     ) -> None:
         self._store = store
         self._copier = copier
-        self._clock = _StandingClock(clock, build.begun_ms)
+        self._clock = _RunClock(clock, build.begun_ms)
         self._limits = CleanerLimits.of(store.config)
         self._throttle = Throttle(clock, store.config.log_cleaner_io_bytes_per_second_max, wait)
         self._is_known = build.topics[copier.partition[0]].known.is_complete
@@ -80,13 +80,13 @@ class _CompactedCopy:
         cleaned = 0
         if plan.is_applicable:
             report = self._run(plan)
-            self._took(report)
+            self._add_report(report)
             cleaned = report.segments_before
         self._copy_rest(cleaned)
         copier.finish()
         if self._reports and self._reports[-1].is_map_full:
             self._clean_on()
-        copier.put(self._checkpoint, self._told(plan))
+        copier.put(self._checkpoint, self._stats(plan))
 
     def _known_checkpoint(self) -> int | None:
         _, log_dir = self._store.topics.place(*self._copier.partition)
@@ -104,7 +104,7 @@ class _CompactedCopy:
         )
 
     def _run(self, plan: CompactionPlan) -> CompactionReport:
-        """One run over the log, whose segments stay as they are."""
+        """Compact the log once into the copy; the log itself stays as it is."""
         copier = self._copier
         pace = Pace(self._clock, self._throttle, lambda: False, self._limits.buffer_bytes)
         run = CompactionRun(
@@ -113,7 +113,7 @@ class _CompactedCopy:
         return run.over_groups(copier.builder)
 
     def _copy_rest(self, cleaned: int) -> None:
-        """Copy the segments behind those that were cleaned, each as it is."""
+        """Copy the segments after the compacted ones, each as it is."""
         copier, builder = self._copier, self._copier.builder
         for part in list(copier.slices())[cleaned:]:
             builder.cut(part.segment.base_offset, limit_bytes=max(part.segment.size_bytes, 1))
@@ -122,7 +122,7 @@ class _CompactedCopy:
                 builder.add(batch, kept, modified_ms)
 
     def _clean_on(self) -> None:
-        """Clean the copy where it is, until nothing of it is dirty that can be cleaned."""
+        """Compact the copy in place until it is clean."""
         copier = self._copier
         rng = random.Random(0)  # noqa: S311 -- nothing is rolled for its age
         parts = open_sound_log(
@@ -142,12 +142,12 @@ class _CompactedCopy:
                 report = cleaner.compact(log, plan, self._remove)
                 if report.first_dirty_offset <= before:
                     raise CompactionError(f"a map of {self._limits.map_bytes} bytes has no room for one batch's keys")
-                self._took(report)
+                self._add_report(report)
         finally:
             log.close()
         copier.builder.size_bytes = sum(segment.size_bytes for segment in log.view.segments)
 
-    def _took(self, report: CompactionReport) -> None:
+    def _add_report(self, report: CompactionReport) -> None:
         self._reports.append(report)
         self._checkpoint = report.first_dirty_offset
 
@@ -155,8 +155,8 @@ class _CompactedCopy:
         for path in paths:
             self._store.files.remove(path)
 
-    def _told(self, plan: CompactionPlan) -> dict[str, Any]:
-        """What came of it. A record that several runs have read counts once."""
+    def _stats(self, plan: CompactionPlan) -> dict[str, Any]:
+        """Return the stats. A record that several runs have read counts once."""
         records, kept = Tally(), 0
         for report in self._reports:
             tally = report.records
@@ -182,17 +182,17 @@ class _CompactedCopy:
         }
 
 
-class _StandingClock(Clock):
-    """The time at which a run began, for all attempts of it, so that each of them leaves the same."""
+class _RunClock(Clock):
+    """Tells the time at which a run began, so that all attempts of it give equal bytes."""
 
     def __init__(self, clock: Clock, begun_ms: int) -> None:
         self._clock = clock
         self._begun_ms = begun_ms
 
     def now_ms(self) -> int:
-        """When the run began."""
+        """Return when the run began."""
         return self._begun_ms
 
     def elapsed_s(self) -> float:
-        """Seconds as they pass."""
+        """Return seconds as they pass."""
         return self._clock.elapsed_s()

@@ -1,7 +1,6 @@
-"""Writing the log of a partition anew into a store that is built: what all that do it have in common.
+"""A partition's log read and written into a built store: what compacting and rewriting share.
 
-The log that is copied is somebody else's, and not one byte of it changes; what is copied is the log as one view shows
-it, whatever happens to it meanwhile.
+The source may be in use by a broker, and is not changed. What is copied is the log as one view shows it.
 """
 
 from __future__ import annotations
@@ -12,16 +11,15 @@ from storage.cleanup.sound_batches import sound_batches
 from storage.errors import CorruptBatchError
 from storage.log.followed_log import FollowedLog
 from storage.rewrite.partition_builder import PartitionBuilder
-from storage.rewrite.store_builder import BuiltPartition
+from storage.rewrite.topics import BuiltPartition
 from storage.segment.names import Kind
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from storage.config import TopicConfig
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log.view import LogView, SegmentSlice
     from storage.log_dir.checkpoints import Partition
     from storage.record.reading import Batch
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class CopiedBatch(NamedTuple):
-    """A batch, which is sound, and the transaction that it aborts, if that is what it does."""
+    """A sound batch, and the transaction that it aborts, if it is an abort marker."""
 
     batch: Batch
     aborted: AbortedTransaction | None
@@ -39,14 +37,13 @@ class CopiedBatch(NamedTuple):
 
 
 class LogCopier:
-    """One attempt to write a log anew, in the directory of an attempt.
+    """One attempt to copy a log into a directory, through its `builder`.
 
-    `config` is what holds for the topic in the new store. `builder` takes what is written. With `rolls` the log is
-    taken as if it had been rolled.
+    `config` is that of the topic in the new store. With `rolls` the active segment is treated as a closed one.
     """
 
     def __init__(
-        self, store: Store, build: StoreBuilder, partition: Partition, directory: Path, *, rolls: bool = False
+        self, store: Store, build: StoreBuilder, partition: Partition, directory: Directory, *, rolls: bool = False
     ) -> None:
         topic, number = partition
         self.partition = partition
@@ -76,20 +73,20 @@ class LogCopier:
 
     @property
     def base_offset(self) -> int:
-        """Where the log's first segment begins; its end if it has none."""
+        """The base offset of the first segment; the log's end offset if it has none."""
         return self.view.segments[0].base_offset if self.view.segments else self.view.end_offset
 
     @property
     def size_bytes(self) -> int:
-        """How large the segments are, up to the end of their last batch."""
+        """The size of the segments, each up to the end of its last batch."""
         return sum(map(_size_bytes, self.slices()))
 
     def slices(self) -> Iterable[SegmentSlice]:
-        """All segments of the log."""
+        """Return all segments of the log."""
         return self.view.slices(self.base_offset) if self.view.segments else ()
 
     def batches(self, part: SegmentSlice) -> Iterator[CopiedBatch]:
-        """The batches of a segment; raises a `CorruptBatchError` where they are damaged."""
+        """Yield the batches of a segment; raises a `CorruptBatchError` at damage."""
         segment = part.segment
         if not _size_bytes(part):
             return
@@ -103,7 +100,7 @@ class LogCopier:
             raise error.located(path=segment.path(Kind.LOG)) from None
 
     def finish(self) -> None:
-        """Have the copy on disk."""
+        """Write what is left of the copy, durably."""
         topic_id = self._build.topics[self.partition[0]].known.topic_id
         assert topic_id is not None
         last = self.view.segments[-1].log_status() if self.view.segments else None
@@ -116,14 +113,14 @@ class LogCopier:
             topic_id=topic_id,
         )
 
-    def put(self, first_dirty_offset: int | None, told: dict[str, Any]) -> None:
-        """Have what was written count, and this told of it."""
+    def put(self, first_dirty_offset: int | None, stats: dict[str, Any]) -> None:
+        """Hand the copy over to the store's builder, with its stats."""
         built = BuiltPartition(
             base_offset=self.base_offset,
             start_offset=self.view.start_offset,
             end_offset=self.view.end_offset,
             first_dirty_offset=first_dirty_offset,
-            told=told,
+            stats=stats,
         )
         self._build.put(self.directory, self.partition, built)
 

@@ -1,13 +1,11 @@
-"""A partition's log written anew in a directory of its own, from batches that have their offsets already.
+"""A partition's log written into an empty directory, from batches that have their offsets already.
 
-Each segment stands under its name once it is complete, with its indexes, and on disk. What is written is a closed log:
-its end, its leader epochs and its producers are said once all batches are there. That nobody takes a directory that
-has not come so far for a partition is left to others.
+A segment gets its name once it is complete, with its indexes, and on disk. The result is a properly closed log, with
+its leader epochs and a producer snapshot at its end. `StoreBuilder` keeps incomplete directories from being partitions.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.cleanup.cleaned_segments import CleanedSegments
@@ -19,13 +17,12 @@ from storage.segment.accounting import per_batch
 from storage.segment.replacement import replace_segments
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Sequence
     from uuid import UUID
 
     from storage.cleanup.kept_batch import KeptBatch
     from storage.config import TopicConfig
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log.epochs import EpochStart
     from storage.log.producers.state import ProducerState
     from storage.record.reading import Batch
@@ -36,16 +33,16 @@ _LARGEST_AGE_MS: Final = 2**63 - 1
 
 
 class PartitionBuilder:
-    """The log in a directory that is empty; it is also what a compaction run gives what it keeps to.
+    """Builds the log, batch by batch or from the groups of segments of a compaction run.
 
-    `segments` are those that stand there, and `size_bytes` how large they are together.
+    `segments` is the number of complete segments, and `size_bytes` their size.
     """
 
-    def __init__(self, files: Files, directory: str | os.PathLike[str], config: TopicConfig) -> None:
+    def __init__(self, files: Files, directory: Directory, config: TopicConfig) -> None:
         self.segments = 0
         self.size_bytes = 0
         self._files = files
-        self._directory = Path(directory)
+        self._directory = directory
         self._config = config
         self._limit_bytes = config.segment_bytes
         self._age_max_ms = config.segment_age_max_ms
@@ -58,7 +55,7 @@ class PartitionBuilder:
     # Whole groups of segments, from a compaction run
 
     def begin(self, base_offset: int, limit_bytes: int) -> CleanedSegments:
-        """A place for what is kept of a group of segments, the first of which begins at the offset."""
+        """Begin the segments that replace a group of segments, the first of them at the offset."""
         kept = CleanedSegments(self._files, self._directory, self._config, per_batch, limit_bytes=limit_bytes)
         try:
             kept.begin(base_offset)
@@ -68,21 +65,21 @@ class PartitionBuilder:
         return kept
 
     def put_in_place(self, kept: CleanedSegments, old: Sequence[Segment] = ()) -> None:  # noqa: ARG002 -- those stay
-        """Have what is finished be a part of this log; the segments that it was made of stay where they are."""
+        """Make finished segments part of this log; those that they were made of stay in theirs."""
         replace_segments(self._files, self._directory, kept.bases, ())
         self.segments += len(kept.bases)
         self.size_bytes += kept.size_bytes
 
     def give_up(self, kept: CleanedSegments) -> None:
-        """Let go of the files; the directory is nobody's any more."""
+        """Close the files; the attempt is discarded."""
         kept.close()
 
     # Batch after batch
 
     def cut(self, base_offset: int, *, limit_bytes: int | None = None) -> None:
-        """End the segment that is written, and begin one at the offset.
+        """End the current segment and begin one at the offset.
 
-        It ends where the topic's segments do, for their size or their records' age, or else at `limit_bytes`.
+        It is rolled by the topic's settings, or only at `limit_bytes` if given.
         """
         self._end_segment()
         self._limit_bytes = self._config.segment_bytes if limit_bytes is None else limit_bytes
@@ -90,7 +87,7 @@ class PartitionBuilder:
         self._begin_segment(base_offset)
 
     def add(self, batch: Batch, kept: KeptBatch, modified_ms: int) -> None:
-        """Write what is kept of the next batch, which was written last at this time; a segment has begun before."""
+        """Write the next batch to the segment that `cut` began, whose modification time becomes this one."""
         size_bytes = memoryview(kept.data).nbytes
         if self._is_full(size_bytes, batch.max_timestamp):
             self._end_segment()
@@ -116,26 +113,26 @@ class PartitionBuilder:
         producers: Iterable[ProducerState],
         topic_id: UUID,
     ) -> None:
-        """Have all of the log on disk, from the start offset up to the end, and what is beside its segments."""
+        """Complete the log, durably: its last segment, its topic id, leader epochs and producers."""
         self._end_segment()
         if self._next_offset < end_offset or not self.segments:
             self._modified_ms = modified_ms
             self.cut(end_offset)
             self._end_segment()
-        write_topic_id(self._files.directory(self._directory), topic_id)
+        write_topic_id(self._directory, topic_id)
         LeaderEpochs.make(self._files, self._directory, epochs)
         if end_offset > start_offset:
             SnapshotFiles(self._files, self._directory).write(end_offset, producers, sync=True)
-        self._files.sync_directory(self._directory)
+        self._directory.sync()
 
     def close(self) -> None:
-        """Let go of what is open; harmless after `finish`."""
+        """Close the files; harmless after `finish`."""
         if self._open is not None:
             self._open.close()
             self._open = None
 
     def _is_full(self, size_bytes: int, timestamp: int) -> bool:
-        """Whether a batch of that size and time begins a segment."""
+        """Return True if a batch of that size and time begins a new segment."""
         if self._open is None or not self._open.size_bytes:
             return False
         is_old = self._first_timestamp >= 0 and timestamp - self._first_timestamp > self._age_max_ms

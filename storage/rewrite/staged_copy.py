@@ -1,4 +1,4 @@
-"""A partition's log written into a store that is built, from what was staged for it: new records, from offset 0 on."""
+"""A partition's log written into a built store from staged files: new records, from offset 0 on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storage.log.epochs import EpochStart
 from storage.record.reading import read_batches
 from storage.record.rewriting import assign_offset
 from storage.rewrite.partition_builder import PartitionBuilder
-from storage.rewrite.store_builder import BuiltPartition
+from storage.rewrite.topics import BuiltPartition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,14 +25,14 @@ _FIRST_EPOCH = 0
 
 
 def copy_staged(files: Files, build: StoreBuilder, partition: Partition, staged: Sequence[Path]) -> None:
-    """Append what these staged files hold for the partition, file after file; raises a `StorageError` at damage."""
+    """Append the partition's batches of these staged files, in order; raises a `StorageError` at damage."""
     known = build.topics[partition[0]].known
     assert known.topic_id is not None
     with build.attempt(partition) as directory:
         builder = PartitionBuilder(files, directory, StoreConfig.resolve({}).topic(known.settings))
         try:
-            told = _append(files, builder, partition, staged, build.begun_ms)
-            end_offset = told["recordsAfter"]
+            stats = _append(files, builder, partition, staged, build.begun_ms)
+            end_offset = stats["recordsAfter"]
             builder.finish(
                 0,
                 end_offset,
@@ -43,8 +43,10 @@ def copy_staged(files: Files, build: StoreBuilder, partition: Partition, staged:
             )
         finally:
             builder.close()
-        told |= {"afterBytes": builder.size_bytes, "segments": builder.segments}
-        built = BuiltPartition(base_offset=0, start_offset=0, end_offset=end_offset, first_dirty_offset=None, told=told)
+        stats |= {"afterBytes": builder.size_bytes, "segments": builder.segments}
+        built = BuiltPartition(
+            base_offset=0, start_offset=0, end_offset=end_offset, first_dirty_offset=None, stats=stats
+        )
         build.put(directory, partition, built)
 
 

@@ -13,9 +13,8 @@ from storage.files import Files
 from storage.log.view import Isolation
 from storage.log_dir.checkpoints import OffsetCheckpoint, write_offsets
 from storage.record.compression import Codec
-from storage.rewrite.batches import RewriteRules
 from storage.rewrite.compacted_copy import copy_compacted
-from storage.rewrite.rewritten_copy import copy_rewritten
+from storage.rewrite.rewritten_copy import RewriteRules, copy_rewritten
 from storage.rewrite.staged_copy import copy_staged
 from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics

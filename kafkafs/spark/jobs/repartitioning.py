@@ -85,7 +85,7 @@ def build_repartitioned(
     missing = build.missing()
     if not missing:
         return {}
-    staging = build.directory / f"{_STAGING}.{build.run}{ATTEMPT_SUFFIX}"
+    staging = Path(build.directory) / f"{_STAGING}.{build.run}{ATTEMPT_SUFFIX}"
     with Store.create([staging], files=Files(), clock=Clock()) as made:
         for topic, each in build.topics.items():
             made.topics.create(topic, len(each.partitions), {**each.known.settings, **_staged_settings(rules)})

@@ -18,8 +18,7 @@ from storage.record.batch import RecordBatch
 from storage.record.compression import Codec
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
-from storage.rewrite.batches import RewriteRules
-from storage.rewrite.rewritten_copy import copy_rewritten
+from storage.rewrite.rewritten_copy import RewriteRules, copy_rewritten
 from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics
 from storage.store.store import Mode, Store

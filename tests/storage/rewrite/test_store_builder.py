@@ -16,8 +16,7 @@ from storage.errors import BuildError, NotAStoreError, StoreLockedError
 from storage.log.view import Isolation
 from storage.record.compression import Codec
 from storage.record.encoding import batches_of_rows
-from storage.rewrite.batches import RewriteRules
-from storage.rewrite.rewritten_copy import copy_rewritten
+from storage.rewrite.rewritten_copy import RewriteRules, copy_rewritten
 from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics
 from storage.store.log_opener import LogOpener
@@ -132,7 +131,7 @@ def test_nothing_of_an_attempt_that_fails_is_left() -> None:
     build = begin(files)
 
     def fail() -> None:
-        with build.attempt(("t", 0)) as directory, files.open_writing(directory / "file", create=True):
+        with build.attempt(("t", 0)) as directory, directory.open_writing("file", create=True):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
