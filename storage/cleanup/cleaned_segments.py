@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from storage.config import TopicConfig
     from storage.files import Files, WritableFile
     from storage.record.reading import Batch
-    from storage.segment.accounting import Accounting
 
 _LARGEST_LOG_BYTES: Final = 2**31 - 1
 
@@ -77,7 +76,6 @@ class CleanedSegments(CountedSegments):
         files: Files,
         directory: str | os.PathLike[str],
         config: TopicConfig,
-        accounting: Accounting,
         *,
         limit_bytes: int,
     ) -> None:
@@ -85,7 +83,6 @@ class CleanedSegments(CountedSegments):
         self._files = files
         self._directory = Path(directory)
         self._config = config
-        self._accounting = accounting
         self._begun: list[tuple[WritableFile, IndexBuilder]] = []
         self._written_bytes = 0  # of the last segment
         self._pending: list[tuple[Batch, Buffer]] = []
@@ -132,9 +129,9 @@ class CleanedSegments(CountedSegments):
         file, indexes = self._begun[-1]
         file.write_at(self._written_bytes, [data for _, data in self._pending])
         begun_bytes = self._written_bytes
-        for run in self._accounting([batch for batch, _ in self._pending]):
-            indexes.add_run(self._written_bytes, run)
-            self._written_bytes += run.size_bytes
+        for batch, _ in self._pending:
+            indexes.add(batch, self._written_bytes)
+            self._written_bytes += batch.size_bytes
         self._flushed_bytes += self._written_bytes - begun_bytes
         self._pending.clear()
 

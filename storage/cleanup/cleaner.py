@@ -14,7 +14,6 @@ from storage.cleanup.cleaned_segments import CleanedSegments, CountedSegments, r
 from storage.cleanup.compaction_run import CompactionRun
 from storage.cleanup.pace import Pace
 from storage.errors import CompactionError, LogChangedError
-from storage.segment.accounting import per_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from storage.log.log import Log
     from storage.log.producers.state import ProducerState
     from storage.log.view import LogView
-    from storage.segment.accounting import Accounting
     from storage.segment.segment import Segment
 
 
@@ -49,14 +47,12 @@ class Cleaner:
         throttle: Throttle,
         *,
         is_stopped: Callable[[], bool] = lambda: False,
-        accounting: Accounting = per_batch,
     ) -> None:
         self._files = files
         self._clock = clock
         self._limits = limits
         self._throttle = throttle
         self._is_stopped = is_stopped
-        self._accounting = accounting
 
     def compact(self, log: Log, plan: CompactionPlan, removing: Callable[[list[Path]], None]) -> CompactionReport:
         """Replace the segments of a plan by what stays of them; nobody else cleans the log meanwhile.
@@ -69,7 +65,7 @@ class Cleaner:
         try:
             run = self._run(plan, log.view, log.config, log.producers.states())
             remove_cleaned(self._files, log.directory)
-            return run.over_groups(_Replacing(self._files, log, self._accounting, removing))
+            return run.over_groups(_Replacing(self._files, log, removing))
         except OSError as error:
             raise _failure(plan, error) from error
 
@@ -92,16 +88,13 @@ class Cleaner:
 class _Replacing:
     """Writes what is kept, and gives it to the log."""
 
-    def __init__(self, files: Files, log: Log, accounting: Accounting, removing: Callable[[list[Path]], None]) -> None:
+    def __init__(self, files: Files, log: Log, removing: Callable[[list[Path]], None]) -> None:
         self._files = files
         self._log = log
-        self._accounting = accounting
         self._removing = removing
 
     def begin(self, base_offset: int, limit_bytes: int) -> CleanedSegments:
-        kept = CleanedSegments(
-            self._files, self._log.directory, self._log.config, self._accounting, limit_bytes=limit_bytes
-        )
+        kept = CleanedSegments(self._files, self._log.directory, self._log.config, limit_bytes=limit_bytes)
         try:
             kept.begin(base_offset)
         except BaseException:

@@ -242,7 +242,7 @@ class Commits:
         """Append what is not there yet of what is to be in a partition: all of it, unless a crash cut it short."""
         view = log.view
         present = _present(view, extent, _batches(staged, partition)) if view.end_offset > extent.first_offset else 0
-        log.append_all_as_follower(_placed(_batches(staged, partition), log, skip=present))
+        log.append_as_follower(_placed(_batches(staged, partition), log, skip=present))
 
     # Staged files
 

@@ -1,7 +1,7 @@
 """What may be appended to a log, and the form in which it is stored: offsets, times, codecs.
 
-A leader's batch is checked whole and gets its place; a follower's batches have theirs and are only seen to fit. Nothing
-is written here, and what a producer may write next is left to `producers`.
+A leader's batch is checked whole and gets its offsets; a follower's batches have theirs, which have to follow on the
+log's end. Nothing is written here, and what a producer may write next is left to `producers`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from storage.record.kernel.summary import RecordsSummary, summarize_records
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
     CODEC_MASK,
-    LARGEST_OFFSET_DELTA,
     LOG_APPEND_TIME_BIT,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -32,6 +31,7 @@ from storage.record.layout import (
 )
 from storage.record.reading import read_batches
 from storage.record.rewriting import assign_offset
+from storage.segment.writable_segment import PlacedBatches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,26 +41,6 @@ if TYPE_CHECKING:
     from storage.config import TopicConfig
     from storage.log.producers.state import CachedBatch
     from storage.record.reading import Batch
-
-
-class StoredBatches(NamedTuple):
-    """Batches as they are to be written, one behind the other in the buffers.
-
-    Where the first is of an old version its first offset is not known without decompressing it, and `first_offset` is
-    its last one.
-    """
-
-    buffers: Sequence[Buffer]
-    batches: Sequence[Batch]
-    first_offset: int
-    last_offset: int
-    size_bytes: int
-    largest_timestamp: int
-
-    def segment_base(self, end_offset: int) -> int:
-        """Where a segment begins that is made for them, in a log that ends there."""
-        is_known = isinstance(self.batches[0], RecordBatch)
-        return max(end_offset, self.first_offset if is_known else self.last_offset - LARGEST_OFFSET_DELTA)
 
 
 class Appended(NamedTuple):
@@ -86,33 +66,7 @@ def read_sent_batch(data: Buffer, config: TopicConfig, origin: AppendOrigin) -> 
     return batch
 
 
-def stored_by_leader(
-    batch: RecordBatch, config: TopicConfig, *, next_offset: int, leader_epoch: int, now_ms: int
-) -> StoredBatches:
-    """The batch in its place and in the form that the topic's settings ask for."""
-    records_data = None if batch.codec is Codec.NONE else batch.records_data()
-    try:
-        found = summarize_records(batch, records_data)
-        _check_records(found, config, now_ms)
-        changed = _changed(batch, records_data, found, config, next_offset, leader_epoch, now_ms)
-    except StorageError as error:
-        raise error.located(offset=next_offset) from None
-    stored: Batch
-    buffers: tuple[Buffer, ...]
-    if changed is None:
-        # Only the header is copied: the records behind it may be a megabyte, and are written from where they lie.
-        header = bytearray(batch.view(0, BATCH_HEADER_BYTES))
-        assign_offset(header, base_offset=next_offset, leader_epoch=leader_epoch)
-        buffers = header, batch.view(BATCH_HEADER_BYTES, batch.size_bytes)
-        stored = batch.with_offset(base_offset=next_offset, leader_epoch=leader_epoch)
-    else:
-        _check_size(len(changed), config)
-        buffers = (changed,)
-        stored = next(read_batches(changed))
-    return StoredBatches(buffers, (stored,), next_offset, stored.last_offset, stored.size_bytes, stored.max_timestamp)
-
-
-def stored_together(
+def place_sent(
     batches: Sequence[RecordBatch],
     known: Sequence[CachedBatch | None],
     config: TopicConfig,
@@ -120,42 +74,56 @@ def stored_together(
     next_offset: int,
     leader_epoch: int,
     now_ms: int,
-) -> tuple[list[Appended], list[StoredBatches]]:
-    """The answers to batches that were sent together, and what is to be written of them: all but those known already.
+) -> tuple[list[Appended], list[PlacedBatches]]:
+    """The answers to batches that were sent together, and what is to be written: all but those that the log has.
 
-    Raises as `stored_by_leader` and `check_fits` do if one of them cannot be stored.
+    Raises as `place_sent_batch` does if one of them cannot be stored.
     """
     answers: list[Appended] = []
-    fresh: list[StoredBatches] = []
+    placed: list[PlacedBatches] = []
     for batch, before in zip(batches, known, strict=True):
         if before is not None:
             answers.append(Appended(before.first_offset, before.last_offset, is_duplicate=True))
             continue
-        stored = stored_by_leader(batch, config, next_offset=next_offset, leader_epoch=leader_epoch, now_ms=now_ms)
-        check_fits(stored, config)
-        fresh.append(stored)
-        answers.append(Appended(stored.first_offset, stored.last_offset))
-        next_offset = stored.last_offset + 1
-    return answers, fresh
+        one = place_sent_batch(batch, config, next_offset=next_offset, leader_epoch=leader_epoch, now_ms=now_ms)
+        placed.append(one)
+        answers.append(Appended(next_offset, one.last_offset))
+        next_offset = one.last_offset + 1
+    return answers, placed
 
 
-def check_fits(stored: StoredBatches, config: TopicConfig) -> None:
-    """Raise `BatchTooLargeError` for what no segment may hold."""
-    if stored.size_bytes > config.segment_bytes:
-        raise BatchTooLargeError(
-            f"{stored.size_bytes} bytes do not fit into a segment, as segment.bytes is {config.segment_bytes}"
-        )
+def place_sent_batch(
+    batch: RecordBatch, config: TopicConfig, *, next_offset: int, leader_epoch: int, now_ms: int
+) -> PlacedBatches:
+    """The batch at its offsets, in the form that the topic's settings ask for; raises a `StorageError` if none fits."""
+    records_data = None if batch.codec is Codec.NONE else batch.records_data()
+    try:
+        found = summarize_records(batch, records_data)
+        _check_records(found, config, now_ms)
+        changed = _changed(batch, records_data, found, config, next_offset, leader_epoch, now_ms)
+    except StorageError as error:
+        raise error.located(offset=next_offset) from None
+    if changed is not None:
+        _check_size(len(changed), config)
+        placed = PlacedBatches.of(tuple(read_batches(changed)), changed)
+    else:
+        # Only the header is copied: the records after it may be a megabyte, and are written from where they lie.
+        header = bytearray(batch.view(0, BATCH_HEADER_BYTES))
+        assign_offset(header, base_offset=next_offset, leader_epoch=leader_epoch)
+        stored = batch.with_offset(base_offset=next_offset, leader_epoch=leader_epoch)
+        placed = PlacedBatches.of((stored,), header, batch.view(BATCH_HEADER_BYTES, batch.size_bytes))
+    _check_fits(placed, config)
+    return placed
 
 
-def stored_by_follower(data: Buffer, *, next_offset: int) -> StoredBatches | None:
-    """The whole batches that another leader has placed; what is left of one behind them is passed over.
+def place_followed(data: Buffer, config: TopicConfig, *, next_offset: int) -> PlacedBatches | None:
+    """The whole batches that another leader has placed; None if there is none. A part of a batch at the end is left.
 
-    None if there is none. Raises `UnexpectedOffsetError` if their offsets do not rise or the log has them already.
+    Raises `UnexpectedOffsetError` if their offsets do not rise or the log has them already.
     """
     walk = read_batches(data)
     batches: list[Batch] = []
     last_offset = next_offset - 1
-    largest = NO_TIMESTAMP
     for batch in walk:
         batch.check_crc()
         first_offset = batch.base_offset
@@ -165,12 +133,20 @@ def stored_by_follower(data: Buffer, *, next_offset: int) -> StoredBatches | Non
                 offset=first_offset,
             )
         last_offset = batch.last_offset
-        largest = max(largest, batch.max_timestamp)
         batches.append(batch)
     if not batches:
         return None
-    whole = memoryview(data).cast("B")[: walk.position]
-    return StoredBatches((whole,), batches, batches[0].base_offset, last_offset, walk.position, largest)
+    placed = PlacedBatches.of(batches, memoryview(data).cast("B")[: walk.position])
+    _check_fits(placed, config)
+    return placed
+
+
+def _check_fits(placed: PlacedBatches, config: TopicConfig) -> None:
+    """Raise `BatchTooLargeError` for what no segment may hold."""
+    if placed.size_bytes > config.segment_bytes:
+        raise BatchTooLargeError(
+            f"{placed.size_bytes} bytes do not fit into a segment, as segment.bytes is {config.segment_bytes}"
+        )
 
 
 def _check_size(size_bytes: int, config: TopicConfig) -> None:

@@ -1,49 +1,128 @@
 """One partition's log: appending to it, and reading what is in it.
 
 One thread at a time appends, rolls or truncates; readers see the log through `view` and never wait. An append that is
-refused leaves the log as it was. Any other exception poisons the log: readers go on, but nothing more is taken until
-recovery has looked at the files. `docs/concurrency.md` says what readers see. Opening and recovery, and what is
-to be deleted or compacted, are left to others.
+refused leaves the log as it was. Any other exception poisons the log: readers go on, but it takes nothing more until
+recovery has looked at the files. `docs/concurrency.md` says what readers see. Opening and recovering a log, and
+choosing what to delete or compact, are left to others.
 """
 
 from __future__ import annotations
 
-import logging
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from storage.log.appending import (
-    Appended,
-    check_fits,
-    read_sent_batch,
-    stored_by_follower,
-    stored_by_leader,
-    stored_together,
-)
+from storage.errors import OffsetOutOfRangeError, StorageError
+from storage.log.appending import Appended, place_followed, place_sent, read_sent_batch
 from storage.log.flushing import Durability
+from storage.log.log_writer import LogWriter
 from storage.log.producers.state import AppendOrigin
-from storage.log.segmented_log import SegmentedLog
+from storage.log.readable_log import ReadableLog
 from storage.record.layout import NO_LEADER_EPOCH
-from storage.segment.rolling import Incoming, roll_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    import os
+    import random
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+    from typing import TypeAlias
 
     from typing_extensions import Buffer
 
-    from storage.log.appending import StoredBatches
-    from storage.segment.writable_segment import WritableSegment
+    from storage.clock import Clock
+    from storage.config import TopicConfig
+    from storage.files import Files
+    from storage.log.awake_logs import AwakeLogs
+    from storage.log.epochs import LeaderEpochs
+    from storage.log.log_parts import LogParts
+    from storage.log.producers.producers import ProducerStates
+    from storage.log.view import LogView
+    from storage.segment.segment import Segment
+    from storage.segment.writable_segment import PlacedBatches
 
-logger = logging.getLogger(__name__)
+    Task: TypeAlias = Callable[[], None]
 
 
-class Log(SegmentedLog):
+class Log(ReadableLog):
     """The log in a directory that is ours alone, with the settings of its topic.
 
     `config` may be replaced at any time; what it says of new segments holds from the next one on. `in_background` is
-    given the flush that follows a roll, and runs it whenever it likes; until then that segment stays open.
+    given the flush that follows a roll, and runs it at any time; until then that segment stays open.
     `lower_checkpoints` is called before a truncation; when it returns, no checkpoint on disk says more of the log than
     this offset. `checkpoint_start` is called before the log's start moves; when it returns, the checkpoint says so.
     """
+
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        directory: str | os.PathLike[str],
+        config: TopicConfig,
+        parts: LogParts,
+        *,
+        rng: random.Random,
+        durability: Durability = Durability.BUFFERED,
+        in_background: Callable[[Task], None] = lambda task: task(),
+        lower_checkpoints: Callable[[int], None] = lambda offset: None,  # noqa: ARG005
+        checkpoint_start: Callable[[int], None] = lambda offset: None,  # noqa: ARG005
+        awake: AwakeLogs | None = None,
+    ) -> None:
+        self.directory = directory
+        self._clock = clock
+        self._checkpoint_start = checkpoint_start
+        self._writer = LogWriter(
+            files,
+            clock,
+            directory,
+            config,
+            parts,
+            rng=rng,
+            durability=durability,
+            in_background=in_background,
+            lower_checkpoints=lower_checkpoints,
+        )
+        self._poison = self._writer.poison
+        self._writing = Lock()  # held by the thread that changes the log
+        self._is_closed = False
+        self._awake = awake
+        self.was_changed = True
+        if awake is not None:
+            awake.add(self)
+
+    @property
+    def config(self) -> TopicConfig:
+        """The topic's settings."""
+        return self._writer.config
+
+    @config.setter
+    def config(self, config: TopicConfig) -> None:
+        self._writer.config = config
+
+    @property
+    def view(self) -> LogView:
+        """The log as it is now."""
+        return self._writer.view
+
+    @property
+    def producers(self) -> ProducerStates:
+        """The log's producers, for looking at only."""
+        return self._writer.producers
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """The log's leader epochs, for looking at only."""
+        return self._writer.epochs
+
+    @property
+    def recovery_point(self) -> int:
+        """The offset before which everything is on disk."""
+        return self._writer.flushing.recovery_point
+
+    @property
+    def is_poisoned(self) -> bool:
+        """True if writing failed, so that what is on disk is unknown and the log takes nothing more."""
+        return self._poison.error is not None
+
+    # Appending
 
     def append_as_leader(
         self, data: Buffer, *, leader_epoch: int = NO_LEADER_EPOCH, origin: AppendOrigin = AppendOrigin.CLIENT
@@ -54,19 +133,7 @@ class Log(SegmentedLog):
         appended: `InvalidRecordError` or `CorruptBatchError` for what is never taken, `RefusedAppendError` for what its
         producer may not write now, `DiskFullError`, `PoisonedLogError`.
         """
-        with self._writing:
-            self._check_writable()
-            now_ms = self._clock.now_ms()
-            batch = read_sent_batch(data, self.config, origin)
-            if batch.producer_id >= 0:
-                repeated = self.producers.check(batch, origin=origin)
-                if repeated is not None:
-                    return Appended(repeated.first_offset, repeated.last_offset, is_duplicate=True)
-            end_offset = self.view.end_offset
-            stored = stored_by_leader(
-                batch, self.config, next_offset=end_offset, leader_epoch=leader_epoch, now_ms=now_ms
-            )
-            return self._append(stored, now_ms)
+        return self.append_all_as_leader((data,), leader_epoch=leader_epoch, origin=origin)[0]
 
     def append_all_as_leader(
         self,
@@ -83,110 +150,169 @@ class Log(SegmentedLog):
             self._check_writable()
             now_ms = self._clock.now_ms()
             batches = [read_sent_batch(data, self.config, origin) for data in sent]
-            known = self.producers.check_all(batches, origin=origin)
-            answers, fresh = stored_together(
+            known = self.producers.check(batches, origin=origin)
+            answers, placed = place_sent(
                 batches, known, self.config, next_offset=self.view.end_offset, leader_epoch=leader_epoch, now_ms=now_ms
             )
-            self._append_together(fresh, now_ms)
+            self._writer.append(placed, now_ms)
             return answers
 
-    def append_all_as_follower(self, placed: Iterable[Buffer]) -> None:
-        """Append batches that have their places already: all of them or none, as far as readers and errors tell.
+    def append_as_follower(self, pieces: Iterable[Buffer]) -> None:
+        """Append the whole batches of each piece, which have their offsets: all of them or none.
 
-        They are taken one after the other, so that they need not be in memory together. Raises as
-        `append_as_follower` does, and what taking them raises. A crash may leave the first ones without the others.
+        That holds as far as readers and errors tell; a crash may leave the first ones without the others. The pieces
+        are taken one after the other, so that they need not be in memory together. Raises as `append_as_leader` does,
+        `UnexpectedOffsetError` where batches do not follow on the log's end, and what taking the pieces raises.
         """
         with self._writing:
             self._check_writable()
-            self._append_together(self._followed(placed), self._clock.now_ms())
+            self._writer.append(self._followed(pieces), self._clock.now_ms())
 
-    def _followed(self, placed: Iterable[Buffer]) -> Iterator[StoredBatches]:
+    def _followed(self, pieces: Iterable[Buffer]) -> Iterator[PlacedBatches]:
         next_offset = self.view.end_offset
-        for data in placed:
-            stored = stored_by_follower(data, next_offset=next_offset)
-            if stored is not None:
-                self._check_followed(stored)
-                next_offset = stored.last_offset + 1
-                yield stored
+        for piece in pieces:
+            placed = place_followed(piece, self.config, next_offset=next_offset)
+            if placed is not None:
+                self.producers.check(placed.batches, origin=AppendOrigin.REPLICATION)
+                next_offset = placed.last_offset + 1
+                yield placed
 
-    def _append_together(self, batches: Iterable[StoredBatches], now_ms: int) -> None:
-        """Append all, and show them to readers only then; after an error that leaves the log sound, none is there."""
-        view = self.view
-        refused: BaseException | None = None
-        with self._poison.changing:
-            try:
-                self._is_holding_back = True
-                for stored in batches:
-                    self._append(stored, now_ms)
-            except BaseException as error:
-                if self._poison.error is not None:
-                    raise
-                refused = error
-            finally:
-                self._is_holding_back = False
-            if refused is None:
-                self._publish(view.start_offset, self.producers.end_offset)
-            elif self.producers.end_offset > view.end_offset:
-                self._cut_back(view.end_offset)
-        # Nothing of the append is left, or else the log would be poisoned.
-        if refused is not None:
-            raise refused
+    # Segments
 
-    def append_as_follower(self, data: Buffer) -> Appended | None:
-        """Append the whole batches that another leader has given their places, or none of them; None if there is none.
+    def roll(self) -> None:
+        """Begin a new segment at the log's end, unless the active one is empty."""
+        with self._writing:
+            self._check_writable()
+            if self._writer.segments.active.size_bytes:
+                self._writer.roll()
 
-        Raises as `append_as_leader` does, and `UnexpectedOffsetError` where they do not follow on the log's end.
+    def flush(self) -> None:
+        """Return when everything that was appended before is on disk; any thread may call this."""
+        self._check_open()
+        self._writer.flush()
+
+    def flush_if_due(self) -> bool:
+        """Flush if the topic's `flush.ms` have passed since the last time and there is something to flush."""
+        flushing = self._writer.flushing
+        is_due = (
+            flushing.recovery_point < self.view.end_offset
+            and self._clock.now_ms() - flushing.flushed_ms >= self.config.flush_ms
+        )
+        if is_due:
+            self.flush()
+        return is_due
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batch that has the offset, and everything after it; the log goes on where the rest ends.
+
+        That is durable when this returns. A log that ends there or before only forgets its later epochs.
         """
         with self._writing:
             self._check_writable()
-            now_ms = self._clock.now_ms()
-            stored = stored_by_follower(data, next_offset=self.view.end_offset)
-            if stored is None:
-                return None
-            self._check_followed(stored)
-            return self._append(stored, now_ms)
+            with self._poison.changing:
+                if offset < self.view.end_offset:
+                    self._writer.cut_back(offset)
+                else:
+                    with self._poison.refusing:
+                        self.epochs.truncate_from_end(offset)
 
-    def _check_followed(self, stored: StoredBatches) -> None:
-        self.producers.check(*stored.batches, origin=AppendOrigin.REPLICATION)
+    def advance_start(self, offset: int) -> None:
+        """Hide what lies before the offset, as deleting records does; files are left for retention to remove.
 
-    def _append(self, stored: StoredBatches, now_ms: int) -> Appended:
-        check_fits(stored, self.config)
-        with self._poison.changing:
-            with self._poison.refusing:
-                self.epochs.assign_from(stored.batches)
-                active = self._segment_for(stored, now_ms)
-                active.append(stored.buffers, self._accounting(stored.batches))
-            self._take_notice(stored, active)
-        return Appended(stored.first_offset, stored.last_offset)
+        The checkpoint says so, durably, before readers see it. Raises `DiskFullError` if it cannot, and nothing has
+        changed then.
+        """
+        with self._writing:
+            self._check_writable()
+            view = self.view
+            if offset > view.end_offset:
+                raise OffsetOutOfRangeError(f"the log ends at {view.end_offset}", path=self.directory, offset=offset)
+            if offset <= view.start_offset:
+                return
+            with self._poison.changing:
+                with self._poison.refusing:
+                    self._checkpoint_start(offset)
+                self._writer.advance_start(offset)
 
-    def _segment_for(self, stored: StoredBatches, now_ms: int) -> WritableSegment:
-        """The segment that the batches go into: the active one, or a new one."""
-        active = self._segments.active
-        active.prepare()
-        incoming = Incoming(stored.size_bytes, stored.last_offset, stored.largest_timestamp)
-        reason = roll_reason(active, incoming, self.config, now_ms)
-        if reason is None:
-            return active
-        base_offset = stored.segment_base(self.view.end_offset)
-        if active.size_bytes == 0 and active.base_offset == base_offset:
-            return active  # a new one would be the same
-        logger.debug("%s begins a segment at %d: %s", self.directory, base_offset, reason.value)
-        self._roll(base_offset, now_ms)
-        self._poison.check()  # the flush behind the roll may have failed already
-        return self._segments.active
+    def remove_before(self, base_offset: int) -> list[Path]:
+        """Delete the segments before the one that begins at the offset; the log starts there then, unless later.
 
-    def _take_notice(self, stored: StoredBatches, active: WritableSegment) -> None:
-        """Learn from what was written, keep the promises about it, and show it to readers."""
-        end_offset = stored.last_offset + 1
-        for batch in stored.batches:
-            if batch.producer_id >= 0:
-                ended = self.producers.apply(batch)
-                if ended is not None and (aborted := ended.index_entry()) is not None:
-                    active.add_aborted(aborted)
-        self.producers.set_end_offset(end_offset)
-        self.producers.on_high_watermark(end_offset)
-        if self._durability is Durability.SYNCED:
-            active.sync_log()
-        self._publish(self.view.start_offset, end_offset)
-        if end_offset - self._flushing.recovery_point >= self.config.flush_messages:
-            self._flush()
+        First readers leave them, then their files and their producer snapshots are renamed, the oldest first. Gives the
+        new paths, which are the caller's to remove; readers with an older view go on until then. Raises
+        `LogChangedError`, having done nothing, if no segment begins at the offset.
+        """
+        with self._writing:
+            self._check_writable()
+            return self._writer.remove_before(base_offset)
+
+    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[Path]:
+        """Put new segments in the place of closed ones, without changing what the log's offsets and bounds are.
+
+        The new ones stand as `.cleaned` in the directory, complete and on disk, and begin at these offsets; the first
+        of them is the first of the old ones', unless there are none. Readers see either the old or the new ones, and
+        go on with the old ones in an older view. It is durable when this returns, and a crash leaves all or nothing of
+        it, but that without new ones the first of the old ones may be gone and others not.
+
+        Gives the old files' new paths, which are the caller's to remove. Raises `LogChangedError`, having done nothing,
+        if the old ones are not closed segments of the log, as its newest view shows them, in a row.
+        """
+        with self._writing:
+            self._check_writable()
+            return self._writer.replace(old, new_bases)
+
+    def expire_producers(self) -> None:
+        """Forget the producers that have been silent for too long."""
+        with self._writing, self._poison.changing:
+            self.producers.expire(self._clock.now_ms())
+
+    # Resting and closing
+
+    def rest(self) -> bool:
+        """Bring everything to disk and hold no descriptors until the log is changed again; False if it just is.
+
+        Its files have the form, and take the space, of those of a closed log. Readers go on. A poisoned log keeps what
+        it has, and so does one whose flush fails, which poisons it.
+        """
+        if not self._writing.acquire(blocking=False):
+            return False
+        try:
+            self._poison.settle()
+            if self._is_closed or self._poison.error is not None or self._writer.segments.active.is_resting:
+                return False
+            return self._writer.rest()
+        finally:
+            self._writing.release()
+
+    def close(self) -> None:
+        """Bring everything to disk in the form that a closed log has, and let go of the files.
+
+        A poisoned log only lets go. Closing twice is harmless; readers with a view go on.
+        """
+        with self._writing:
+            if self._is_closed:
+                return
+            self._poison.settle()
+            try:
+                if self._poison.error is None:
+                    self._writer.finish()
+            finally:
+                self._is_closed = True
+                if self._awake is not None:
+                    self._awake.discard(self)
+                self._writer.close()
+
+    def _check_writable(self) -> None:
+        """Raise unless the log takes changes, and have its files open; for the thread that is about to change it."""
+        self._poison.settle()
+        self._check_open()
+        self.was_changed = True
+        active = self._writer.segments.active
+        if active.is_resting:
+            active.wake()
+            if self._awake is not None:
+                self._awake.add(self)
+
+    def _check_open(self) -> None:
+        self._poison.check()
+        if self._is_closed:
+            raise StorageError("the log is closed", path=self.directory)

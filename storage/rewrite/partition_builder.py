@@ -13,7 +13,6 @@ from storage.log.epochs import LeaderEpochs
 from storage.log.partition_metadata import write_topic_id
 from storage.log.producers.snapshot import SnapshotFiles
 from storage.record.layout import NO_TIMESTAMP
-from storage.segment.accounting import per_batch
 from storage.segment.replacement import replace_segments
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class PartitionBuilder:
 
     def begin(self, base_offset: int, limit_bytes: int) -> CleanedSegments:
         """Begin the segments that replace a group of segments, the first of them at the offset."""
-        kept = CleanedSegments(self._files, self._directory, self._config, per_batch, limit_bytes=limit_bytes)
+        kept = CleanedSegments(self._files, self._directory, self._config, limit_bytes=limit_bytes)
         try:
             kept.begin(base_offset)
         except BaseException:

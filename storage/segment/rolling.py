@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from storage.record.layout import LARGEST_OFFSET_DELTA
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import random
 
     from storage.config import TopicConfig
-    from storage.segment.writable_segment import WritableSegment
+    from storage.segment.writable_segment import PlacedBatches, WritableSegment
 
 
 class RollReason(enum.Enum):
@@ -23,30 +23,22 @@ class RollReason(enum.Enum):
     OFFSET_RANGE = "the offset is more than 2^31 - 1 above the segment's first"
 
 
-class Incoming(NamedTuple):
-    """What of an append decides whether it goes into a new segment."""
-
-    size_bytes: int
-    last_offset: int
-    largest_timestamp: int
-
-
-def roll_reason(segment: WritableSegment, incoming: Incoming, config: TopicConfig, now_ms: int) -> RollReason | None:
+def roll_reason(segment: WritableSegment, placed: PlacedBatches, config: TopicConfig, now_ms: int) -> RollReason | None:
     """Why the append cannot go into the segment; None if it can.
 
     Age is counted in the time of the records; only where the first batch has no timestamp is it the segment's own.
     """
     size_bytes = segment.size_bytes
-    if size_bytes > config.segment_bytes - incoming.size_bytes:
+    if size_bytes > config.segment_bytes - placed.size_bytes:
         return RollReason.SIZE
     if size_bytes:
         first = segment.first_timestamp
-        waited_ms = incoming.largest_timestamp - first if first >= 0 else now_ms - segment.created_ms
+        waited_ms = placed.largest_timestamp - first if first >= 0 else now_ms - segment.created_ms
         if waited_ms > config.segment_age_max_ms - segment.jitter_ms:
             return RollReason.AGE
     if segment.offset_index.is_full or segment.time_index.is_full:
         return RollReason.INDEX_FULL
-    if not 0 <= incoming.last_offset - segment.base_offset <= LARGEST_OFFSET_DELTA:
+    if not 0 <= placed.last_offset - segment.base_offset <= LARGEST_OFFSET_DELTA:
         return RollReason.OFFSET_RANGE
     return None
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from storage.errors import PoisonedLogError
-from storage.record.layout import NO_TIMESTAMP
+from storage.record.batch import RecordBatch
+from storage.record.layout import LARGEST_OFFSET_DELTA, NO_TIMESTAMP
 from storage.segment.index.offset import OffsetIndex
 from storage.segment.index.time import TimeIndex
 from storage.segment.index.txn import AbortedTransaction, TransactionIndex
@@ -21,13 +22,46 @@ from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from typing_extensions import Buffer
 
     from storage.config import TopicConfig
     from storage.files import Files, WritableFile
-    from storage.segment.accounting import AppendedRun
+    from storage.record.reading import Batch
+
+
+class PlacedBatches(NamedTuple):
+    """Batches at the offsets that they have in the log, and the buffers that hold them one after the other: one append.
+
+    `first_offset` is the last one of the first batch if that is of an old version, whose first offset is not known
+    without decompressing it.
+    """
+
+    buffers: Sequence[Buffer]
+    batches: Sequence[Batch]
+    first_offset: int
+    last_offset: int
+    size_bytes: int
+    largest_timestamp: int
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch], *buffers: Buffer) -> Self:
+        """All of the batches that these buffers hold; at least one."""
+        first, last = batches[0], batches[-1]
+        return cls(
+            buffers,
+            batches,
+            first.base_offset,
+            last.last_offset,
+            sum(batch.size_bytes for batch in batches),
+            max(batch.max_timestamp for batch in batches),
+        )
+
+    def segment_base(self, end_offset: int) -> int:
+        """The base offset of a segment that is made for them, in a log that ends there."""
+        is_known = isinstance(self.batches[0], RecordBatch)
+        return max(end_offset, self.first_offset if is_known else self.last_offset - LARGEST_OFFSET_DELTA)
 
 
 class WritableSegment(Segment):
@@ -150,33 +184,33 @@ class WritableSegment(Segment):
         segment._largest = segment._time_index.last_entry
         return segment
 
-    def append(self, buffers: Sequence[Buffer], runs: Iterable[AppendedRun]) -> None:
-        """Write batches that lie one behind the other in the buffers, and index them by the runs that they make up.
+    def append(self, placed: PlacedBatches) -> None:
+        """Write batches and index each of them.
 
         An `Exception` says that nothing was appended; a `PoisonedLogError`, and what is no `Exception`, that something
         may have been. The indexes have their space before anything is written.
         """
-        runs = tuple(runs)
-        self._reserve(runs)
+        self._reserve(placed)
         position = self._size_bytes
         before = (self._bytes_since_entry, self._largest, self._first_timestamp)
         counts: tuple[int, int] | None = None
         try:
-            self._log.write_at(position, buffers)
+            self._log.write_at(position, placed.buffers)
             at = position
-            for run in runs:
-                if run.largest_timestamp > self._largest[0]:
-                    self._largest = (run.largest_timestamp, run.largest_timestamp_offset)
+            for batch in placed.batches:
+                timestamp, last_offset, size_bytes = batch.max_timestamp, batch.last_offset, batch.size_bytes
+                if timestamp > self._largest[0]:
+                    self._largest = (timestamp, last_offset)
                 if at == 0:
-                    self._first_timestamp = run.largest_timestamp
+                    self._first_timestamp = timestamp
                 if self._bytes_since_entry > self._index_interval_bytes:
                     if counts is None:
                         counts = (self._offset_index.entries_count, self._time_index.entries_count)
-                    self._offset_index.append(run.last_offset, at)
+                    self._offset_index.append(last_offset, at)
                     self._time_index.maybe_append(*self._largest)
                     self._bytes_since_entry = 0
-                self._bytes_since_entry += run.size_bytes
-                at += run.size_bytes
+                self._bytes_since_entry += size_bytes
+                at += size_bytes
         except Exception:
             self._bytes_since_entry, self._largest, self._first_timestamp = before
             with undoing(self._log.path):
@@ -184,10 +218,10 @@ class WritableSegment(Segment):
             raise
         self._size_bytes = at
 
-    def _reserve(self, runs: Sequence[AppendedRun]) -> None:
+    def _reserve(self, placed: PlacedBatches) -> None:
         """Have space for the entries of an append, and for the one that finishes the time index."""
-        indexed_bytes = self._bytes_since_entry + sum(run.size_bytes for run in runs)
-        entries = min(len(runs), indexed_bytes // (self._index_interval_bytes + 1))
+        indexed_bytes = self._bytes_since_entry + placed.size_bytes
+        entries = min(len(placed.batches), indexed_bytes // (self._index_interval_bytes + 1))
         self._offset_index.reserve(entries)
         self._time_index.reserve(entries + 1)
 

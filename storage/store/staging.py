@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.commit.staged_file import STAGED_PREFIX, StagedTopic, StagedWriting
 from storage.errors import InvalidTopicError, UnknownPartitionError
-from storage.log.appending import read_sent_batch, stored_by_leader
+from storage.log.appending import place_sent_batch, read_sent_batch
 from storage.log.producers.state import AppendOrigin
 from storage.log_dir.topic_names import CLUSTER_METADATA, check_new_topic
 from storage.record.compression import Codec
@@ -161,10 +161,10 @@ class Staging:
         now_ms = self._clock.now_ms()
         for data in batches_of_rows(buffered.rows, base_offset=None, max_bytes=_batch_bytes_max(config), form=form):
             batch = read_sent_batch(data, config, AppendOrigin.CLIENT)
-            stored = stored_by_leader(batch, config, next_offset=0, leader_epoch=0, now_ms=now_ms)
+            placed = place_sent_batch(batch, config, next_offset=0, leader_epoch=0, now_ms=now_ms)
             if self._writing is None:
                 self._writing = self._begin()
-            self._writing.add(partition, topic, stored.buffers, batch.count)
+            self._writing.add(partition, topic, placed.buffers, batch.count)
 
     def _begin(self) -> StagedWriting:
         """A new file, in any of the log directories, so that none has to take all."""

@@ -11,7 +11,6 @@ from storage.cleanup.compaction_planning import plan_compaction
 from storage.cleanup.limits import CleanerLimits
 from storage.cleanup.pace import Throttle
 from storage.record.kernel.offset_map import SLOT_BYTES
-from storage.segment.accounting import per_batch
 from storage.testing.codec import decode_batches
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.files import Files
     from storage.log.log import Log
-    from storage.segment.accounting import Accounting
 
 MANY_KEYS = 10_000
 BUFFER_BYTES = 4096
@@ -40,7 +38,6 @@ class Compacting:
         keys_max: int = MANY_KEYS,
         buffer_bytes: int = BUFFER_BYTES,
         is_stopped: Callable[[], bool] = lambda: False,
-        accounting: Accounting = per_batch,
     ) -> None:
         self.keys_max = keys_max
         self.deleted: list[Path] = []
@@ -48,7 +45,7 @@ class Compacting:
         self._clock = clock
         limits = CleanerLimits(map_bytes=(keys_max + 1) * SLOT_BYTES, map_load_factor=1.0, buffer_bytes=buffer_bytes)
         throttle = Throttle(clock, float("inf"), lambda _: None)
-        self.cleaner = Cleaner(files, clock, limits, throttle, is_stopped=is_stopped, accounting=accounting)
+        self.cleaner = Cleaner(files, clock, limits, throttle, is_stopped=is_stopped)
 
     def plan(self, log: Log, checkpoint: int | None = None) -> CompactionPlan:
         """What is to be done now."""

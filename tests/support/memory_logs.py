@@ -14,14 +14,15 @@ from storage.log.producers.state import AppendOrigin
 from storage.log.recover.recovery import recover_log
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import PLAIN, BatchForm, batches_of_rows, marker_batch
-from storage.segment.accounting import per_batch
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from storage.log.producers.producers import ProducerStates
+    from storage.log.producers.state import CachedBatch
     from storage.log.recover.report import RecoveryReport
-    from storage.segment.accounting import Accounting
+    from storage.record import RecordBatch
 
 DIRECTORY: Final = "/topic-0"
 NOW_MS: Final = 1_700_000_000_000
@@ -58,13 +59,11 @@ class LogOnMemory:
         files: MemoryFiles | None = None,
         clock: StandingClock | None = None,
         durability: Durability = Durability.BUFFERED,
-        accounting: Accounting = per_batch,
     ) -> None:
         self.files = MemoryFiles() if files is None else files
         self.clock = StandingClock() if clock is None else clock
         self.config = TopicConfig.resolve(settings)
         self.durability = durability
-        self.accounting = accounting
         self.tasks: list[Callable[[], None]] = []
         if self.files.status(DIRECTORY) is None:
             self.files.make_directory(DIRECTORY)
@@ -92,7 +91,6 @@ class LogOnMemory:
             rng=rng,
             durability=self.durability,
             in_background=self.tasks.append,
-            accounting=self.accounting,
         )
         return self.log
 
@@ -156,3 +154,8 @@ def sent(rows: Sequence[tuple[int, bytes]] | bytes, form: BatchForm = PLAIN, *, 
     records = [(NOW_MS, rows)] if isinstance(rows, bytes) else rows
     (batch,) = batches_of_rows([(timestamp, key, value, ()) for timestamp, value in records], form=form)
     return batch
+
+
+def check(producers: ProducerStates, *batches: RecordBatch, origin: AppendOrigin) -> CachedBatch | None:
+    """The first batch in the log that one of these, about to be appended, repeats."""
+    return next(filter(None, producers.check(batches, origin=origin)), None)

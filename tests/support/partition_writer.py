@@ -152,7 +152,7 @@ class PartitionWriter:
     def replicate(self, offset: int, rows: Sequence[WrittenRow]) -> None:
         """Append one batch that another leader has put at the offset."""
         (batch,) = batches_of_rows(rows, base_offset=offset, form=BatchForm(leader_epoch=self.leader_epoch))
-        self.log.append_as_follower(batch)
+        self.log.append_as_follower([batch])
         self._remember(offset, rows)
 
     def replicate_old(
@@ -170,7 +170,7 @@ class PartitionWriter:
             data = encode_entries(records, magic, timestamp_type=timestamp_type)
         else:
             data = encode_wrapper(records, magic, codec, timestamp_type=timestamp_type)
-        self.log.append_as_follower(data)
+        self.log.append_as_follower([data])
         self._remember(offset, rows)
 
     def _remember(self, offset: int, rows: Sequence[WrittenRow]) -> None:

@@ -42,7 +42,7 @@ def check_sound(log: Log) -> None:
     _check_times(log.view)
     anew = LogOnMemory(_ONE_SEGMENT)
     if batches:
-        anew.log.append_as_follower(b"".join(bytes(batch.view(0, batch.size_bytes)) for batch in batches))
+        anew.log.append_as_follower([b"".join(bytes(batch.view(0, batch.size_bytes)) for batch in batches)])
     _check_producers(log, anew.log)
     _check_epochs(log, batches)
 

@@ -67,11 +67,7 @@ class ProducerStates:
         unstable = self.first_unstable_offset
         return high_watermark if unstable is None else min(high_watermark, max(unstable, log_start_offset))
 
-    def check(self, *batches: Batch, origin: AppendOrigin) -> CachedBatch | None:
-        """As `check_all`, for one batch, or for several that cannot repeat others."""
-        return next(filter(None, self.check_all(batches, origin=origin)), None)
-
-    def check_all(self, batches: Sequence[Batch], *, origin: AppendOrigin) -> list[CachedBatch | None]:
+    def check(self, batches: Sequence[Batch], *, origin: AppendOrigin) -> list[CachedBatch | None]:
         """Try batches that are about to be appended together, whose offsets need not be assigned yet.
 
         Raises a `RefusedAppendError` if one of them may not be appended. Returns for each the batch in the log that a

@@ -251,7 +251,7 @@ class _Recovery:
             scan = CheckedScan(file, segment.base_offset)
             latest_epoch = self._epochs.latest_epoch
             for batch in scan:
-                building.add(batch)
+                building.add(batch, batch.position)
                 if batch.leader_epoch >= 0 and (latest_epoch is None or batch.leader_epoch > latest_epoch):
                     self._epochs.assign(batch.leader_epoch, batch.base_offset)
                     latest_epoch = batch.leader_epoch

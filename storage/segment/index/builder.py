@@ -12,7 +12,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from storage.record.layout import NO_TIMESTAMP
-from storage.segment.accounting import AppendedRun
 from storage.segment.index.offset import OffsetIndex
 from storage.segment.index.time import TimeIndex
 from storage.segment.index.txn import TransactionIndex
@@ -57,21 +56,16 @@ class IndexBuilder:
         self._largest_offset = base_offset
         self._indexed_timestamp = NO_TIMESTAMP
 
-    def add(self, batch: Batch) -> None:
-        """Take in the next batch."""
-        last_offset = batch.last_offset
-        self.add_run(batch.position, AppendedRun(batch.size_bytes, last_offset, batch.max_timestamp, last_offset))
-
-    def add_run(self, position: int, run: AppendedRun) -> None:
-        """Take in the batches from the position on as what they were appended as."""
-        if run.largest_timestamp > self._largest_timestamp:
-            self._largest_timestamp = run.largest_timestamp
-            self._largest_offset = run.largest_timestamp_offset
+    def add(self, batch: Batch, position: int) -> None:
+        """Index the next batch of the segment, which lies at this position of it."""
+        timestamp, last_offset = batch.max_timestamp, batch.last_offset
+        if timestamp > self._largest_timestamp:
+            self._largest_timestamp, self._largest_offset = timestamp, last_offset
         if position - self._entry_position > self._interval_bytes:
             self._entry_position = position
             base_offset = self._base_offset
             if len(self._offsets) < self._offset_bytes_max:
-                self._offsets += OffsetIndex.pack(run.last_offset - base_offset, position)
+                self._offsets += OffsetIndex.pack(last_offset - base_offset, position)
             largest = self._largest_timestamp
             if largest > self._indexed_timestamp and len(self._times) < self._time_bytes_max:
                 self._times += TimeIndex.pack(largest, self._largest_offset - base_offset)

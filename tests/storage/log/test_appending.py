@@ -7,7 +7,7 @@ from memory_logs import NOW_MS, sent
 
 from storage.config import TopicConfig
 from storage.errors import BatchTooLargeError, ChecksumError, InvalidRecordError, UnexpectedOffsetError
-from storage.log.appending import StoredBatches, read_sent_batch, stored_by_follower, stored_by_leader
+from storage.log.appending import place_followed, place_sent_batch, read_sent_batch
 from storage.log.producers.state import AppendOrigin
 from storage.record import BatchForm, Codec, RecordBatch, TimestampType, read_batches
 from storage.record.kernel.records_data import seal
@@ -37,6 +37,7 @@ HEADER = (
     "base_sequence",
     "count",
 )
+DEFAULTS = TopicConfig.resolve({})
 
 
 def stored(
@@ -44,7 +45,7 @@ def stored(
 ) -> RecordBatch:
     config = TopicConfig.resolve(settings or {})
     batch = read_sent_batch(data, config, origin)
-    found = stored_by_leader(batch, config, next_offset=1000, leader_epoch=7, now_ms=now_ms)
+    found = place_sent_batch(batch, config, next_offset=1000, leader_epoch=7, now_ms=now_ms)
     written = b"".join(found.buffers)
     (result,) = read_batches(written)
     (known,) = found.batches
@@ -230,11 +231,11 @@ def placed(*bounds: tuple[int, int]) -> bytes:
 
 def test_a_follower_takes_whole_batches_as_they_are() -> None:
     data = placed((5, 6), (9, 12))
-    result = stored_by_follower(data + data[:30], next_offset=5)
-    assert isinstance(result, StoredBatches)
+    result = place_followed(data + data[:30], DEFAULTS, next_offset=5)
+    assert result is not None
     assert b"".join(result.buffers) == data
     assert (result.first_offset, result.last_offset, result.largest_timestamp) == (5, 12, NOW_MS + 9)
-    assert stored_by_follower(data[:30], next_offset=5) is None
+    assert place_followed(data[:30], DEFAULTS, next_offset=5) is None
 
 
 def test_a_follower_takes_old_entries_by_their_last_offset() -> None:
@@ -242,7 +243,7 @@ def test_a_follower_takes_old_entries_by_their_last_offset() -> None:
         encode_entry(OracleEntry(offset=offset, magic=1, timestamp=NOW_MS, key=b"k", value=b"v"))
         for offset in (5, 6, 9)
     )
-    result = stored_by_follower(data, next_offset=5)
+    result = place_followed(data, DEFAULTS, next_offset=5)
     assert result is not None
     assert (result.first_offset, result.last_offset, len(result.batches)) == (5, 9, 3)
 
@@ -250,11 +251,11 @@ def test_a_follower_takes_old_entries_by_their_last_offset() -> None:
 @pytest.mark.parametrize("bounds", [[(4, 6)], [(5, 6), (6, 8)], [(5, 9), (3, 4)], [(5, 6), (5, 6)]])
 def test_a_followers_offsets_must_rise_from_the_logs_end(bounds: list[tuple[int, int]]) -> None:
     with pytest.raises(UnexpectedOffsetError):
-        stored_by_follower(placed(*bounds), next_offset=5)
+        place_followed(placed(*bounds), DEFAULTS, next_offset=5)
 
 
 def test_a_followers_damaged_batch_is_refused_with_all_others() -> None:
     data = bytearray(placed((5, 6), (7, 8)))
     data[-1] ^= 1
     with pytest.raises(ChecksumError):
-        stored_by_follower(bytes(data), next_offset=5)
+        place_followed(bytes(data), DEFAULTS, next_offset=5)

@@ -10,7 +10,6 @@ from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 from storage.errors import BatchTooLargeError, RefusedAppendError, StorageError
 from storage.log.view import Isolation
 from storage.record import BatchForm
-from storage.segment.accounting import per_append_call
 from storage.testing.codec import OracleRecord, batch_of, encode_batch
 
 COMMITTED = Isolation.COMMITTED
@@ -58,26 +57,16 @@ def test_a_followers_batches_keep_their_offsets_and_roll_to_the_first_of_them() 
     def batch(offset: int) -> bytes:
         return encode_batch(batch_of([OracleRecord(offset, NOW_MS, b"k", b"x" * 1500)]))
 
-    assert lab.log.append_as_follower(batch(5) + batch(9)) == (5, 9, False)
-    assert lab.log.append_as_follower(batch(5)[:40]) is None
-    assert lab.log.append_as_follower(batch(2**31 + 100)) == (2**31 + 100, 2**31 + 100, False)
+    lab.log.append_as_follower([batch(5) + batch(9)])
+    lab.log.append_as_follower([batch(5)[:40]])
+    assert lab.log.view.end_offset == 10
+    lab.log.append_as_follower([batch(2**31 + 100)])
+    assert lab.log.view.end_offset == 2**31 + 101
     assert lab.log.view.bases == (0, 2**31 + 100)
     with pytest.raises(StorageError):
-        lab.log.append_as_follower(batch(100))
+        lab.log.append_as_follower([batch(100)])
     assert [batch.base_offset for batch in lab.log.read(0).batches] == [5, 9, 2**31 + 100]
     assert lab.log.read(10).batches[0].base_offset == 2**31 + 100
-
-
-def test_an_append_of_several_batches_can_be_indexed_as_one() -> None:
-    batches = [encode_batch(batch_of([OracleRecord(offset, NOW_MS + offset, b"k", b"x" * 300)])) for offset in range(6)]
-    entries = []
-    for accounting in ({}, {"accounting": per_append_call}):
-        log = LogOnMemory(**accounting).log  # type: ignore[arg-type]
-        log.append_as_follower(batches[0])
-        log.append_as_follower(b"".join(batches[1:5]))
-        log.append_as_follower(batches[5])
-        entries.append([offset for offset, _ in log.view.segments[0].offset_index])
-    assert entries == [[1, 2, 3, 4, 5], [4, 5]]
 
 
 # Rolling

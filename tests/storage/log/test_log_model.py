@@ -122,10 +122,10 @@ class LogMachine(RuleBasedStateMachine):
         batches = [batch for _, batch in sent]
         if len(data) > SEGMENT_BYTES:
             with pytest.raises(BatchTooLargeError):
-                self.lab.log.append_as_follower(data)
+                self.lab.log.append_as_follower([data])
             return
-        appended = self.lab.log.append_as_follower(data)
-        assert appended == (batches[0].first_offset, batches[-1].last_offset, False)
+        self.lab.log.append_as_follower([data])
+        assert self.lab.log.view.end_offset == batches[-1].last_offset + 1
         self.model.append(*batches)
 
     @rule(producer_id=transactional, commits=st.booleans(), follows=st.booleans())
@@ -144,7 +144,7 @@ class LogMachine(RuleBasedStateMachine):
             leader_epoch=self.epoch,
         )
         if follows:
-            self.lab.log.append_as_follower(data)
+            self.lab.log.append_as_follower([data])
         else:
             self.lab.log.append_as_leader(data, leader_epoch=self.epoch, origin=AppendOrigin.COORDINATOR)
         self.model.append(

@@ -40,7 +40,7 @@ def test_readers_see_all_at_once(log: LogOnMemory) -> None:
             seen.append(log.log.view.end_offset)
             yield data
 
-    log.log.append_all_as_follower(watched())
+    log.log.append_as_follower(watched())
     assert set(seen) == {1}
     assert log.log.view.end_offset == 1 + COUNT
     assert len(log.log.view.segments) > 3
@@ -65,8 +65,8 @@ def test_what_fails_half_way_leaves_nothing(log: LogOnMemory) -> None:
 
     for batches, error in ((torn, OSError), (with_gap, UnexpectedOffsetError), (damaged, ChecksumError)):
         with pytest.raises(error):
-            log.log.append_all_as_follower(batches())
+            log.log.append_as_follower(batches())
         assert log.values() == [b"before"]
         check_sound(log.log)
-    log.log.append_all_as_follower(placed(1))
+    log.log.append_as_follower(placed(1))
     assert log.log.view.end_offset == 1 + COUNT

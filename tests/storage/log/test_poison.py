@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import errno
+import random
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from memory_logs import LogOnMemory, sent
+from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, sent
 
 from storage.errors import DiskFullError, LogChangedError, PoisonedLogError, StorageError
 from storage.log.flushing import Durability
+from storage.log.log import Log
+from storage.log.opening import open_sound_log
 from storage.log.poison import Poison
-from storage.segment.accounting import per_batch
+from storage.log.producers.producers import ProducerStates
 from storage.testing.faults import BREAKS, Cut, Effect, InterruptError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from storage.record.reading import Batch
-    from storage.segment.accounting import AppendedRun
 
 SEGMENTS = {"segment.bytes": "1000", "segment.index.bytes": "120", "index.interval.bytes": "128"}
 FULL = OSError(errno.ENOSPC, "No space left on device", "/t-0")
@@ -76,28 +77,31 @@ def test_the_first_error_is_told() -> None:
             raise error
 
 
-class Accounting:
-    """Accounts for batches, and fails once their bytes are in the log's file."""
+class FailingProducers(ProducerStates):
+    """Producers that fail when a batch's bytes are in the log's file, if they are told to."""
 
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
+    error: BaseException | None = None
 
-    def __call__(self, batches: Sequence[Batch]) -> Iterator[AppendedRun]:
+    def set_end_offset(self, end_offset: int) -> None:
         if self.error is not None:
             raise self.error
-        yield from per_batch(batches)
+        super().set_end_offset(end_offset)
 
 
 @pytest.mark.parametrize("error", [MemoryError(), InterruptError(), ZeroDivisionError(), StorageError("some error")])
 @pytest.mark.parametrize("count", [1, 3])
 def test_no_offset_is_given_twice_after_an_append_that_broke_off(error: BaseException, count: int) -> None:
-    accounting = Accounting()
-    lab = LogOnMemory(accounting=accounting)
+    lab = LogOnMemory()
+    lab.log.close()
+    rng, expiration_ms = random.Random(0), PRODUCER_EXPIRATION_MS
+    parts = open_sound_log(lab.files, lab.clock, DIRECTORY, lab.config, rng=rng, producer_expiration_ms=expiration_ms)
+    producers = FailingProducers(lab.files, DIRECTORY, expiration_ms=expiration_ms)
+    lab.log = Log(lab.files, lab.clock, DIRECTORY, lab.config, parts._replace(producers=producers), rng=rng)
     lab.log.append_as_leader(sent(b"zero"))
-    accounting.error = error
+    producers.error = error
     with pytest.raises((PoisonedLogError, InterruptError)):
         lab.log.append_all_as_leader([sent(b"one")] * count)
-    accounting.error = None
+    producers.error = None
     assert lab.log.is_poisoned
     assert lab.values() == [b"zero"]
     with pytest.raises(PoisonedLogError):
@@ -117,7 +121,7 @@ def test_what_breaks_off_taking_batches_together_leaves_none_of_them() -> None:
         raise InterruptError
 
     with pytest.raises(InterruptError):
-        lab.log.append_all_as_follower(batches())
+        lab.log.append_as_follower(batches())
     assert not lab.log.is_poisoned
     assert lab.values() == [b"zero"]
     assert lab.log.append_as_leader(sent(b"one")).first_offset == 1

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import check
 
 from storage.errors import (
     InvalidProducerEpochError,
@@ -44,7 +45,7 @@ def state_of(producers: ProducerStates, producer_id: int = 7) -> ProducerState:
 def refused(producers: ProducerStates, batch: RecordBatch, origin: AppendOrigin) -> type[RefusedAppendError]:
     before = producers.states(), producers.end_offset, producers.first_unstable_offset
     with pytest.raises(RefusedAppendError) as caught:
-        producers.check(batch, origin=origin)
+        check(producers, batch, origin=origin)
     assert caught.value.offset == batch.base_offset
     assert (producers.states(), producers.end_offset, producers.first_unstable_offset) == before
     return type(caught.value)
@@ -55,26 +56,26 @@ def refused(producers: ProducerStates, batch: RecordBatch, origin: AppendOrigin)
 
 def test_a_batch_without_producer_leaves_no_trace(producers: ProducerStates, data: Batches) -> None:
     batch = data(-1, -1, -1, offset=4, count=3)
-    assert producers.check(batch, origin=CLIENT) is None
+    assert check(producers, batch, origin=CLIENT) is None
     assert producers.apply(batch) is None
     assert producers.states() == []
     assert producers.end_offset == 7
 
 
 def test_checking_changes_nothing(producers: ProducerStates, data: Batches) -> None:
-    assert producers.check(data(), origin=CLIENT) is None
+    assert check(producers, data(), origin=CLIENT) is None
     assert producers.states() == []
     assert producers.end_offset == 0
 
 
 @pytest.mark.parametrize("sequence", [0, 5, LAST])
 def test_an_unknown_producer_may_begin_anywhere(producers: ProducerStates, data: Batches, sequence: int) -> None:
-    assert producers.check(data(sequence=sequence), origin=CLIENT) is None
+    assert check(producers, data(sequence=sequence), origin=CLIENT) is None
 
 
 def test_sequences_go_on(producers: ProducerStates, data: Batches) -> None:
     producers.apply(data(sequence=5, count=3))
-    assert producers.check(data(sequence=8, offset=3), origin=CLIENT) is None
+    assert check(producers, data(sequence=8, offset=3), origin=CLIENT) is None
     for sequence in (0, 6, 9, 100):
         assert refused(producers, data(sequence=sequence, offset=3), CLIENT) is OutOfOrderSequenceError
 
@@ -83,9 +84,9 @@ def test_sequences_go_on(producers: ProducerStates, data: Batches) -> None:
 def test_sequences_wrap(producers: ProducerStates, data: Batches, first: int, count: int, following: int) -> None:
     batch = data(sequence=first, count=count, offset=10)
     producers.apply(batch)
-    assert producers.check(data(sequence=following), origin=CLIENT) is None
+    assert check(producers, data(sequence=following), origin=CLIENT) is None
     assert refused(producers, data(sequence=following + 1), CLIENT) is OutOfOrderSequenceError
-    repeated = producers.check(batch, origin=CLIENT)
+    repeated = check(producers, batch, origin=CLIENT)
     assert repeated is not None
     assert (repeated.first_sequence, repeated.first_offset, repeated.last_offset) == (first, 10, 9 + count)
 
@@ -93,11 +94,11 @@ def test_sequences_wrap(producers: ProducerStates, data: Batches, first: int, co
 def test_the_last_five_batches_are_answered_with_their_offsets(producers: ProducerStates, data: Batches) -> None:
     batches = [data(sequence=2 * i, count=2, offset=10 * i, timestamp=100 + i) for i in range(7)]
     for batch in batches:
-        assert producers.check(batch, origin=CLIENT) is None
+        assert check(producers, batch, origin=CLIENT) is None
         producers.apply(batch)
     for i, batch in enumerate(batches[2:], 2):
         again = data(sequence=2 * i, count=2, offset=1000)
-        repeated = producers.check(again, origin=CLIENT)
+        repeated = check(producers, again, origin=CLIENT)
         assert repeated == CachedBatch(batch.last_sequence, batch.last_offset, 1, 100 + i)
     for batch in batches[:2]:
         assert refused(producers, batch, CLIENT) is OutOfOrderSequenceError
@@ -107,14 +108,14 @@ def test_only_the_same_range_of_the_same_epoch_repeats(producers: ProducerStates
     producers.apply(data(epoch=1, count=4))
     assert refused(producers, data(epoch=1, count=3), CLIENT) is OutOfOrderSequenceError
     assert refused(producers, data(epoch=0, count=4), CLIENT) is InvalidProducerEpochError
-    assert producers.check(data(epoch=2, count=4), origin=CLIENT) is None
-    assert producers.check(data(epoch=1, count=4), origin=COORDINATOR) is None
+    assert check(producers, data(epoch=2, count=4), origin=CLIENT) is None
+    assert check(producers, data(epoch=1, count=4), origin=COORDINATOR) is None
 
 
 def test_a_new_epoch_begins_at_0(producers: ProducerStates, data: Batches) -> None:
     producers.apply(data(epoch=1, sequence=5))
     assert refused(producers, data(epoch=2, sequence=6), CLIENT) is OutOfOrderSequenceError
-    assert producers.check(data(epoch=2, sequence=0), origin=CLIENT) is None
+    assert check(producers, data(epoch=2, sequence=0), origin=CLIENT) is None
     producers.apply(data(epoch=2, sequence=0, offset=1, timestamp=50))
     assert state_of(producers) == ProducerState(7, 2, -1, 50, None, (CachedBatch(0, 1, 0, 50),))
 
@@ -128,7 +129,7 @@ def test_old_epochs_are_fenced(producers: ProducerStates, data: Batches) -> None
 def test_coordinators_have_no_sequences(producers: ProducerStates, data: Batches) -> None:
     for offset in range(3):
         batch = data(sequence=-1, offset=offset, transactional=True)
-        assert producers.check(batch, origin=COORDINATOR) is None
+        assert check(producers, batch, origin=COORDINATOR) is None
         producers.apply(batch)
     assert state_of(producers).last_sequence == -1
 
@@ -138,20 +139,20 @@ def test_replicas_take_what_their_leader_has(
 ) -> None:
     producers.apply(data(epoch=3, sequence=5))
     with caplog.at_level(logging.WARNING):
-        assert producers.check(data(epoch=3, sequence=100, offset=1), origin=REPLICATION) is None
+        assert check(producers, data(epoch=3, sequence=100, offset=1), origin=REPLICATION) is None
         assert caplog.records == []
-        assert producers.check(data(epoch=2, sequence=0, offset=9), origin=REPLICATION) is None
+        assert check(producers, data(epoch=2, sequence=0, offset=9), origin=REPLICATION) is None
     assert "epoch 2, known is 3 (offset 9)" in caplog.text
 
 
 def test_batches_of_one_append_follow_each_other(producers: ProducerStates, data: Batches, marker: Batches) -> None:
     first, second = data(sequence=0, transactional=True), data(sequence=1, offset=1)
     with pytest.raises(InvalidTransactionStateError):
-        producers.check(first, second, origin=REPLICATION)
-    assert producers.check(first, marker(offset=1), data(sequence=1, offset=2), origin=REPLICATION) is None
-    assert producers.check(data(sequence=3), data(sequence=4), data(8, sequence=9), origin=CLIENT) is None
+        check(producers, first, second, origin=REPLICATION)
+    assert check(producers, first, marker(offset=1), data(sequence=1, offset=2), origin=REPLICATION) is None
+    assert check(producers, data(sequence=3), data(sequence=4), data(8, sequence=9), origin=CLIENT) is None
     with pytest.raises(OutOfOrderSequenceError):
-        producers.check(data(sequence=3), data(sequence=5), origin=CLIENT)
+        check(producers, data(sequence=3), data(sequence=5), origin=CLIENT)
 
 
 # Transactions
@@ -164,7 +165,7 @@ def test_a_transaction_from_begin_to_commit(producers: ProducerStates, data: Bat
     assert producers.first_unstable_offset == 10
     assert producers.last_stable_offset(0, 16) == 10
     end = marker(offset=16, coordinator_epoch=4, timestamp=77)
-    assert producers.check(end, origin=COORDINATOR) is None
+    assert check(producers, end, origin=COORDINATOR) is None
     assert producers.apply(end) == CompletedTransaction(7, 10, 16, 17, is_aborted=False)
     state = state_of(producers)
     assert (state.transaction_offset, state.coordinator_epoch, state.last_timestamp) == (None, 4, 77)
@@ -204,12 +205,12 @@ def test_aborted_transactions_say_what_is_stable_after_them(
 
 def test_a_marker_without_data_ends_nothing(producers: ProducerStates, marker: Batches, data: Batches) -> None:
     end = marker(epoch=2, offset=5, commit=False, coordinator_epoch=1)
-    assert producers.check(end, origin=COORDINATOR) is None
+    assert check(producers, end, origin=COORDINATOR) is None
     assert producers.apply(end) is None
     assert producers.first_unstable_offset is None
     assert producers.end_offset == 6
     assert state_of(producers) == ProducerState(7, 2, 1, 1000)
-    assert producers.check(data(epoch=2, sequence=0), origin=CLIENT) is None
+    assert check(producers, data(epoch=2, sequence=0), origin=CLIENT) is None
     assert refused(producers, data(epoch=2, sequence=1), CLIENT) is OutOfOrderSequenceError
 
 
@@ -230,10 +231,10 @@ def test_markers_of_old_epochs_and_coordinators_are_fenced(
     old_epoch, old_coordinator = marker(epoch=2, offset=2, coordinator_epoch=5), marker(epoch=3, offset=2)
     assert refused(producers, old_epoch, COORDINATOR) is InvalidProducerEpochError
     assert refused(producers, old_coordinator, COORDINATOR) is TransactionCoordinatorFencedError
-    assert producers.check(marker(epoch=3, offset=2, coordinator_epoch=5), origin=COORDINATOR) is None
+    assert check(producers, marker(epoch=3, offset=2, coordinator_epoch=5), origin=COORDINATOR) is None
     with caplog.at_level(logging.WARNING):
-        assert producers.check(old_epoch, origin=REPLICATION) is None
-        assert producers.check(old_coordinator, origin=REPLICATION) is None
+        assert check(producers, old_epoch, origin=REPLICATION) is None
+        assert check(producers, old_coordinator, origin=REPLICATION) is None
     assert len(caplog.records) == 2
 
 
@@ -244,7 +245,7 @@ def test_a_marker_of_a_new_epoch_ends_the_old_ones_transaction(
     producers.apply(marker(epoch=1, offset=1, commit=False))
     assert state_of(producers) == ProducerState(7, 1, 0, 1000)
     assert refused(producers, data(sequence=1, offset=2, transactional=True), CLIENT) is InvalidProducerEpochError
-    assert producers.check(data(epoch=1, offset=2, transactional=True), origin=CLIENT) is None
+    assert check(producers, data(epoch=1, offset=2, transactional=True), origin=CLIENT) is None
 
 
 def control(*records: OracleRecord) -> RecordBatch:
@@ -260,10 +261,10 @@ def test_a_control_batch_that_is_no_marker_only_names_its_producer(
 ) -> None:
     """The cleaner leaves such batches behind, and a broker then has an entry like this one."""
     batch = control(*records)
-    assert producers.check(batch, origin=REPLICATION) is None
+    assert check(producers, batch, origin=REPLICATION) is None
     assert producers.apply(batch) is None
     assert state_of(producers) == ProducerState(7)
-    assert producers.check(data(epoch=0, sequence=44), origin=CLIENT) is None
+    assert check(producers, data(epoch=0, sequence=44), origin=CLIENT) is None
 
 
 # Forgetting
@@ -277,7 +278,7 @@ def test_silent_producers_expire(producers: ProducerStates, data: Batches) -> No
     assert len(producers.states()) == 3
     producers.expire(1000 + DAY_MS)
     assert [state.producer_id for state in producers.states()] == [2, 3]
-    assert producers.check(data(1, sequence=50), origin=CLIENT) is None
+    assert check(producers, data(1, sequence=50), origin=CLIENT) is None
     producers.expire(10 * DAY_MS)
     assert [state.producer_id for state in producers.states()] == [3]
     assert producers.first_unstable_offset == 2

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_logs import check
 
 from storage.errors import (
     InvalidProducerEpochError,
@@ -158,7 +159,7 @@ def made(sent: Sent, offset: int, data: Batches, marker: Batches) -> RecordBatch
 
 def outcome(producers: ProducerStates, batch: RecordBatch) -> type[RefusedAppendError] | tuple[int, int] | None:
     try:
-        repeated = producers.check(batch, origin=AppendOrigin.COORDINATOR if batch.is_control else AppendOrigin.CLIENT)
+        repeated = check(producers, batch, origin=AppendOrigin.COORDINATOR if batch.is_control else AppendOrigin.CLIENT)
     except RefusedAppendError as error:
         return type(error)
     return (repeated.first_offset, repeated.last_offset) if repeated else None

@@ -11,6 +11,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import check
 
 from storage.files import Files
 from storage.log.producers.producers import ProducerStates
@@ -195,10 +196,10 @@ def test_what_a_leader_took_is_taken(datasets: Datasets, name: str, partition: s
     checked = 0
     for _, batch in batches(datasets(name) / partition):
         origin = AppendOrigin.COORDINATOR if batch.is_control else AppendOrigin.CLIENT
-        assert producers.check(batch, origin=origin) is None
+        assert check(producers, batch, origin=origin) is None
         producers.apply(batch)
         if batch.producer_id >= 0 and not batch.is_control:
-            repeated = producers.check(batch, origin=origin)
+            repeated = check(producers, batch, origin=origin)
             assert repeated is not None
             assert (repeated.first_offset, repeated.last_offset) == (batch.base_offset, batch.last_offset)
             assert (repeated.first_sequence, repeated.last_sequence) == (batch.base_sequence, batch.last_sequence)

@@ -305,7 +305,7 @@ def test_batches_of_a_follower_keep_the_offsets_that_they_lack() -> None:
     lab = LogOnMemory()
     for offset in (0, 5, 9):
         (data,) = batches_of_rows([(NOW_MS, b"k", b"%d" % offset, ())], base_offset=offset, form=BatchForm())
-        lab.log.append_as_follower(data)
+        lab.log.append_as_follower([data])
     report = lab.open_after_crash(lab.files.after_process_death())
     assert (report.lost_bytes, report.end_offset) == (0, 10)
     assert lab.values() == [b"0", b"5", b"9"]

@@ -10,12 +10,11 @@ from memory_logs import NOW_MS
 from storage.config import TopicConfig
 from storage.errors import InvalidIndexEntryError
 from storage.record import read_batches
-from storage.segment.accounting import AppendedRun, per_append_call, per_batch
 from storage.segment.names import Kind
-from storage.segment.rolling import Incoming, RollReason, roll_reason
+from storage.segment.rolling import RollReason, roll_reason
 from storage.segment.segment import Segment
-from storage.segment.writable_segment import WritableSegment
-from storage.testing.codec import OracleEntry, OracleRecord, batch_of, encode_batch, encode_entry
+from storage.segment.writable_segment import PlacedBatches, WritableSegment
+from storage.testing.codec import OracleRecord, batch_of, encode_batch
 from storage.testing.faults import Cut, Effect
 from storage.testing.memory_files import MemoryFiles
 
@@ -26,6 +25,10 @@ CONFIG = TopicConfig.resolve({"segment.index.bytes": "1200", "index.interval.byt
 def batch(first: int, last: int | None = None, timestamp: int = NOW_MS, size: int = 40) -> bytes:
     offsets = [first] if last is None else [first, last]
     return encode_batch(batch_of([OracleRecord(offset, timestamp, b"k", b"x" * size) for offset in offsets]))
+
+
+def placed(data: bytes) -> PlacedBatches:
+    return PlacedBatches.of(list(read_batches(data)), data)
 
 
 class Bench:
@@ -39,7 +42,7 @@ class Bench:
 
     def append(self, *batches: bytes) -> None:
         for data in batches:
-            self.segment.append([data], per_batch(list(read_batches(data))))
+            self.segment.append(placed(data))
 
     def closed(self) -> Segment:
         self.segment.finalise()
@@ -84,15 +87,6 @@ def test_the_time_index_gets_the_largest_timestamp_and_the_first_batch_that_has_
     assert bench.segment.largest_timestamp == (NOW_MS + 12, 111)
     assert bench.segment.first_timestamp == NOW_MS
     assert [tuple(entry) for entry in bench.closed().time_index] == [(NOW_MS + 9, 103), (NOW_MS + 12, 111)]
-
-
-def test_what_is_said_of_an_append_as_a_whole() -> None:
-    batches = list(read_batches(batch(5, 6, 50) + batch(7, 9, 70) + batch(10, 10, 70)))
-    size_bytes = sum(each.size_bytes for each in batches)
-    assert per_append_call(batches) == [AppendedRun(size_bytes, 10, 70, 9)]
-    assert [run[1:] for run in per_batch(batches)] == [(6, 50, 6), (9, 70, 9), (10, 70, 10)]
-    timeless = list(read_batches(encode_entry(OracleEntry(offset=3, magic=0, value=b"v"))))
-    assert per_append_call(timeless)[0][1:] == (3, -1, -1)
 
 
 def test_a_finished_segment_has_trimmed_files_and_a_final_time_entry() -> None:
@@ -176,7 +170,7 @@ def test_a_truncated_segment_is_as_if_nothing_had_come_after(
     next_offset = max(BASE + cut, offset)
     for target in (segment, other.segment):
         data = batch(next_offset, timestamp=60)
-        target.append([data], per_batch(list(read_batches(data))))
+        target.append(placed(data))
         assert [each.base_offset for each in target.batches()][-1] == next_offset
     assert segment.largest_timestamp == other.segment.largest_timestamp == (60, next_offset)
 
@@ -184,7 +178,6 @@ def test_a_truncated_segment_is_as_if_nothing_had_come_after(
 @pytest.mark.parametrize("effect", [Effect.DISK_FULL, Effect.DISK_ERROR])
 def test_a_failed_append_leaves_the_segment_as_it_was(effect: Effect) -> None:
     data = b"".join(batch(200 + number, timestamp=NOW_MS + number) for number in range(6))
-    runs = per_batch(list(read_batches(data)))
     failures = 0
     for step in range(100):
         bench = Bench()
@@ -192,13 +185,13 @@ def test_a_failed_append_leaves_the_segment_as_it_was(effect: Effect) -> None:
         before = bench.state()
         bench.files.cut = Cut(bench.files.steps + step, effect, seed=step)
         try:
-            bench.segment.append([data], runs)
+            bench.segment.append(placed(data))
         except OSError:
             failures += 1
             assert bench.state() == before
         else:
             break
-        bench.segment.append([data], runs)
+        bench.segment.append(placed(data))
         assert len(list(bench.segment.batches())) == 9
     assert failures == 7  # the write, and two entries for every other batch
 
@@ -209,7 +202,7 @@ def test_an_entry_that_an_index_refuses_undoes_the_append() -> None:
     before = bench.state()
     data = batch(50) + batch(51) + batch(52)
     with pytest.raises(InvalidIndexEntryError):
-        bench.segment.append([data], per_batch(list(read_batches(data))))
+        bench.segment.append(placed(data))
     assert bench.state() == before
 
 
@@ -242,18 +235,20 @@ def test_a_new_segment_replaces_stale_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("incoming", "reason"),
+    ("appended", "reason"),
     [
-        (Incoming(600, 110, NOW_MS), None),
-        (Incoming(601, 110, NOW_MS), RollReason.SIZE),
-        (Incoming(10, 110, NOW_MS + 1000), None),
-        (Incoming(10, 110, NOW_MS + 1001), RollReason.AGE),
-        (Incoming(10, BASE + 2**31 - 1, NOW_MS), None),
-        (Incoming(10, BASE + 2**31, NOW_MS), RollReason.OFFSET_RANGE),
-        (Incoming(10, BASE - 1, NOW_MS), RollReason.OFFSET_RANGE),
+        ((600, 110, NOW_MS), None),
+        ((601, 110, NOW_MS), RollReason.SIZE),
+        ((10, 110, NOW_MS + 1000), None),
+        ((10, 110, NOW_MS + 1001), RollReason.AGE),
+        ((10, BASE + 2**31 - 1, NOW_MS), None),
+        ((10, BASE + 2**31, NOW_MS), RollReason.OFFSET_RANGE),
+        ((10, BASE - 1, NOW_MS), RollReason.OFFSET_RANGE),
     ],
 )
-def test_when_a_segment_is_rolled(incoming: Incoming, reason: RollReason | None) -> None:
+def test_when_a_segment_is_rolled(appended: tuple[int, int, int], reason: RollReason | None) -> None:
+    size_bytes, last_offset, largest_timestamp = appended
+    incoming = PlacedBatches((), (), last_offset, last_offset, size_bytes, largest_timestamp)
     size = 400 - len(batch(100, size=0))
     data = batch(100, size=size - 2)  # the lengths of record and value take a byte more each
     bench = Bench()

@@ -12,12 +12,11 @@ from memory_logs import NOW_MS
 from storage.config import TopicConfig
 from storage.errors import InvalidIndexEntryError
 from storage.record import read_batches
-from storage.segment.accounting import per_batch
 from storage.segment.index.builder import IndexBuilder
 from storage.segment.index.txn import AbortedTransaction
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.segment import Segment
-from storage.segment.writable_segment import WritableSegment
+from storage.segment.writable_segment import PlacedBatches, WritableSegment
 from storage.testing.codec import OracleRecord, batch_of, encode_batch, encode_entry, entry_of
 from storage.testing.faults import Cut, CutError, Effect
 from storage.testing.memory_files import MemoryFiles
@@ -57,7 +56,7 @@ def appended(batches: Sequence[bytes], config: TopicConfig) -> dict[Kind, bytes]
     files = directory()
     segment = WritableSegment.create(files, DIRECTORY, BASE, config, now_ms=NOW_MS)
     for data in batches:
-        segment.append([data], per_batch(list(read_batches(data))))
+        segment.append(PlacedBatches.of(list(read_batches(data)), data))
     segment.finalise()
     segment.close()
     return indexes(files)
@@ -69,7 +68,7 @@ def built(
     files = directory() if files is None else files
     building = IndexBuilder(BASE, config)
     for each in read_batches(b"".join(batches)):
-        building.add(each)
+        building.add(each, each.position)
     for transaction in aborted:
         building.add_aborted(transaction)
     building.write(files, Segment(files, DIRECTORY, BASE))
