@@ -13,8 +13,8 @@ import click
 from kafkafs.cli.failures import say
 from storage.clock import Clock
 from storage.files import Files, NamedFiles
-from storage.log_dir.server_properties import read_server_properties
-from storage.log_dir.topic_names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
+from storage.log_dir.names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
+from storage.log_dir.settings_file import read_server_properties
 from storage.store.store import Mode, Store
 from storage.store.unclosed_logs import recover_unclosed_logs
 from storage.topics.effective_settings import MAY_SET_IT, UNREADABLE

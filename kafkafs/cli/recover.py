@@ -19,7 +19,7 @@ from storage.clock import Clock
 from storage.errors import StorageError
 from storage.files import Files, NamedFiles
 from storage.log_dir.log_dir import distinct_log_dirs
-from storage.log_dir.server_properties import read_server_properties
+from storage.log_dir.settings_file import read_server_properties
 from storage.store.commit_recovery import RecoveredCommit
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.store_recovery import RecoveryOptions, plan_recovery, recover_store

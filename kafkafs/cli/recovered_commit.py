@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.log_dir.directory_names import DirectoryName
+from storage.log_dir.names import DirectoryName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ from storage.errors import ConfigError, InvalidTopicError, TopicExistsError
 from storage.files import Files, NamedFiles
 from storage.ids import format_id
 from storage.log_dir.creation import are_vacant
-from storage.log_dir.server_properties import read_server_properties
+from storage.log_dir.settings_file import read_server_properties
 from storage.store.store import Store
 
 if TYPE_CHECKING:

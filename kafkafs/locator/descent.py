@@ -39,8 +39,7 @@ from kafkafs.locator.paths import (
     UnattachedPath,
 )
 from kafkafs.locator.times import parse_time, parse_time_name
-from storage.log_dir.directory_names import DirectoryState, parse_directory_name
-from storage.log_dir.topic_names import is_topic_name
+from storage.log_dir.names import DirectoryState, is_topic_name, parse_directory_name
 
 if TYPE_CHECKING:
     from collections.abc import Container

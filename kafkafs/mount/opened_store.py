@@ -17,7 +17,7 @@ from storage.files import Files, NamedFiles
 from storage.log.awake_logs import AwakeLogs
 from storage.log_dir.creation import are_vacant
 from storage.log_dir.recognition import LOCK_NAME
-from storage.log_dir.server_properties import read_server_properties
+from storage.log_dir.settings_file import read_server_properties
 from storage.store.log_opener import FlushThread, LogOpener
 from storage.store.store import Mode, Store
 

@@ -15,7 +15,7 @@ from storage.files import Files
 from storage.log.followed_log import FollowedLog
 from storage.log.readable_log import ReadableLog
 from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.topic_names import COMPACTED_BY_BROKERS
+from storage.log_dir.names import COMPACTED_BY_BROKERS
 from storage.split import PartitionPlace, packed, splits_of
 from storage.store.store import Mode, Store
 

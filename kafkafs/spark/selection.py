@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.json_forms import partitions
-from storage.log_dir.topic_names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
+from storage.log_dir.names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -19,7 +19,7 @@ from storage.errors import CorruptMetadataError
 from storage.files import read_small_file
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME
-from storage.log_dir.topic_settings import SETTINGS_NAME
+from storage.log_dir.settings_file import SETTINGS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.store_texts import as_one_line
 from kafkafs.tree.tab_separated import tab_separated
 from storage.errors import CorruptMetadataError, StorageError
-from storage.log_dir.topic_names import CLUSTER_METADATA
+from storage.log_dir.names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

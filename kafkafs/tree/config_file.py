@@ -10,8 +10,8 @@ from kafkafs.tree.line_writing import LineWriting
 from kafkafs.tree.node import Attributes, WritableFile
 from storage.config import parse_config_lines
 from storage.errors import ConfigError
-from storage.log_dir.topic_names import CLUSTER_METADATA
-from storage.log_dir.topic_settings import SETTINGS_NAME
+from storage.log_dir.names import CLUSTER_METADATA
+from storage.log_dir.settings_file import SETTINGS_NAME
 from storage.store.store import Mode
 
 if TYPE_CHECKING:

@@ -7,14 +7,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.tree.tab_separated import UNKNOWN
-from storage.cluster.group_rows import group_rows
+from storage.cluster.group_description import group_rows
 from storage.properties import escaped_character
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from storage.cluster.group_description import GroupDescription
-    from storage.cluster.group_rows import GroupRow
+    from storage.cluster.group_description import GroupDescription, GroupRow
     from storage.store.internal_topics import InternalTopics
 
 COLUMNS: Final = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.tree.errors import NotPermittedError, ReadOnlyTreeError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.node import Attributes, WritableFile
-from storage.log_dir.topic_names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
+from storage.log_dir.names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath

@@ -22,8 +22,7 @@ from timing import Scoreboard
 
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
-from storage.cleanup.limits import CleanerLimits
-from storage.cleanup.pace import Throttle
+from storage.cleanup.pace import CleanerLimits, Throttle
 from storage.clock import Clock
 from storage.config import StoreConfig, TopicConfig
 from storage.files import Files

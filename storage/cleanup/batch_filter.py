@@ -1,32 +1,39 @@
-"""What a cleaner keeps of each batch, by the rules that a broker has for it.
+"""What a cleaner keeps of each batch, by a broker's rules.
 
-Of a key the last record stays that the map of offsets knows of, and all that lie behind the map's end. Of what has to
-go, tombstones and the markers of transactions go in two passes: the first that finds them writes into their batch when
-they may, and a later one takes them away. Aborted data goes at once. Some batches stay with no record left, because a
-producer or the log's end is known by them. Writing what is kept is left to others.
+Of a key the last record stays that the map of offsets knows, and all records after the map's end. Tombstones and the
+markers of transactions go in two passes: the first that finds them writes into their batch when they may go, and a
+later one removes them. Aborted data goes at once. Some batches stay with no record left, because a producer or the
+log's end is known by them. Batches of version 0 or 1 have no place for delete horizons and cannot be empty: a tombstone
+in them goes at the time that its segment's age gives, and where such a batch has to stay, its last record does.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.cleanup.kept_batch import KeptBatch
-from storage.cleanup.legacy_filter import filtered_entries
+from storage.cleanup.compaction_report import Loss
+from storage.errors import ChecksumError
 from storage.record.batch import RecordBatch
+from storage.record.compression import Codec
 from storage.record.kernel.retained import select_retained_records
+from storage.record.legacy_encoding import encode_wrapper
 from storage.record.rewriting import retaining
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from typing_extensions import Buffer
+
+    from storage.cleanup.cleaned_transactions import CleanedTransactions
     from storage.cleanup.compaction_report import Tally
-    from storage.cleanup.transactions import CleanedTransactions
     from storage.config import TopicConfig
     from storage.log.producers.state import ProducerState
+    from storage.record.kernel.decode import Record
     from storage.record.kernel.offset_map import OffsetMap
     from storage.record.legacy import LegacyBatch
     from storage.record.reading import Batch
+    from storage.segment.index.txn import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 
@@ -134,3 +141,59 @@ class BatchFilter:
             level=self._config.compression_level(batch.codec),
             tally=self._tally,
         )
+
+
+class KeptBatch(NamedTuple):
+    """The bytes that are kept of a batch, and what the transaction index of their segment says of it."""
+
+    data: Buffer
+    is_unchanged: bool
+    aborted: AbortedTransaction | None = None
+
+
+def filtered_entries(
+    batch: LegacyBatch,
+    offsets: OffsetMap,
+    *,
+    keeps_tombstones: bool,
+    must_stay: bool,
+    level: int | None,
+    tally: Tally,
+) -> KeptBatch | None:
+    """What is kept of an entry or a wrapper, whose own checksum is right; None if it goes.
+
+    A wrapper that is not kept as it is, or holds entries of another version than its own, is made anew.
+    """
+    entries = list(batch.entries())
+    fates = [_fate(entry.record, offsets, keeps_tombstones=keeps_tombstones) for entry in entries]
+    if must_stay and Loss.NONE not in fates:
+        fates[-1] = Loss.NONE
+    tally.lose(fates)
+    kept = [entry for entry, fate in zip(entries, fates, strict=True) if fate is Loss.NONE]
+    if not kept:
+        return None
+    is_sound = all(entry.magic == batch.magic for entry in kept)
+    if batch.codec is Codec.NONE or (is_sound and len(kept) == len(entries)):
+        return KeptBatch(batch.view(0, batch.size_bytes), is_unchanged=True)
+    for entry in kept:
+        if not entry.crc_matches:
+            raise ChecksumError(
+                f"an entry within the wrapper does not have its CRC {entry.crc:08x}",
+                position=batch.position,
+                offset=entry.record.offset,
+            )
+    records = [entry.record for entry in kept]
+    data = encode_wrapper(records, batch.magic, batch.codec, level=level, timestamp_type=batch.timestamp_type)
+    return KeptBatch(data, is_unchanged=False)
+
+
+def _fate(record: Record, offsets: OffsetMap, *, keeps_tombstones: bool) -> Loss:
+    offset = record.offset
+    if offset > offsets.latest_offset:
+        return Loss.NONE
+    key = record.key
+    if key is None:
+        return Loss.KEYLESS
+    if offset < offsets.find(key):
+        return Loss.SUPERSEDED
+    return Loss.EXPIRED if record.value_size < 0 and not keeps_tombstones else Loss.NONE

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from storage.cleanup.kept_batch import KeptBatch
+    from storage.cleanup.batch_filter import KeptBatch
     from storage.config import TopicConfig
     from storage.files import Files, WritableFile
     from storage.record.reading import Batch

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
-    from storage.cleanup.limits import CleanerLimits
-    from storage.cleanup.pace import Throttle
+    from storage.cleanup.pace import CleanerLimits, Throttle
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Files

@@ -1,17 +1,18 @@
 """What compaction would do to a log now, and why, or why not: decided from sizes, times and offsets alone.
 
-A plan is a frozen value. It can be printed, stored as JSON and compared, and applied as long as the segments that it
-speaks of are what they were. How much would be left of them takes reading them: that is `cleaner.estimate`.
+A plan is a frozen value. It can be printed, stored as JSON and compared, and applied as long as the segments in it are
+what they were. Neighbours of which one segment can be made, whatever is left of them, are put together in a group. How
+much would be left takes reading them: that is `Cleaner.estimate`.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from storage.cleanup.duration_text import duration_text
-from storage.cleanup.grouping import SegmentExtent, grouped
+from storage.cleanup.suspect_timestamps import duration_text
+from storage.record.layout import LARGEST_OFFSET_DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -183,3 +184,35 @@ def dirtiest(plans: Iterable[CompactionPlan]) -> CompactionPlan | None:
     """The plan to be applied first: of those that are due the one with the highest ratio, then the first by name."""
     due = [plan for plan in plans if plan.is_due]
     return min(due, key=lambda plan: (-plan.dirty_ratio, plan.log), default=None)
+
+
+class SegmentExtent(NamedTuple):
+    """A segment that may be compacted: what it takes, and the offset before which it ends."""
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    offset_index_bytes: int
+    time_index_bytes: int
+
+
+def grouped(segments: Sequence[SegmentExtent], config: TopicConfig) -> list[list[SegmentExtent]]:
+    """The segments, which follow on each other, in groups as large as one segment may be; none is without a group."""
+    groups: list[list[SegmentExtent]] = []
+    for segment in segments:
+        if groups and _fits(segment, groups[-1], config):
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+    return groups
+
+
+def _fits(segment: SegmentExtent, group: Sequence[SegmentExtent], config: TopicConfig) -> bool:
+    together = [*group, segment]
+    return (
+        sum(each.size_bytes for each in together) <= config.segment_bytes
+        and sum(each.offset_index_bytes for each in together) <= config.segment_index_bytes
+        and sum(each.time_index_bytes for each in together) <= config.segment_index_bytes
+        # An empty segment has no offsets; if they counted, each 2^31 of them would leave one behind.
+        and (segment.size_bytes == 0 or segment.end_offset - 1 - group[0].base_offset <= LARGEST_OFFSET_DELTA)
+    )

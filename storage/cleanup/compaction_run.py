@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from storage.cleanup.batch_filter import BatchFilter
+from storage.cleanup.cleaned_transactions import CleanedTransactions
+from storage.cleanup.compaction_plan import grouped
 from storage.cleanup.compaction_planning import planned_segment
 from storage.cleanup.compaction_report import CompactionReport, Tally
-from storage.cleanup.grouping import grouped
-from storage.cleanup.offset_map import empty_map, fill_map
-from storage.cleanup.sound_batches import sound_batches
-from storage.cleanup.transactions import CleanedTransactions
+from storage.cleanup.latest_offsets import empty_map, fill_map, sound_batches
 from storage.errors import CompactionError, CorruptBatchError, LogChangedError
 from storage.segment.names import Kind
 from storage.segment.scan import LogScan
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 
     from storage.cleanup.cleaned_segments import CountedSegments
     from storage.cleanup.compaction_plan import CompactionPlan, PlannedSegment
-    from storage.cleanup.limits import CleanerLimits
-    from storage.cleanup.pace import Pace
+    from storage.cleanup.pace import CleanerLimits, Pace
     from storage.config import TopicConfig
     from storage.log.producers.state import ProducerState
     from storage.log.view import LogView

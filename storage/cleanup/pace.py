@@ -1,12 +1,13 @@
-"""How fast a cleaner may go on: it stops when it is told to, and waits where it reads or writes more than it may.
+"""What a cleaner may use, and how fast it may go on: it stops when it is told to, and waits where it is too fast.
 
 One `Throttle` is for all cleaners together, a `Pace` for each run.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from storage.errors import CompactionStoppedError
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from storage.clock import Clock
+    from storage.config import StoreConfig
     from storage.record.reading import Batch
 
 _LONGEST_WAIT_S: Final = 1.0
@@ -91,3 +93,22 @@ class Pace:
         self.check()
         self._throttle.took(size_bytes, self._is_stopped)
         self.check()
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerLimits:
+    """Memory for the map of keys, how full that may become, and memory for what is read at a time."""
+
+    map_bytes: int
+    map_load_factor: float
+    buffer_bytes: int
+
+    @classmethod
+    def of(cls, config: StoreConfig) -> Self:
+        """What each of a store's cleaners may use of what they have together."""
+        threads = config.log_cleaner_threads
+        return cls(
+            map_bytes=config.log_cleaner_dedupe_buffer_bytes // threads,
+            map_load_factor=config.log_cleaner_io_buffer_load_factor,
+            buffer_bytes=max(config.log_cleaner_io_buffer_bytes // threads // 2, 1),  # as much again for writing
+        )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.cleanup.retention_plan import Fate, RetainedSegment, RetentionPlan, Scope
 from storage.cleanup.retention_rules import RetentionRules
-from storage.cleanup.timestamp_doubts import timestamp_warnings
+from storage.cleanup.suspect_timestamps import timestamp_warnings
 from storage.errors import DiskFullError, LogChangedError
 from storage.segment.names import Kind
 

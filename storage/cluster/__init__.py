@@ -1,12 +1,8 @@
 """What a store's internal topics tell of its cluster, followed as they grow.
 
     log_replay         the batches of one log, each taken once: from its start, and then as they are appended
-    followed_topic     the partitions of a topic, each with a replay of its own
-    offsets_topic      `__consumer_offsets`: groups, with their members and offsets
-    transactions_topic `__transaction_state`: transactional ids
-    shares_topic       `__share_group_state`: how far share groups have come
-    group_description  a group as Kafka's tools describe it
-    group_rows         its rows: committed offset, end offset, lag, member
+    followed_topics    `__consumer_offsets`, `__transaction_state`, `__share_group_state`: groups, transactional ids
+    group_description  a group as Kafka's tools describe it, with its rows: committed offset, end offset, lag, member
     open_transactions  the transactions that are open, and what they hold up
     metadata_log       `__cluster_metadata`: topics, settings, brokers
 

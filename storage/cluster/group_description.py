@@ -1,11 +1,13 @@
-"""A group as Kafka's tools describe it: its kind, its state, and its members with what they are assigned.
+"""A group as Kafka's tools describe it: its kind, its state, its members, and its rows of partitions.
 
 The state is the one that the records tell. A classic group with members is `Stable`: that it is rebalancing only its
-coordinator knows. Share groups are `Empty` or `Stable`, as their coordinator has it.
+coordinator knows. Share groups are `Empty` or `Stable`, as their coordinator has it. The rows are those that
+`kafka-consumer-groups --describe` and `--members` have together.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.ids import format_id
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from storage.internal.shares_image import SharePartition, ShareStart
 
     TopicName: TypeAlias = Callable[[UUID], str | None]
+    from collections.abc import Callable
+
+    EndOffset: TypeAlias = Callable[[TopicPartition], int | None]
 
 EMPTY: Final = "Empty"
 STABLE: Final = "Stable"
@@ -188,3 +193,56 @@ def _of_tasks(group: Group, current: Mapping[str, Any], store: Surroundings) -> 
         for topic in dict.fromkeys(topics.get(subtopology, ())):
             there = committed.get(topic, set()).union(store.partitions_of(topic))
             yield from ((topic, number) for number in sorted(there & numbers))
+
+
+class GroupRow(NamedTuple):
+    """A partition of which a group has committed an offset, or which a member has; or a member without any.
+
+    A share group has a `start` where others have a committed offset, if it is known. `end_offset` is None for a
+    partition that is not in the store. A group of which nothing else is known has one row
+    with neither a partition nor a member.
+    """
+
+    group: GroupDescription
+    topic: str | None
+    partition: int | None
+    committed: CommittedOffset | None
+    end_offset: int | None
+    member: GroupMember | None
+    start: ShareStart | None = None
+
+    @property
+    def start_offset(self) -> int | None:
+        """The first offset that a share group has not done with, once it has read anything."""
+        return None if self.start is None or self.start.start_offset < 0 else self.start.start_offset
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets lie before the end that are neither committed nor, by a share group, done with, if known."""
+        if self.end_offset is None:
+            return None
+        if self.committed is not None:
+            return self.end_offset - self.committed.offset
+        if self.start is None or min(self.start) < 0:
+            return None
+        return self.end_offset - self.start.start_offset - self.start.delivered
+
+
+def group_rows(group: GroupDescription, end_offset: EndOffset) -> Iterator[GroupRow]:
+    """The rows of a group: partitions in the order of their topics and numbers, then members that have none.
+
+    A partition that several members have, as in a share group, has a row for each.
+    """
+    having = [(partition, member) for member in group.members for partition in member.partitions]
+    having.sort(key=lambda pair: pair[0])
+    members = {partition: [member for _, member in pairs] for partition, pairs in groupby(having, key=lambda it: it[0])}
+    for topic, number in sorted(group.offsets.keys() | group.starts.keys() | members.keys()):
+        partition = (topic, number)
+        committed, end = group.offsets.get(partition), end_offset(partition)
+        for member in members.get(partition) or (None,):
+            yield GroupRow(group, topic, number, committed, end, member, group.starts.get(partition))
+    for member in group.members:
+        if not member.partitions:
+            yield GroupRow(group, None, None, None, None, member)
+    if not group.offsets and not group.starts and not group.members:
+        yield GroupRow(group, None, None, None, None, None)

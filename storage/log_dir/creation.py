@@ -13,7 +13,7 @@ from storage.files import TEMPORARY_SUFFIX
 from storage.ids import format_id, random_id
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME, MetaProperties, write_meta_properties
 from storage.log_dir.recognition import LOCK_NAME, LOST_AND_FOUND
-from storage.log_dir.topic_settings import SETTINGS_NAME, TopicSettings, read_topic_settings, write_topic_settings
+from storage.log_dir.settings_file import SETTINGS_NAME, TopicSettings, read_topic_settings, write_topic_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from storage.errors import DuplicatePartitionError
-from storage.log_dir.directory_names import DirectoryName, DirectoryState
-from storage.log_dir.topic_names import CLUSTER_METADATA
+from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from storage.log_dir.log_dir import Listing, LogDir
 
 
-class Place(NamedTuple):
-    """A directory in a log directory."""
+class ForeignDirectory(NamedTuple):
+    """A directory in a log directory that no broker puts up with."""
 
     log_dir: LogDir
     name: str
@@ -45,7 +44,7 @@ class Inventory:
         self,
         topics: Mapping[str, Mapping[int, LogDir]],
         unattached: tuple[tuple[LogDir, DirectoryName], ...] = (),
-        foreign: tuple[Place, ...] = (),
+        foreign: tuple[ForeignDirectory, ...] = (),
         links: tuple[tuple[LogDir, DirectoryName], ...] = (),
     ) -> None:
         self.topics = topics
@@ -79,7 +78,11 @@ class Inventory:
         return cls(
             MappingProxyType({topic: MappingProxyType(dict(sorted(found[topic].items()))) for topic in sorted(found)}),
             tuple((log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.unattached)),
-            tuple(Place(log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.foreign)),
+            tuple(
+                ForeignDirectory(log_dir, name)
+                for log_dir, listing in listings.items()
+                for name in sorted(listing.foreign)
+            ),
             tuple((log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.links)),
         )
 

@@ -21,8 +21,8 @@ from storage.errors import (
     SymbolicLinkError,
 )
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
-from storage.log_dir.directory_names import DirectoryName, DirectoryState, parse_directory_name
 from storage.log_dir.meta_properties import read_meta_properties
+from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory_name
 from storage.log_dir.recognition import LOCK_NAME
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import CorruptMetadataError
 from storage.files import TEMPORARY_SUFFIX
 from storage.log.partition_metadata import PARTITION_METADATA_NAME, read_topic_id, write_topic_id
-from storage.log_dir.directory_names import DirectoryName, DirectoryState, parse_directory_name
+from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from storage.files import Directory
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
-    from storage.log_dir.settings_file import SettingsFile
-    from storage.log_dir.topic_settings import TopicSettings
+    from storage.log_dir.settings_file import SettingsFile, TopicSettings
 
 _UNIQUE_ID_BYTES: Final = 16
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import NotAStoreError
 from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.directory_names import parse_directory_name
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME
-from storage.log_dir.topic_settings import SETTINGS_NAME
+from storage.log_dir.names import parse_directory_name
+from storage.log_dir.settings_file import SETTINGS_NAME
 from storage.segment.names import Kind, parse_name
 
 if TYPE_CHECKING:

@@ -11,19 +11,18 @@ import random
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from storage.cleanup.batch_filter import KeptBatch
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
 from storage.cleanup.compaction_report import Tally
 from storage.cleanup.compaction_run import CompactionRun
-from storage.cleanup.kept_batch import KeptBatch
-from storage.cleanup.limits import CleanerLimits
-from storage.cleanup.pace import Pace, Throttle
+from storage.cleanup.pace import CleanerLimits, Pace, Throttle
 from storage.clock import Clock
 from storage.errors import CompactionError
 from storage.log.log import Log
 from storage.log.opening import open_sound_log
 from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.directory_names import DirectoryName
+from storage.log_dir.names import DirectoryName
 from storage.rewrite.log_copier import LogCopier
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from storage.cleanup.sound_batches import sound_batches
+from storage.cleanup.latest_offsets import sound_batches
 from storage.errors import CorruptBatchError
 from storage.log.followed_log import FollowedLog
 from storage.rewrite.partition_builder import PartitionBuilder

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from uuid import UUID
 
-    from storage.cleanup.kept_batch import KeptBatch
+    from storage.cleanup.batch_filter import KeptBatch
     from storage.config import TopicConfig
     from storage.files import Directory, Files
     from storage.log.epochs import EpochStart

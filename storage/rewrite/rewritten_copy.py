@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.cleanup.kept_batch import KeptBatch
+from storage.cleanup.batch_filter import KeptBatch
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.record.batch import RecordBatch
 from storage.record.compression import Codec

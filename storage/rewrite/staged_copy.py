@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from storage.cleanup.kept_batch import KeptBatch
+from storage.cleanup.batch_filter import KeptBatch
 from storage.commit.staged_file import StagedFile
 from storage.config import StoreConfig
 from storage.log.epochs import EpochStart

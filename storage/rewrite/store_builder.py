@@ -21,11 +21,11 @@ from storage.commit.ledger import Entries, Ledger
 from storage.errors import BuildError, StoreLockedError
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.creation import check_vacant, make_directories, write_store
-from storage.log_dir.directory_names import DirectoryName
 from storage.log_dir.log_dir import distinct_log_dirs
+from storage.log_dir.names import DirectoryName
 from storage.log_dir.recognition import LOCK_NAME
 from storage.log_dir.removals import Removals
-from storage.log_dir.topic_settings import TopicSettings, write_topic_settings
+from storage.log_dir.settings_file import TopicSettings, write_topic_settings
 from storage.rewrite.topics import BuiltPartition, BuiltTopic
 
 if TYPE_CHECKING:

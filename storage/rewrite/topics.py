@@ -11,8 +11,8 @@ from storage.config import check_topic_setting
 from storage.errors import InvalidTopicError, UnknownPartitionError
 from storage.ids import format_id, parse_id, random_id
 from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.topic_names import CLUSTER_METADATA
-from storage.log_dir.topic_settings import KnownTopic
+from storage.log_dir.names import CLUSTER_METADATA
+from storage.log_dir.settings_file import KnownTopic
 from storage.topics.topics import PARTITIONS_MAX
 
 if TYPE_CHECKING:

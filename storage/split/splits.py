@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from storage.errors import CorruptBatchError, RecordsGoneError
 from storage.log.view import Isolation
-from storage.log_dir.directory_names import DirectoryName
+from storage.log_dir.names import DirectoryName
 from storage.record.layout import BATCH_HEADER_BYTES
 from storage.segment.names import Kind
 from storage.segment.scan import LogScan

@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.cluster.followed_topics import OffsetsTopic, SharesTopic, TransactionsTopic
 from storage.cluster.group_description import Surroundings, describe_group
-from storage.cluster.offsets_topic import OffsetsTopic
 from storage.cluster.open_transactions import OpenInPartition, open_transactions
-from storage.cluster.shares_topic import SharesTopic
-from storage.cluster.transactions_topic import TransactionsTopic
 from storage.errors import StorageError, UnknownPartitionError
 from storage.internal import offsets, shares, transactions
 from storage.internal.groups_image import GroupKind

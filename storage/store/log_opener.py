@@ -15,7 +15,7 @@ from storage.log.log import Log
 from storage.log.opening import open_sound_log
 from storage.log.recover.recovery import recover_log
 from storage.log.recover.report import Repair
-from storage.log_dir.topic_names import CLUSTER_METADATA
+from storage.log_dir.names import CLUSTER_METADATA
 from storage.record.layout import LOG_OVERHEAD_BYTES
 from storage.segment.index.zero_tail import is_zero
 from storage.segment.names import parse_name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from storage.log.recover.report import Repair, Step
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.log_dir import CLEAN_MARKER_NAME, clean_marker
-from storage.log_dir.topic_settings import SETTINGS_NAME
+from storage.log_dir.settings_file import SETTINGS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

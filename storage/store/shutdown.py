@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.log_dir.directory_names import DirectoryState
+from storage.log_dir.names import DirectoryState
 from storage.topics.checkpointing import offsets_to_write, write_checkpoints
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from storage.files import Directory
     from storage.log_dir.checkpoints import OffsetCheckpoint, Partition
-    from storage.log_dir.directory_names import DirectoryName
     from storage.log_dir.log_dir import LogDir
+    from storage.log_dir.names import DirectoryName
     from storage.topics.checkpointing import LogOffsets
     from storage.topics.topics import Topics
 

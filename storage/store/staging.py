@@ -15,7 +15,7 @@ from storage.commit.staged_file import STAGED_PREFIX, StagedTopic, StagedWriting
 from storage.errors import InvalidTopicError, UnknownPartitionError
 from storage.log.appending import place_sent_batch, read_sent_batch
 from storage.log.producers.state import AppendOrigin
-from storage.log_dir.topic_names import CLUSTER_METADATA, check_new_topic
+from storage.log_dir.names import CLUSTER_METADATA, check_new_topic
 from storage.record.compression import Codec
 from storage.record.encoding import BatchForm, batches_of_rows
 

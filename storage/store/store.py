@@ -25,8 +25,8 @@ from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.creation import check_vacant, make_directories, write_store
 from storage.log_dir.log_dir import distinct_log_dirs, lock_all
 from storage.log_dir.meta_properties import check_agreement
+from storage.log_dir.names import CLUSTER_METADATA
 from storage.log_dir.recognition import check_stores
-from storage.log_dir.topic_names import CLUSTER_METADATA
 from storage.store.log_opener import FlushThread, LogOpener, LogRequest
 from storage.store.shutdown import Shutdown
 from storage.topics.checkpointing import LogOffsets, PartitionCheckpoints

@@ -17,7 +17,7 @@ from storage.errors import StorageError, SymbolicLinkError
 from storage.log.recover.recovery import refuse_links
 from storage.log.recover.report import RecoveryReport
 from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.directory_names import DirectoryName, DirectoryState
+from storage.log_dir.names import DirectoryName, DirectoryState
 from storage.log_dir.recognition import has_segment
 from storage.segment.names import FileSuffix, Kind, parse_name
 from storage.store.commit_recovery import RecoveredCommit, pending_commit, planned_commit, recovered_commit

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from storage.errors import StorageError, UnknownPartitionError
-from storage.log_dir.directory_names import DirectoryName, DirectoryState
+from storage.log_dir.names import DirectoryName, DirectoryState
 from storage.store.store import Mode
 from storage.store.store_recovery import RecoveryOptions, offsets_after, recover_requested_log, request_beside
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.topic_names import CLUSTER_METADATA
+from storage.log_dir.names import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

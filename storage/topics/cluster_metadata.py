@@ -5,15 +5,14 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from storage.cluster.metadata_log import MetadataLog
-from storage.cluster.told_settings import SETTING_RECORDS, told_settings
+from storage.cluster.metadata_log import SETTING_RECORDS, MetadataLog, told_settings
 from storage.errors import CorruptMetadataError, StorageError, UnknownPartitionError
 from storage.log_dir.meta_properties import KRAFT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from storage.cluster.told_settings import ToldSettings
+    from storage.cluster.metadata_log import ToldSettings
     from storage.files import Directory
     from storage.log.readable_log import ReadableLog
     from storage.log_dir.log_dir import LogDir

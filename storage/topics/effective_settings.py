@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, Sources, StoreConfig, TopicConfig, check_topic_setting
 from storage.errors import ConfigError, StorageError
-from storage.log_dir.topic_names import CLUSTER_METADATA
-from storage.log_dir.topic_settings import SETTINGS_NAME, KnownTopic
+from storage.log_dir.names import CLUSTER_METADATA
+from storage.log_dir.settings_file import SETTINGS_NAME, KnownTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from uuid import UUID
 
-    from storage.cluster.told_settings import ToldSettings
+    from storage.cluster.metadata_log import ToldSettings
     from storage.internal.cluster_image import Setting
     from storage.log_dir.settings_file import SettingsFile
     from storage.topics.cluster_metadata import ClusterMetadata

@@ -23,14 +23,12 @@ from storage.errors import (
 )
 from storage.ids import random_id
 from storage.log.partition_metadata import read_topic_id
-from storage.log_dir.directory_names import DirectoryName, DirectoryState
 from storage.log_dir.inventory import Inventory
 from storage.log_dir.log_dir import Listing
+from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryState, check_new_topic
 from storage.log_dir.partition_directories import PartitionDirectories
 from storage.log_dir.removals import Removals
-from storage.log_dir.settings_file import SettingsFile
-from storage.log_dir.topic_names import CLUSTER_METADATA, check_new_topic
-from storage.log_dir.topic_settings import KnownTopic
+from storage.log_dir.settings_file import KnownTopic, SettingsFile
 from storage.topics.checkpointing import forget_checkpoints, note_compaction
 from storage.topics.cluster_metadata import ClusterMetadata
 from storage.topics.effective_settings import EffectiveSettings

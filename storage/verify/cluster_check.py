@@ -14,16 +14,14 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.clock import Clock
-from storage.cluster.metadata_log import MetadataLog
-from storage.cluster.told_settings import SETTING_RECORDS
+from storage.cluster.metadata_log import SETTING_RECORDS, MetadataLog
 from storage.config import TopicConfig
 from storage.errors import StorageError
 from storage.ids import format_id
 from storage.internal.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from storage.log.followed_log import FollowedLog
 from storage.log.partition_metadata import PARTITION_METADATA_NAME
-from storage.log_dir.directory_names import DirectoryName, DirectoryState
-from storage.log_dir.topic_names import CLUSTER_METADATA
+from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryState
 from storage.verify.finding import Finding, FindingKind, damage, notice
 
 if TYPE_CHECKING:

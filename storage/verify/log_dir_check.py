@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import CorruptCheckpointError, CorruptMetadataError, SymbolicLinkError
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
-from storage.log_dir.directory_names import DirectoryState, parse_directory_name
 from storage.log_dir.log_dir import Listing
 from storage.log_dir.meta_properties import KRAFT_VERSION, META_PROPERTIES_NAME, read_meta_properties, startup_flaw
-from storage.log_dir.topic_names import CLUSTER_METADATA
+from storage.log_dir.names import CLUSTER_METADATA, DirectoryState, parse_directory_name
 from storage.segment.names import Kind
 from storage.verify.cluster_metadata_check import check_metadata_snapshot
 from storage.verify.context import PartitionExpectation, outdated, reached, was_closed

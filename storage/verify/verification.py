@@ -23,12 +23,10 @@ from storage.errors import (
     UnknownPartitionError,
 )
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
-from storage.log_dir.directory_names import DirectoryState
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME, disagreements
+from storage.log_dir.names import COMPACTED_BY_BROKERS, DirectoryState
 from storage.log_dir.recognition import check_stores
-from storage.log_dir.settings_file import SettingsFile
-from storage.log_dir.topic_names import COMPACTED_BY_BROKERS
-from storage.log_dir.topic_settings import SETTINGS_NAME, TopicSettings
+from storage.log_dir.settings_file import SETTINGS_NAME, SettingsFile, TopicSettings
 from storage.verify.cluster_check import ClusterCheck, other_topics
 from storage.verify.finding import Finding, FindingKind, Severity, damage, notice
 from storage.verify.log_dir_check import Compacted, LogDirCheck, PartitionTarget

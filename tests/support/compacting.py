@@ -8,8 +8,7 @@ from compaction_model import CompactedSegment, CompactionModel
 
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
-from storage.cleanup.limits import CleanerLimits
-from storage.cleanup.pace import Throttle
+from storage.cleanup.pace import CleanerLimits, Throttle
 from storage.record.kernel.offset_map import SLOT_BYTES
 from storage.testing.codec import decode_batches
 

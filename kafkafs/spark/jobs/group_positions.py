@@ -10,8 +10,8 @@ from kafkafs.spark.errors import MissingGroupError, MissingTopicError
 from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import results_of
 from storage.clock import Clock
+from storage.cluster.followed_topics import OffsetsLog
 from storage.cluster.group_description import Surroundings, describe_group
-from storage.cluster.offsets_topic import OffsetsLog
 from storage.config import TopicConfig
 from storage.errors import StorageError
 from storage.files import Files

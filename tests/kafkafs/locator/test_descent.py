@@ -33,7 +33,7 @@ from kafkafs.locator.paths import (
     UnattachedPath,
 )
 from kafkafs.locator.times import parse_time, parse_time_name
-from storage.log_dir.directory_names import DirectoryName, DirectoryState
+from storage.log_dir.names import DirectoryName, DirectoryState
 
 ORDERS = TopicPath("orders")
 ORDERS_0 = PartitionPath(ORDERS, 0)

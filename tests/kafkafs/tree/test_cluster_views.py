@@ -19,7 +19,7 @@ from storage.cluster.quorum_state import QuorumState
 from storage.files import Files
 from storage.ids import format_id
 from storage.internal.cluster_image import BROKER_RESOURCE, ClusterImage
-from storage.log_dir.topic_names import CLUSTER_METADATA
+from storage.log_dir.names import CLUSTER_METADATA
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:

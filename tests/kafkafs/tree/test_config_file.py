@@ -16,7 +16,7 @@ from storage.clock import Clock
 from storage.config import TOPIC_SETTINGS
 from storage.errors import ConfigError
 from storage.files import Files
-from storage.log_dir.topic_settings import SETTINGS_NAME
+from storage.log_dir.settings_file import SETTINGS_NAME
 from storage.store.store import Mode, Store
 from storage.testing.faults import Cut, Effect
 from storage.testing.memory_files import MemoryFiles

@@ -22,7 +22,7 @@ from storage.clock import Clock
 from storage.errors import DiskFullError, OffsetOutOfRangeError, PoisonedLogError
 from storage.files import Files
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
-from storage.log_dir.topic_settings import SETTINGS_NAME
+from storage.log_dir.settings_file import SETTINGS_NAME
 from storage.store.store import Mode, Store
 from storage.testing.faults import Cut, Effect
 from storage.testing.memory_files import MemoryFiles

@@ -10,8 +10,7 @@ from keyed_logs import COMPACT, KeyedLog
 from memory_logs import DIRECTORY
 
 from storage.cleanup.cleaner import Cleaner
-from storage.cleanup.limits import CleanerLimits
-from storage.cleanup.pace import Throttle
+from storage.cleanup.pace import CleanerLimits, Throttle
 from storage.config import StoreConfig
 from storage.errors import (
     ChecksumError,

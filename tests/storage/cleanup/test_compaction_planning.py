@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import NOW_MS, LogOnMemory, sent
 
-from storage.cleanup.compaction_plan import Boundary, CompactionPlan, Verdict, dirtiest
+from storage.cleanup.compaction_plan import Boundary, CompactionPlan, SegmentExtent, Verdict, dirtiest, grouped
 from storage.cleanup.compaction_planning import plan_compaction
-from storage.cleanup.grouping import SegmentExtent, grouped
 from storage.config import TopicConfig
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from storage.cluster.group_description import Surroundings, describe_group
-from storage.cluster.group_rows import group_rows
+from storage.cluster.group_description import Surroundings, describe_group, group_rows
 from storage.ids import format_id
 from storage.internal.consumer_protocol import encode_assignment
 from storage.internal.groups_image import GroupsImage

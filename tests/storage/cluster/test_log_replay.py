@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
 
-from storage.cluster.offsets_topic import OffsetsLog, OffsetsTopic
+from storage.cluster.followed_topics import OffsetsLog, OffsetsTopic
 from storage.config import TopicConfig
 from storage.errors import UnknownPartitionError
 from storage.internal import offsets

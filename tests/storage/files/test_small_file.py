@@ -16,8 +16,7 @@ from storage.log.partition_metadata import read_topic_id
 from storage.log.producers.snapshot import SNAPSHOT_BYTES_MAX, SnapshotFiles, encode_snapshot
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.log_dir.meta_properties import read_meta_properties
-from storage.log_dir.server_properties import read_server_properties
-from storage.log_dir.topic_settings import read_topic_settings
+from storage.log_dir.settings_file import read_server_properties, read_topic_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

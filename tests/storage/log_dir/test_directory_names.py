@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.log_dir.directory_names import DirectoryName, DirectoryState, parse_directory_name
+from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory_name
 
 HEX = "0123456789abcdef0123456789abcdef"
 CURRENT, DELETE, STRAY, FUTURE = DirectoryState

@@ -14,8 +14,8 @@ from storage.errors import NotAStoreError, StoreLockedError
 from storage.files import FileLock, Files
 from storage.files.real import RealDirectory
 from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.directory_names import DirectoryName
 from storage.log_dir.log_dir import LOCK_NAME, LogDir
+from storage.log_dir.names import DirectoryName
 from storage.testing.faults import BREAKS, DISK_EFFECTS, Cut, CutError, Effect, InterruptError
 from storage.testing.memory_files import MemoryFiles
 from storage.topics.checkpointing import PartitionCheckpoints

@@ -13,7 +13,7 @@ from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.creation import are_vacant
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME
 from storage.log_dir.recognition import check_stores
-from storage.log_dir.topic_settings import SETTINGS_NAME
+from storage.log_dir.settings_file import SETTINGS_NAME
 from storage.store.store import Mode, Store
 from storage.store.store_recovery import plan_recovery, recover_store
 from storage.verify.verification import Verification

@@ -8,7 +8,7 @@ import pytest
 
 from storage.clock import Clock
 from storage.errors import ConfigError
-from storage.log_dir.server_properties import read_server_properties
+from storage.log_dir.settings_file import read_server_properties
 from storage.store.store import Store
 from storage.testing.memory_files import MemoryFiles
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage.errors import InvalidTopicError, TopicExistsError
-from storage.log_dir.topic_names import check_new_topic, is_topic_name
+from storage.log_dir.names import check_new_topic, is_topic_name
 
 LEGAL = ["a", "A-b_c.9", "-", "...", "__consumer_offsets", "x" * 249, "t-0", "0"]
 ILLEGAL = ["", ".", "..", "x" * 250, "a/b", "a b", "é", "a\n", "a:b", "٣"]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from storage.errors import ConfigError
 from storage.files import Files
 from storage.ids import format_id
-from storage.log_dir.settings_file import SettingsFile
-from storage.log_dir.topic_settings import (
+from storage.log_dir.settings_file import (
     SETTINGS_NAME,
     KnownTopic,
+    SettingsFile,
     TopicSettings,
     read_topic_settings,
     write_topic_settings,

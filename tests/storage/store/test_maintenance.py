@@ -11,8 +11,7 @@ from memory_logs import NOW_MS, sent
 
 from storage.clock import Clock
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
-from storage.log_dir.settings_file import SettingsFile
-from storage.log_dir.topic_settings import TopicSettings
+from storage.log_dir.settings_file import SettingsFile, TopicSettings
 from storage.store.log_opener import LogOpener
 from storage.store.maintenance import Maintenance
 from storage.store.store import Mode, Store

@@ -12,8 +12,7 @@ from memory_logs import NOW_MS, StandingClock, sent
 from storage.cleanup.retention_plan import RetentionPlan, Rule, Scope
 from storage.errors import LogChangedError, ReadOnlyStoreError
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
-from storage.log_dir.settings_file import SettingsFile
-from storage.log_dir.topic_settings import TopicSettings
+from storage.log_dir.settings_file import SettingsFile, TopicSettings
 from storage.store.cleaning import StoreRetention
 from storage.store.log_opener import LogOpener
 from storage.store.store import Mode, Store

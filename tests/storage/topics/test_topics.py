@@ -9,8 +9,8 @@ import pytest
 from storage.errors import ConfigError, InvalidTopicError, ReadOnlyStoreError, TopicExistsError, UnknownPartitionError
 from storage.ids import format_id
 from storage.log.partition_metadata import read_topic_id
-from storage.log_dir.directory_names import parse_directory_name
-from storage.log_dir.topic_settings import SETTINGS_NAME
+from storage.log_dir.names import parse_directory_name
+from storage.log_dir.settings_file import SETTINGS_NAME
 
 
 def directories(files, *paths: str) -> dict[str, set[str]]:

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from storage.segment.index.txn import AbortedTransaction
 
 
-class Fate(NamedTuple):
+class BatchFate(NamedTuple):
     """What transactions say of a batch: whether anybody needs it, and what the index says of it if it ends one."""
 
     is_needed: bool
     aborted: AbortedTransaction | None = None
 
 
-_NEEDED: Final = Fate(is_needed=True)
-_NOT_NEEDED: Final = Fate(is_needed=False)
+_NEEDED: Final = BatchFate(is_needed=True)
+_NOT_NEEDED: Final = BatchFate(is_needed=False)
 
 
 class CleanedTransactions:
@@ -41,7 +41,7 @@ class CleanedTransactions:
         self._observed: set[int] = set()  # the producers of which some batch of an aborted transaction was shown
         self._committing: set[int] = set()  # the producers of which some batch of another transaction was shown
 
-    def fate(self, batch: RecordBatch) -> Fate:
+    def fate(self, batch: RecordBatch) -> BatchFate:
         """What becomes of the next batch.
 
         Data that was aborted is not needed, and a marker is as long as a batch of its transaction is there.
@@ -60,7 +60,7 @@ class CleanedTransactions:
         self._committing.add(producer_id)
         return _NEEDED
 
-    def _fate_of_control(self, batch: RecordBatch) -> Fate:
+    def _fate_of_control(self, batch: RecordBatch) -> BatchFate:
         marker = marker_of(batch)
         if marker is None:
             # It has lost its marker already; control records of other kinds stay.
@@ -74,4 +74,4 @@ class CleanedTransactions:
         if producer_id not in self._observed:
             return _NOT_NEEDED
         self._observed.discard(producer_id)
-        return Fate(is_needed=True, aborted=transaction)
+        return BatchFate(is_needed=True, aborted=transaction)

@@ -1,7 +1,7 @@
 """The map of a log's dirty part: the last offset of each of its keys, as far as memory goes.
 
-Control records, aborted records and records without a key are not in it. Which part of a log is dirty, and what becomes
-of its records, is left to others.
+Control records, aborted records and records without a key are not in it. Only sound batches count: what is decided by
+them takes other records away for good.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from storage.cleanup.sound_batches import sound_batches
-from storage.cleanup.transactions import CleanedTransactions
+from storage.cleanup.cleaned_transactions import CleanedTransactions
 from storage.errors import CompactionError, CorruptBatchError, MalformedRecordsError
 from storage.record.batch import RecordBatch
 from storage.record.kernel.offset_map import OffsetMap
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from storage.cleanup.pace import Pace
     from storage.log.view import LogView
     from storage.record.reading import Batch
+
 
 _SEED_BYTES = 16
 
@@ -75,3 +77,22 @@ def _take(offsets: OffsetMap, batch: Batch, start_offset: int, transactions: Cle
     if batch.last_offset >= start_offset:
         offsets.advance(batch.last_offset)
     return True
+
+
+def sound_batches(batches: Iterable[Batch], base_offset: int, end_offset: int) -> Iterator[Batch]:
+    """The same batches of a segment that begins and ends at these offsets.
+
+    Raises `CorruptBatchError` at the first that does not have its checksum or, as that does not cover offsets, does not
+    lie above the one before and within the segment.
+    """
+    last_offset = base_offset - 1
+    for batch in batches:
+        batch.check_crc()
+        if not last_offset < batch.base_offset <= batch.last_offset < end_offset:
+            raise CorruptBatchError(
+                f"the batch ends at {batch.last_offset}, and has to lie above {last_offset} and below {end_offset}",
+                position=batch.position,
+                offset=batch.base_offset,
+            )
+        last_offset = batch.last_offset
+        yield batch
