@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from storage.cleanup.suspect_timestamps import duration_text
+from storage.clock import duration_text
 from storage.record.layout import LARGEST_OFFSET_DELTA
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from errno import ENOENT
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.cleanup.compaction_plan import Boundary, CompactionPlan, PlannedSegment, Verdict, groups_of
-from storage.cleanup.suspect_timestamps import duration_text
+from storage.clock import duration_text
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:

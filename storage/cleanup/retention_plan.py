@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
-from storage.cleanup.suspect_timestamps import duration_text
+from storage.clock import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from storage.cleanup.retention_plan import Fate, Rule, Scope
-from storage.cleanup.suspect_timestamps import duration_text
+from storage.clock import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from storage.clock import duration_text
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -62,20 +64,3 @@ def _sentence(suspicion: SuspectTimestamp, segments: Sequence[RetainedSegment], 
 
 def _is_likely(timestamp_ms: int, now_ms: int) -> bool:
     return abs(timestamp_ms - now_ms) < _YEARS_MS
-
-
-_UNITS: Final = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
-_PARTS_MAX: Final = 2
-
-
-def duration_text(interval_ms: int) -> str:
-    """A non-negative interval in its two largest units, rounded down: `7 d`, `8 d 3 h`, `1 s 5 ms`."""
-    parts = []
-    left_ms = interval_ms
-    for unit, unit_ms in _UNITS:
-        count, left_ms = divmod(left_ms, unit_ms)
-        if count:
-            parts.append(f"{count} {unit}")
-        if len(parts) == _PARTS_MAX or (parts and not count):
-            break
-    return " ".join(parts) or "0 ms"
