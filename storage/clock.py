@@ -1,4 +1,4 @@
-"""Time, as an object that callers are given: whoever asks for it can be told any."""
+"""Time, as an object that tests can set, and intervals in words."""
 
 from __future__ import annotations
 
