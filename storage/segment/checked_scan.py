@@ -43,7 +43,8 @@ class CheckedScan:
     def __iter__(self) -> Iterator[Batch]:
         offset_max = self._base_offset + LARGEST_OFFSET_DELTA
         path = self._scan.file.path
-        position, next_offset = self.position, self.next_offset  # a log has very many batches
+        next_offset = self.next_offset  # a log has very many batches
+        kept: Batch | None = None
         try:
             for batch in self._scan:
                 if batch.checksum() != batch.crc:
@@ -61,13 +62,15 @@ class CheckedScan:
                 if last_offset > offset_max:
                     self.overflows = True
                     return
-                position = batch.position + batch.size_bytes
                 next_offset = last_offset + 1
+                kept = batch
                 yield batch
         except CorruptBatchError as error:
             self.error = error.located(path=path)
         finally:
-            self.position, self.next_offset = position, next_offset
+            self.next_offset = next_offset
+            if kept is not None:
+                self.position = kept.position + kept.size_bytes
 
 
 def lacks_offsets(base_offset: int, batches: Iterable[Batch]) -> bool:

@@ -249,12 +249,13 @@ class _Recovery:
         """Learn from every batch that is kept."""
         with self._files.open_reading(segment.path(Kind.LOG)) as file:
             scan = CheckedScan(file, segment.base_offset)
-            latest_epoch = self._epochs.latest_epoch
+            add, latest_epoch = building.add, self._epochs.latest_epoch
             for batch in scan:
-                building.add(batch, batch.position)
-                if batch.leader_epoch >= 0 and (latest_epoch is None or batch.leader_epoch > latest_epoch):
-                    self._epochs.assign(batch.leader_epoch, batch.base_offset)
-                    latest_epoch = batch.leader_epoch
+                add(batch, batch.position)
+                epoch = batch.leader_epoch
+                if epoch != latest_epoch and epoch >= 0 and (latest_epoch is None or epoch > latest_epoch):
+                    self._epochs.assign(epoch, batch.base_offset)
+                    latest_epoch = epoch
                 if batch.producer_id >= 0:
                     with suppress(CorruptBatchError):  # a marker that says nothing ends nothing
                         ended = producers.apply(batch)
