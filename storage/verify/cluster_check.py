@@ -21,6 +21,7 @@ from storage.ids import format_id
 from storage.internal.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from storage.log.followed_log import FollowedLog
 from storage.log.partition_metadata import PARTITION_METADATA_NAME
+from storage.log_dir.meta_properties import KRAFT_VERSION
 from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryState
 from storage.verify.finding import Finding, FindingKind, damage, notice
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from storage.files import Files
     from storage.internal.cluster_image import ClusterImage
+    from storage.log_dir.checkpoints import Partition
     from storage.verify.log_dir_check import LogDirCheck, PartitionTarget
 
 _NAME: Final = str(DirectoryName(CLUSTER_METADATA, 0))
@@ -78,8 +80,9 @@ class ClusterCheck:
     def __init__(self, files: Files, log_dirs: Collection[LogDirCheck]) -> None:
         self._files = files
         self._log: MetadataLog | None = None
-        properties = (each.properties for each in log_dirs)
-        self._node_id = next((each.node_id for each in properties if each is not None), None)
+        properties = [each.properties for each in log_dirs if each.properties is not None]
+        self._node_id = next((each.node_id for each in properties), None)
+        self._has_topic_ids = any(each.version == KRAFT_VERSION for each in properties)
         for log_dir in log_dirs:
             if any(str(name) == _NAME for name in log_dir.listing.partitions):
                 self._log = self._followed(log_dir.path / _NAME)
@@ -120,6 +123,25 @@ class ClusterCheck:
                 why, outcome = known.why_not_served(target, topic_id), _NOT_SERVED
             if why:
                 yield target.located(notice(FindingKind.STRAY, "", f"{why}, {where}: {outcome}"))
+
+    def duplicate_copies(self, copies: Iterable[tuple[PartitionTarget, UUID | None]]) -> Iterator[Finding]:
+        """Yield damage for each further copy of a partition on its way to another log directory.
+
+        A broker keeps one such copy of a partition. It first renames strays, so a copy that is one does not count.
+        """
+        known = self._known()
+        first: dict[Partition, PartitionTarget] = {}
+        for target, topic_id in sorted(copies, key=_order):
+            if known is None:
+                is_stray = self._has_topic_ids and topic_id is None
+            else:
+                is_stray = known.why_stray(target, topic_id, self._node_id) != ""
+            if is_stray or not self._is_there(target, topic_id):
+                continue
+            other = first.setdefault(target.partition, target)
+            if other is not target:
+                reason = f"{other.log_dir}/{other.name} is a copy of the same partition; no broker starts with both"
+                yield target.located(damage(FindingKind.DUPLICATE_COPY, "", reason))
 
     def _is_there(self, target: PartitionTarget, topic_id: UUID | None) -> bool:
         """Return True if the partition is there, and still without an id if it had none."""
@@ -183,12 +205,17 @@ def _disagreements(topic: str, found: Sequence[tuple[PartitionTarget, UUID]]) ->
     if not others:
         return
     is_tie = others[0][1] == most
-    for target, topic_id in sorted(found, key=lambda each: (each[0].partition, each[0].log_dir, each[0].name)):
+    for target, topic_id in sorted(found, key=_order):
         if is_tie:
             reason = f"the partitions of {topic} disagree about its id: this one has {format_id(topic_id)}"
             yield target.located(damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, reason))
         elif topic_id != usual:
             yield _of_another_topic(target, topic_id, f"the other partitions of {topic} have", usual)
+
+
+def _order(each: tuple[PartitionTarget, UUID | None]) -> tuple[Partition, str, str]:
+    target, _ = each
+    return target.partition, target.log_dir, target.name
 
 
 def _of_another_topic(target: PartitionTarget, topic_id: UUID, others: str, usual: UUID) -> Finding:

@@ -56,6 +56,7 @@ class FindingKind(StrEnum):
     CHECKPOINT = "checkpoint"
     FOREIGN_DIRECTORY = "foreign_directory"
     DUPLICATE_PARTITION = "duplicate_partition"
+    DUPLICATE_COPY = "duplicate_copy"  # two copies of a partition on their way to another log directory
     STRAY = "stray"  # of no topic, or no partition here, that the cluster has
     SETTINGS = "settings"  # the file that kafkafs keeps
     # Anywhere

@@ -110,6 +110,7 @@ class Verification:
         yield from self._counted(self._findings)
         topic_ids: list[tuple[PartitionTarget, UUID]] = []
         current: list[tuple[PartitionTarget, UUID | None]] = []
+        copies: list[tuple[PartitionTarget, UUID | None]] = []
         for target, result in results:
             self.partitions += 1
             self.segments += result.segments
@@ -119,11 +120,14 @@ class Verification:
                 topic_ids.append((target, result.topic_id))
             if target.state is DirectoryState.CURRENT:
                 current.append((target, result.topic_id))
+            elif target.state is DirectoryState.FUTURE:
+                copies.append((target, result.topic_id))
             yield from self._counted(
                 target.located(finding) for finding in self._without_cleaned(target, result.findings)
             )
         yield from self._counted(other_topics(topic_ids, self._cluster.topic_ids()))
         yield from self._counted(self._cluster.strays(current))
+        yield from self._counted(self._cluster.duplicate_copies(copies))
 
     def _without_cleaned(self, target: PartitionTarget, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Return the findings without the gaps of a log that a cleaner has compacted since the verification began.

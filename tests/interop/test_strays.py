@@ -84,6 +84,41 @@ def test_a_metadata_log_without_its_beginning_keeps_a_broker_from_starting(
         assert stray_names(log_dir) == []
 
 
+@pytest.mark.parametrize("version", ["3.9", "4"])
+def test_two_copies_of_a_partition_keep_a_broker_from_starting_unless_they_are_strays(
+    real_kafka: RealKafka, tmp_path: Path, version: str
+) -> None:
+    settings = {"log.dirs": f"{tmp_path / 'd1'},{tmp_path / 'd2'}"}
+    with real_kafka.broker(tmp_path / "one", settings, version=version) as broker:
+        log_dirs = broker.log_dirs
+        real_kafka.tool(
+            "TopicCommand", "--bootstrap-server", broker.bootstrap, "--create", "--topic", "orders", version=version
+        )
+        until(lambda: any(tmp_path.glob("d?/orders-0/partition.metadata")), "the broker made the partition")
+        broker.stop()
+    [partition] = tmp_path.glob("d?/orders-0")
+    copies = [shutil.copytree(partition, each / f"orders-0.{at:032x}-future") for at, each in enumerate(log_dirs)]
+    assert [(each["kind"], each["path"]) for each in damage(log_dirs)] == [("duplicate_copy", copies[1].name)]
+    with (
+        pytest.raises(real_kafka.Error, match="Duplicate log directories found"),
+        real_kafka.broker(tmp_path / "one", settings, version=version),
+    ):
+        pass
+    for copy in copies:
+        (copy / "partition.metadata").unlink()
+    assert damage(log_dirs) == []
+    with real_kafka.broker(tmp_path / "one", settings, version=version):
+        until(lambda: not any(copy.exists() for copy in copies), "the broker put both aside")
+        assert len([name for each in log_dirs for name in stray_names(each)]) == len(copies)
+
+
+def damage(log_dirs: list[Path]) -> list[dict[str, object]]:
+    """The damage that verify finds."""
+    result = CliRunner().invoke(main, ["verify", ",".join(map(str, log_dirs))])
+    findings = [json.loads(line) for line in result.stdout.splitlines()]
+    return [each for each in findings if each["severity"] == "damage"]
+
+
 def superseded(metadata: Path) -> list[Path]:
     """The segments that end before the newest snapshot does."""
     newest = max((int(path.name.partition("-")[0]) for path in metadata.glob("*.checkpoint")), default=0)

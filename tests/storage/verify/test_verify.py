@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -186,6 +187,33 @@ def test_a_partition_in_two_places_and_of_two_topics(paths: list[Path]) -> None:
     _, findings = verified(paths)
     assert {finding.kind for finding in findings} == {FindingKind.DUPLICATE_PARTITION, FindingKind.PARTITION_METADATA}
     assert {finding.severity for finding in findings} == {Severity.DAMAGE}
+
+
+def copied(paths: list[Path], name: str, number: int, log_dir: Path) -> Path:
+    """A copy of a partition, on its way to a log directory."""
+    return shutil.copytree(metadata_of(paths, name).parent, log_dir / f"{name}.{number:032x}-future")
+
+
+@pytest.mark.parametrize("second", [0, 1])
+def test_two_copies_of_a_partition(paths: list[Path], second: int) -> None:
+    one = copied(paths, "orders-1", 1, paths[0])
+    assert verified(paths)[1] == []
+    other = copied(paths, "orders-1", 2, paths[second])
+    assert the_finding(paths) == (Severity.DAMAGE, FindingKind.DUPLICATE_COPY, str(other.parent), other.name)
+    _, (finding,) = verified(paths)
+    assert finding.reason == f"{one} is a copy of the same partition; no broker starts with both"
+    (one / "partition.metadata").unlink()  # which makes it a stray
+    assert verified(paths)[1] == []
+
+
+def test_copies_that_have_no_topic_id_where_none_has(paths: list[Path]) -> None:
+    for path in paths:
+        properties = path / "meta.properties"
+        old = properties.read_text().replace("version=1", "version=0").replace("node.id", "broker.id")
+        properties.write_text(old)
+    for number in (1, 2):
+        (copied(paths, "orders-1", number, paths[0]) / "partition.metadata").unlink()
+    assert the_finding(paths)[1] is FindingKind.DUPLICATE_COPY
 
 
 def test_a_partition_that_is_still_being_made(paths: list[Path]) -> None:
