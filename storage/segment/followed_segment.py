@@ -17,6 +17,7 @@ from storage.segment.index.zero_tail import is_zero
 from storage.segment.names import Kind
 from storage.segment.scan import LogScan
 from storage.segment.segment import Segment
+from storage.segment.sound_batch_search import find_sound_batch
 
 if TYPE_CHECKING:
     import os
@@ -66,11 +67,12 @@ class FollowedSegment(Segment):
     asked for, and stays where it is until `look`.
     """
 
-    __slots__ = ("_end", "_looking", "_trail")
+    __slots__ = ("_end", "_looking", "_tail", "_trail")
 
     def __init__(self, files: Files, directory: str | os.PathLike[str], names: SegmentNames) -> None:
         super().__init__(files, directory, names.base_offset, is_finished=False, names=names)
         self._end: SegmentEnd | None = None
+        self._tail: tuple[int, int, bool] | None = None  # the last bytes after the end that were looked at
         self._trail: deque[SegmentEnd] = deque(maxlen=_TRAIL_BATCHES)  # where the last batches end, ascending
         self._looking = RLock()  # held while the end is looked for, and while what depends on it is
 
@@ -147,8 +149,36 @@ class FollowedSegment(Segment):
     def check_end(self, end: int | None = None) -> None:
         """Raise `FramingError` if what ends the batches before this is damage, behind which there may be more."""
         known = self.end
-        if known.damage is not None and (end is None or end >= known.position):
+        if end is not None and end < known.position:
+            return
+        if known.damage is not None:
             raise FramingError(known.damage, path=self.path(Kind.LOG), position=known.position)
+        if known.zeros_end == 0 and self._hides_batches(known):
+            raise FramingError(
+                "whole batches follow a batch that goes on behind the end of the file by its own length",
+                path=self.path(Kind.LOG),
+                position=known.position,
+            )
+
+    def _hides_batches(self, known: SegmentEnd) -> bool:
+        """Return True if the bytes after the end begin as a batch that is being written would, and are something else.
+
+        An appender writes one batch after another, so no sound batch follows one that is not whole.
+        """
+        status = self.log_status()
+        if status is None or status.size_bytes <= known.position:
+            return False  # a reader notices that a log is gone when it opens it
+        start, end = known.position, status.size_bytes
+        with self._looking:
+            if self._tail is None or self._tail[:2] != (start, end):
+                hidden = None
+                with self.open_log() as file:
+                    if next(iter(LogScan(file, start=start, end=end)), None) is None:  # it has not grown since
+                        hidden = find_sound_batch(
+                            file, start + 1, end, base_offset=self.base_offset, next_offset=known.next_offset
+                        )
+                self._tail = (start, end, hidden is not None)
+            return self._tail[2]
 
     def _find_end(self) -> SegmentEnd:
         start = 0

@@ -52,8 +52,8 @@ class _Reading(SplitPass["pa.RecordBatch"]):
         self._aborted = AbortedBatches(split.aborted) if split.aborted else None
 
     def _check(self, batch: Batch, due_offset: int) -> None:
-        if self._on_damage is not None:
-            batch.check_crc()  # what the header says decides on what is passed over
+        if self._on_damage is not None or self._aborted is not None:
+            batch.check_crc()  # what the header says decides on what is passed over or left out
         self._check_order(batch, due_offset)
 
     def _ends_before(self, batch: Batch) -> bool:

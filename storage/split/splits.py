@@ -115,13 +115,13 @@ def splits_of(
     """The splits of a range of the log as it is now, in order; each has `size_bytes` or more if its segment has.
 
     Together they have every record of the range that the log has. What it does not have any more in front, or at its
-    end, is told to `on_loss`; if that does not raise, the range is shorter by so much. With `checks_end`, damage behind
-    which the range might go on is a `FramingError`.
+    end, is told to `on_loss`; if that does not raise, the range is shorter by so much. With `checks_end`, damage after
+    which a range that goes up to the end might go on is a `FramingError`.
     """
 
     def cut(view: LogView) -> list[Split]:
         start, end = _within(view, place, start_offset, end_offset, on_loss)
-        if checks_end and end == view.end_offset and view.segments:
+        if checks_end and end >= view.bound(isolation) and view.segments:
             view.segments[-1].check_end(view.end_position)
         return [
             split

@@ -133,6 +133,7 @@ class SplitPass(ABC, Generic[T]):
         self._position = split.start
         self._due_offset = split.base_offset  # no batch behind the position may begin below it
         self._is_done = False
+        self._is_one_before_doubtful = False
 
     @abstractmethod
     def _check(self, batch: Batch, due_offset: int) -> None:
@@ -153,13 +154,16 @@ class SplitPass(ABC, Generic[T]):
     def _check_order(self, batch: Batch, due_offset: int) -> None:
         """Raise a `CorruptBatchError` unless the batch has offsets of its split, after those of the one before.
 
-        If there is somebody to be told of damage, that they are not after those is only told.
+        Offsets that are not after those make the batch before as doubtful as this one, since no checksum covers where a
+        batch begins. With `on_damage` that is only told.
         """
         check_place(batch, self._split.base_offset, self._split.limit_offset)
         try:
             check_order(batch, due_offset)
         except CorruptBatchError as error:
             if self._on_damage is None:
+                batch.check_crc()
+                self._is_one_before_doubtful = True
                 raise
             self._on_damage(error.located(path=self._file.path))
 
@@ -177,18 +181,16 @@ class SplitPass(ABC, Generic[T]):
             self.next_offset = split.end_offset
 
     def _up_to_damage(self, scan: GappedScan) -> Iterator[T]:
-        due_offset, origin = self._due_offset, scan.position
+        origin = scan.position
         window: PinnedBuffer | None = None
         run: list[Batch] = []
         try:
-            for batch in scan:
+            for batch, window_begin in self._confirmed(scan):
                 if batch.buffer is not window:
                     yield from self._passed(run, origin)
-                    window, origin, run = batch.buffer, scan.window_begin, []
-                self._check(batch, due_offset)
+                    window, origin, run = batch.buffer, window_begin, []
                 if self._ends_before(batch):
                     break
-                due_offset = batch.last_offset + 1
                 if self._wants(batch):
                     run.append(batch)
                 else:
@@ -202,6 +204,27 @@ class SplitPass(ABC, Generic[T]):
             raise
         yield from self._passed(run, origin)
         self._is_done = True
+
+    def _confirmed(self, scan: GappedScan) -> Iterator[tuple[Batch, int]]:
+        """The batches of a scan, each once the next one has shown that the offsets of both can be right.
+
+        With each comes where in the file the buffer begins that holds it.
+        """
+        due_offset = self._due_offset
+        last: tuple[Batch, int] | None = None
+        try:
+            for batch in scan:
+                self._check(batch, due_offset)
+                due_offset = batch.last_offset + 1
+                if last is not None:
+                    yield last
+                last = batch, scan.window_begin
+        except CorruptBatchError:
+            if last is not None and not self._is_one_before_doubtful:
+                yield last
+            raise
+        if last is not None:
+            yield last
 
     def _passed(self, run: Sequence[Batch], origin: int) -> Iterator[T]:
         if run:

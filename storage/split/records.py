@@ -1,0 +1,99 @@
+"""The records of splits as consumers see them, decoded a batch at a time.
+
+Every record of a split is given once, in the order of the log, as long as the log has it. No record comes of a batch
+whose checksum, frame, offsets or records are wrong: the records before it come first, then a `CorruptBatchError`.
+Control records are left out, and so are the records of the transactions that the split says were aborted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+
+from storage.errors import ChecksumError
+from storage.log.aborted_batches import AbortedBatches, is_control
+from storage.log.view import first_offset_of
+from storage.record.batch import RecordBatch
+from storage.record.kernel.decode import Record
+from storage.record.legacy import LegacyBatch
+from storage.split.walk import SplitPass, SplitWalk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from storage.files import ReadableFile
+    from storage.record.reading import Batch
+    from storage.split.splits import Split
+
+Records: TypeAlias = list[Record]
+
+
+class RecordReader(SplitWalk[Records]):
+    """Reads any number of splits, one at a time: the visible records of each batch that has any, as a list."""
+
+    def _pass(self, file: ReadableFile, split: Split) -> _Reading:
+        return _Reading(file, split)
+
+
+class _Reading(SplitPass[Records]):
+    """One reading of a split's file."""
+
+    def __init__(self, file: ReadableFile, split: Split) -> None:
+        super().__init__(file, split, None)
+        self._aborted = AbortedBatches(split.aborted)
+        self._before: RecordBatch | None = None  # the last batch that ends before the split begins, by its header
+
+    def all(self) -> Iterator[Records]:
+        """Everything that the split has. Damage that cannot have held any of it is passed over."""
+        yield from super().all()
+        self._check_before()
+
+    def _check(self, batch: Batch, due_offset: int) -> None:
+        if self._is_before(batch):
+            self._before = batch
+        else:
+            if first_offset_of(batch) > self._split.start_offset:
+                self._check_before()
+            self._before = None
+            batch.check_crc()
+        self._check_order(batch, due_offset)
+
+    def _is_before(self, batch: Batch) -> TypeGuard[RecordBatch]:
+        return isinstance(batch, RecordBatch) and batch.last_offset < self._split.start_offset
+
+    def _check_before(self) -> None:
+        """Raise `ChecksumError` if the batch before may have held the split's first records after all."""
+        if self._before is not None:
+            try:
+                self._before.check_crc()
+            except ChecksumError as error:
+                raise error.located(path=self._file.path) from None
+
+    def _ends_before(self, batch: Batch) -> bool:
+        return isinstance(batch, RecordBatch) and batch.base_offset >= self._split.end_offset
+
+    def _wants(self, batch: Batch) -> bool:
+        return not (self._is_before(batch) or is_control(batch) or self._aborted.has(batch))
+
+    def _of_run(self, run: Sequence[Batch], _origin: int) -> Iterator[Records]:
+        start, end = self._split.start_offset, self._split.end_offset
+        for batch in run:
+            records = _decoded(batch)
+            if records and not start <= records[0].offset <= records[-1].offset < end:
+                records = [record for record in records if start <= record.offset < end]
+            if records:
+                yield records
+
+
+def _decoded(batch: Batch) -> Records:
+    """All records of a batch, or a `CorruptBatchError`."""
+    if not isinstance(batch, LegacyBatch):
+        return list(batch.records())
+    entries = list(batch.entries())
+    for entry in entries:
+        if not entry.crc_matches:
+            raise ChecksumError(
+                f"an entry within the wrapper does not have its CRC {entry.crc:08x}",
+                position=batch.position,
+                offset=entry.record.offset,
+            )
+    return [entry.record for entry in entries]
