@@ -235,8 +235,8 @@ class DuplicatePartitionError(StorageError):
     """Two log directories have the same partition, so which of them holds its records is unknown."""
 
 
-class UnknownPartitionError(StorageError):
-    """The store has no such topic or partition."""
+class UnknownPartitionError(StorageError, KeyError):
+    """The store has no such topic or partition; mappings of topics and partitions raise it as their `KeyError`."""
 
 
 class InvalidTopicError(StorageError):

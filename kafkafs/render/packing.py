@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from storage.record.compression import Codec
 from storage.record.encoding import PLAIN, BatchForm, batches_of_lines, batches_of_rows
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from storage.config import TopicConfig
     from storage.record.encoding import Row
 
 
@@ -26,6 +28,14 @@ class Packing:
     timestamp_ms: int
     max_bytes: int
     form: BatchForm = PLAIN
+
+    @classmethod
+    def of_topic(cls, config: TopicConfig, timestamp_ms: int) -> Self:
+        """Pack as a topic's settings say; where they leave compression to producers, nothing is compressed."""
+        codec = config.compression or Codec.NONE
+        form = BatchForm(codec=codec, level=config.compression_level(codec))
+        # No batch may be larger than a segment, which tests and small devices make smaller than a message may be.
+        return cls(timestamp_ms, min(config.max_message_bytes, config.segment_bytes), form)
 
     def lines(self, block: Buffer) -> list[bytes]:
         """Each line of the block as a value without a key; the last may lack its newline."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.json_forms import partitions
-from storage.log_dir.names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
+from storage.log_dir.names import BROKERS_OWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     Topics: TypeAlias = Mapping[str, Collection[int]]
 
-_INTERNAL: Final = COMPACTED_BY_BROKERS | {CLUSTER_METADATA}
 _KEYS: Final = ("subscribe", "subscribepattern", "assign")
 
 
@@ -58,7 +57,7 @@ class PatternSubscription:
 
     def partitions(self, topics: Topics) -> set[Partition]:
         """Those that are there."""
-        return _all_of([name for name in topics if name not in _INTERNAL and self.pattern.fullmatch(name)], topics)
+        return _all_of([name for name in topics if name not in BROKERS_OWN and self.pattern.fullmatch(name)], topics)
 
     def missing(self, _topics: Topics, /) -> str | None:
         """Nothing can be missing."""

@@ -2,13 +2,12 @@
 
 The records that one write completes are stored together, or none of them is. They are stamped with the time of that
 write unless they have a time of their own, compressed as the topic says (where it leaves that to producers, not at
-all), and written in the epoch of the log's last leader, as if that still led: no broker finds an epoch that it does not
-know. A log that knows of none gets 0, the first epoch of every partition.
+all), and written in the epoch of the log's last leader.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafkafs.render.intake import new_intake
 from kafkafs.render.packing import Packing
@@ -16,8 +15,6 @@ from kafkafs.tree.errors import GoneError
 from kafkafs.tree.log_input import LogInput
 from kafkafs.tree.receipts import Receipts
 from storage.errors import StorageError
-from storage.record.compression import Codec
-from storage.record.encoding import BatchForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,8 +26,6 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from storage.clock import Clock
     from storage.log.log import Log
-
-_FIRST_EPOCH: Final = 0
 
 
 class AppendFile(LogInput):
@@ -92,9 +87,8 @@ class Appending:
             batches = take_in(self._packing())
             # A log that takes nothing more says so even of half a line: many a writer hears only of writes.
             if batches or (is_write and log.is_poisoned):
-                latest_epoch = log.epochs.latest_epoch
+                leader_epoch = log.epochs.writing_epoch
                 self._check_directory()
-                leader_epoch = _FIRST_EPOCH if latest_epoch is None else latest_epoch
                 self._receipts.add(log.append_all_as_leader(batches, leader_epoch=leader_epoch))
         except Exception as error:
             self._intake.refuse()
@@ -107,8 +101,4 @@ class Appending:
             raise GoneError(f"{self._path}: {self._source.directory} has been removed, so nothing can be stored in it")
 
     def _packing(self) -> Packing:
-        config = self._log.config
-        codec = config.compression or Codec.NONE
-        form = BatchForm(codec=codec, level=config.compression_level(codec))
-        # No batch may be larger than a segment, which tests and small devices make smaller than a message may be.
-        return Packing(self._clock.now_ms(), min(config.max_message_bytes, config.segment_bytes), form)
+        return Packing.of_topic(self._log.config, self._clock.now_ms())

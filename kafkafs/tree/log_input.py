@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafkafs.tree.errors import NotPermittedError, ReadOnlyTreeError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.node import Attributes, WritableFile
-from storage.log_dir.names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
+from storage.log_dir.names import BROKERS_OWN
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Reading
     from storage.log.log import Log
-
-BROKERS_OWN: Final = COMPACTED_BY_BROKERS | {CLUSTER_METADATA}
-"""Topics that clients only read: a broker refuses to append to them and to delete their records."""
 
 
 class LogInput(WritableFile):

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 STAGED_AGE_MS_MAX: Final = 7 * 24 * 3600 * 1000
 """How long after it was last written a staged file is kept for whoever may commit it."""
 
-_FIRST_EPOCH: Final = 0
 _REPEAT: Final = "repeat the job that wrote it"
 _PUT_BACK: Final = (
     "a commit that was interrupted cannot be completed without it; put it back as it was, or have `kafkafs recover "
@@ -314,8 +313,7 @@ def _present(view: LogView, extent: Extent, batches: Iterator[RecordBatch]) -> i
 def _placed(batches: Iterator[RecordBatch], log: Log, *, skip: int) -> Iterator[bytearray]:
     """The batches as they are to be written at the log's end, but for the first ones."""
     offset = log.view.end_offset
-    latest_epoch = log.epochs.latest_epoch
-    leader_epoch = _FIRST_EPOCH if latest_epoch is None else latest_epoch
+    leader_epoch = log.epochs.writing_epoch
     for number, batch in enumerate(batches):
         if number >= skip:
             data = bytearray(batch.view(0, batch.size_bytes))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from storage.record.reading import Batch
 
 EPOCHS_NAME: Final = "leader-epoch-checkpoint"
+_FIRST_EPOCH: Final = 0
 
 
 class EpochStart(NamedTuple):
@@ -75,6 +76,14 @@ class LeaderEpochs:
     def latest_epoch(self) -> int | None:
         """The epoch of the last leader that wrote; None if none is known."""
         return self.entries[-1].epoch if self.entries else None
+
+    @property
+    def writing_epoch(self) -> int:
+        """The epoch to append in without a broker: the last leader's, as if that still led, or else the first.
+
+        So no broker finds an epoch that it does not know.
+        """
+        return self.entries[-1].epoch if self.entries else _FIRST_EPOCH
 
     def assign(self, epoch: int, offset: int) -> None:
         """Say that the batch at this offset is of this epoch, which drops what contradicts it; -1 is no epoch."""

@@ -19,6 +19,8 @@ CLUSTER_METADATA: Final = "__cluster_metadata"
 """The log of a KRaft cluster about itself, which is laid out as a topic and belongs to its controllers."""
 COMPACTED_BY_BROKERS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """The topics that brokers keep their own books in, and always compact."""
+BROKERS_OWN: Final = COMPACTED_BY_BROKERS | {CLUSTER_METADATA}
+"""Topics that clients only read: a broker refuses to append to them and to delete their records."""
 
 
 _TOPIC_CHARACTERS_MAX: Final = 249

@@ -11,12 +11,12 @@ from kafkafs.locator.paths import PartitionFile, PartitionFilePath, PartitionPat
 from kafkafs.sizes import SizeCache
 from kafkafs.tree.append_file import AppendFile
 from kafkafs.tree.control import ControlNodes
-from kafkafs.tree.log_input import BROKERS_OWN
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
 from storage.files import Files
 from storage.log.log import Log
+from storage.log_dir.names import BROKERS_OWN
 from storage.record.batch import RecordBatch
 from storage.store.store import Mode, Store
 from storage.verify.finding import Severity
