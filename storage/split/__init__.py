@@ -1,9 +1,20 @@
-"""Ranges of logs cut into splits, which many processes read at once: as records, as batches, or counted."""
+"""Ranges of logs cut into splits, which many processes read at once: as records, as columns, as batches, or counted.
 
-from storage.split.batches import TIME_COLUMNS, BatchReader, BatchRun
+What gives columns is loaded when it is first asked for, since pyarrow is optional.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from storage.split.counting import RecordCounter, Stretch
-from storage.split.reading import SplitReader
+from storage.split.records import RecordReader
 from storage.split.splits import DEFAULT_SPLIT_BYTES, PartitionPlace, Split, packed, splits_of
+
+if TYPE_CHECKING:
+    from storage.split.batches import TIME_COLUMNS, BatchReader, BatchRun
+    from storage.split.reading import SplitReader
 
 __all__ = [
     "DEFAULT_SPLIT_BYTES",
@@ -12,9 +23,19 @@ __all__ = [
     "BatchRun",
     "PartitionPlace",
     "RecordCounter",
+    "RecordReader",
     "Split",
     "SplitReader",
     "Stretch",
     "packed",
     "splits_of",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "SplitReader":
+        return import_module("storage.split.reading").SplitReader
+    if name in {"TIME_COLUMNS", "BatchReader", "BatchRun"}:
+        return getattr(import_module("storage.split.batches"), name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

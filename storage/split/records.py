@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from storage.errors import ChecksumError
-from storage.log.aborted_batches import AbortedBatches, is_control
-from storage.log.view import first_offset_of
+from storage.log.aborted_batches import AbortedBatches
 from storage.record.batch import RecordBatch
 from storage.record.kernel.decode import Record
-from storage.record.legacy import LegacyBatch
 from storage.split.walk import SplitPass, SplitWalk
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ class _Reading(SplitPass[Records]):
         if self._is_before(batch):
             self._before = batch
         else:
-            if first_offset_of(batch) > self._split.start_offset:
+            if batch.base_offset > self._split.start_offset:
                 self._check_before()
             self._before = None
             batch.check_crc()
@@ -69,31 +67,16 @@ class _Reading(SplitPass[Records]):
                 raise error.located(path=self._file.path) from None
 
     def _ends_before(self, batch: Batch) -> bool:
-        return isinstance(batch, RecordBatch) and batch.base_offset >= self._split.end_offset
+        return batch.starts_at_or_after(self._split.end_offset)
 
     def _wants(self, batch: Batch) -> bool:
-        return not (self._is_before(batch) or is_control(batch) or self._aborted.has(batch))
+        return not (self._is_before(batch) or batch.is_control or self._aborted.has(batch))
 
     def _of_run(self, run: Sequence[Batch], _origin: int) -> Iterator[Records]:
         start, end = self._split.start_offset, self._split.end_offset
         for batch in run:
-            records = _decoded(batch)
+            records = list(batch.checked_records())
             if records and not start <= records[0].offset <= records[-1].offset < end:
                 records = [record for record in records if start <= record.offset < end]
             if records:
                 yield records
-
-
-def _decoded(batch: Batch) -> Records:
-    """All records of a batch, or a `CorruptBatchError`."""
-    if not isinstance(batch, LegacyBatch):
-        return list(batch.records())
-    entries = list(batch.entries())
-    for entry in entries:
-        if not entry.crc_matches:
-            raise ChecksumError(
-                f"an entry within the wrapper does not have its CRC {entry.crc:08x}",
-                position=batch.position,
-                offset=entry.record.offset,
-            )
-    return [entry.record for entry in entries]

@@ -31,7 +31,7 @@ ROWS = (
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
     ("kafkafs.interrupts", "kafkafs.locator", "kafkafs.render", "kafkafs.sizes", "kafkafs.dump"),
-    ("kafkafs.tree", "kafkafs.spark", "kafkafs.demo"),
+    ("kafkafs.library", "kafkafs.tree", "kafkafs.spark", "kafkafs.demo"),
     ("kafkafs.mount",),
     ("kafkafs.cli",),
     ("kafkafs.__main__",),
@@ -58,6 +58,8 @@ STANDING_CIRCLES = {
 }
 # What the rows would allow and the house does not.
 FORBIDDEN = {("kafkafs.mount", "kafkafs.spark")}
+# The names that `kafkafs` gives come from a room above it, which is loaded when one of them is asked for.
+GIVEN_ON_DEMAND = ("kafkafs", "kafkafs.library")
 
 # Rooms that kafkafs enters by their faces alone: what it imports is in their `__all__`.
 FACES = ("storage.rewrite", "storage.split", "storage.verify")
@@ -66,7 +68,7 @@ FACES = ("storage.rewrite", "storage.split", "storage.verify")
 OWNERS = {
     "deltalake": ("kafkafs.spark",),
     "pandas": ("kafkafs.spark",),
-    "pyarrow": ("storage.record.columns", "kafkafs.spark"),
+    "pyarrow": ("storage.record.columns", "kafkafs.library.columns", "kafkafs.spark"),
     "pyfuse3": ("kafkafs.mount",),
     "pyiceberg": ("kafkafs.spark",),
     "pyspark": ("kafkafs.spark",),
@@ -82,7 +84,7 @@ def room_of(name: str) -> str | None:
 
 
 def is_allowed(room: str, other: str) -> bool:
-    if room == other:
+    if room == other or (room, other) == GIVEN_ON_DEMAND:
         return True
     if other == FOR_TESTS or (room, other) in FORBIDDEN:
         return False
@@ -152,6 +154,11 @@ def test_kafkafs_imports_the_face_of_a_room(product: list[Module], face: str) ->
     assert not deeper, "; ".join(deeper)
 
 
+def test_importing_kafkafs_loads_nothing_else(product: list[Module]) -> None:
+    (package,) = [module for module in product if module.name == "kafkafs"]
+    assert set(package.imports(when_loaded=True)) <= {"__future__.annotations", "typing.TYPE_CHECKING", "typing"}
+
+
 def test_the_kernel_knows_no_policy(product: list[Module]) -> None:
     kernel = "storage.record.kernel"
     outside = [
@@ -192,6 +199,8 @@ def test_what_is_optional_stays_with_its_owners(product: list[Module]) -> None:
         ("kafkafs.dump", "kafkafs.render", True),
         ("kafkafs.tree", "storage", True),
         ("kafkafs.spark", "kafkafs.tree", False),
+        ("kafkafs.library", "kafkafs.tree", False),
+        ("kafkafs.library", "kafkafs.render", True),
         ("kafkafs.mount", "kafkafs.spark", False),
         ("kafkafs.render", "kafkafs.cli", False),
     ],

@@ -1,0 +1,26 @@
+"""What every topic and partition of an open store shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from storage.clock import Clock
+    from storage.files import Files
+    from storage.log.view import Isolation
+    from storage.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """An open store, and how it is read. `closed` is set once the store is closed, which ends whoever follows it."""
+
+    store: Store
+    files: Files
+    clock: Clock
+    isolation: Isolation
+    closed: Event = field(default_factory=Event)
+    appending: dict[tuple[str, int], Lock] = field(default_factory=dict)
+    """What a thread holds while it appends to a partition, so that the records of one call lie together."""

@@ -1,0 +1,97 @@
+"""Following logs as they grow: every committed record once, in the order of its log.
+
+A follower keeps an offset and no file, so rolls, compactions and moves between log directories do not concern it.
+Retention may delete what it has not read yet, and a leader may cut a replica's log; that is told, and never passed over
+in silence.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.library.record import given
+from storage.errors import RecordsGoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kafkafs.library.context import Context
+    from kafkafs.library.reading import LogReader
+    from kafkafs.library.record import Record
+    from storage.log.view import LogView
+    from storage.record import Record as DecodedRecord
+
+logger: Final = logging.getLogger("kafkafs")
+
+_POLL_S: Final = 0.1
+
+
+class Follower:
+    """One log that is followed from an offset on.
+
+    With `fails`, records that are lost are a `RecordsGoneError`, otherwise a warning in the log.
+    """
+
+    def __init__(self, reader: LogReader, offset: int, *, fails: bool) -> None:
+        self._reader = reader
+        self._next_offset = offset
+        self._fails = fails
+        self._cuts = len(reader.log.view.cuts)
+
+    def poll(self) -> Iterator[Sequence[DecodedRecord]]:
+        """What has come since."""
+        reader = self._reader
+        view, end = reader.log.view, reader.end_offset
+        self._take_cuts(view)
+        if self._next_offset < view.start_offset:
+            gone = f"the records from offset {self._next_offset} up to {view.start_offset} were deleted unread"
+            self._lose(RecordsGoneError(self._named(gone)))
+            self._next_offset = view.start_offset
+        if self._next_offset > end:
+            return
+        for records in reader.records(self._next_offset, end, self._lose):
+            self._next_offset = records[-1].offset + 1
+            yield records
+        self._next_offset = end
+
+    def given(self, records: Sequence[DecodedRecord]) -> list[Record]:
+        """Make the library's records of decoded ones."""
+        return given(self._reader.topic, self._reader.partition, records)
+
+    def _take_cuts(self, view: LogView) -> None:
+        """Go on where the log was cut, if that is before what was read."""
+        cut = min(view.cuts[self._cuts :], default=self._next_offset)
+        self._cuts = len(view.cuts)
+        if cut < self._next_offset:
+            self._lose(RecordsGoneError(self._named(f"the log was cut at offset {cut} after it was read further")))
+            self._next_offset = cut
+
+    def _named(self, what: str) -> str:
+        return f"{self._reader.topic}-{self._reader.partition}: {what}"
+
+    def _lose(self, loss: RecordsGoneError) -> None:
+        if self._fails:
+            raise loss
+        logger.warning("%s", loss)
+
+
+def followed(context: Context, followers: Callable[[], Sequence[Follower]], timeout: float | None) -> Iterator[Record]:
+    """What comes to logs; ends when the store is closed, or when none has come for `timeout` seconds."""
+    clock = context.clock
+    idle_since_s = clock.elapsed_s()
+    while not context.closed.is_set():
+        is_idle = True
+        for follower in followers():
+            for records in follower.poll():
+                is_idle = False
+                yield from follower.given(records)
+        if not is_idle:
+            idle_since_s = clock.elapsed_s()
+            continue
+        left_s = None if timeout is None else idle_since_s + timeout - clock.elapsed_s()
+        if left_s is not None and left_s <= 0:
+            return
+        context.closed.wait(_POLL_S if left_s is None else min(_POLL_S, left_s))
+        if not context.closed.is_set():
+            context.store.look_again()

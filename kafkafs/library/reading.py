@@ -1,0 +1,130 @@
+"""Reading one partition: which offsets are meant, and what is there, checked and isolated, in bounded memory.
+
+A range is fixed, and cut to what exists, when it is asked for. What it has is read split by split as Spark's tasks read
+it, so rolls and compactions meanwhile change nothing, and what is deleted meanwhile is an error and no short read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+from kafkafs.library.selection import parse_range, parse_times
+from kafkafs.locator.offsets import AtOffset, FromEnd
+from storage.log.readable_log import ReadableLog
+from storage.split import PartitionPlace, RecordReader, splits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kafkafs.library.context import Context
+    from kafkafs.library.selection import Offsets, Times
+    from kafkafs.locator.offsets import Record as RecordName
+    from storage.errors import RecordsGoneError
+    from storage.record import Record
+    from storage.split import Split
+
+    OnLoss: TypeAlias = Callable[[RecordsGoneError], None]
+
+
+class LogReader:
+    """Reads a partition of an open store; any number of threads may, each its own iterators."""
+
+    def __init__(self, context: Context, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self._context = context
+
+    @property
+    def log(self) -> ReadableLog:
+        """The log; raises `UnknownPartitionError`, and what opening it raises."""
+        log = self._context.store.log(self.topic, self.partition)
+        assert isinstance(log, ReadableLog)
+        return log
+
+    @property
+    def start_offset(self) -> int:
+        """Where the log begins now."""
+        return self.log.view.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """Where it ends now for this reader: at `read_committed` that is the last stable offset."""
+        isolation = self._context.isolation
+        return self.log.on_view(lambda view: max(view.bound(isolation), view.start_offset))
+
+    # Which offsets
+
+    def range(self, offsets: Offsets | None, times: Times | None) -> tuple[int, int]:
+        """The offsets from the first up to the second, excluded, that are meant now; all without either."""
+        if offsets is not None and times is not None:
+            raise ValueError("give offsets or times, not both")
+        if times is not None:
+            start_ms, end_ms = parse_times(times).resolve(self._context.clock.now_ms())
+            end = self.end_offset
+            start = self._first_from(start_ms, end)
+            return start, end if end_ms is None else max(start, self._first_from(end_ms, end))
+        end = self.end_offset
+        start = min(self.start_offset, end)
+        if offsets is None:
+            return start, end
+        return parse_range(offsets).resolve(start, end, lambda count: self._from_end(count, start, end))
+
+    def offset(self, name: RecordName) -> int | None:
+        """The offset of a record that is named now; None if there is none."""
+        end = self.end_offset
+        start = min(self.start_offset, end)
+        if isinstance(name, FromEnd):
+            return self._from_end(name.count, start, end)
+        if isinstance(name, AtOffset):
+            return name.offset if start <= name.offset < end else None
+        return next((records[0].offset for records in self.records(start, end)), None)
+
+    def at(self, time_ms: int) -> int | None:
+        """The first offset from which on records are at or after a time, as Kafka finds it; None without any."""
+        found = self.log.find_timestamp(time_ms)
+        return None if found is None else found.offset
+
+    def _first_from(self, time_ms: int, end: int) -> int:
+        offset = self.at(time_ms)
+        return end if offset is None else min(offset, end)
+
+    def _from_end(self, count: int, start: int, end: int) -> int | None:
+        """The offset of the `count`-th visible record from the end; reads about as much as there is from there on."""
+        width = count
+        while end > start:
+            begin = max(start, end - width)
+            batches = [(records[0].offset, len(records)) for records in self.records(begin, end)]
+            for first_offset, number in reversed(batches):
+                if count <= number:
+                    return next(self.records(first_offset, end))[number - count].offset
+                count -= number
+            end, width = begin, width * 2
+        return None
+
+    # What is there
+
+    def records(self, start: int, end: int, on_loss: OnLoss | None = None) -> Iterator[list[Record]]:
+        """The visible records of a range, those of a batch at a time."""
+        context, on_loss = self._context, on_loss or _fail
+        reader = RecordReader(context.files, context.clock, on_loss=on_loss)
+        for split in self.splits(start, end, on_loss):
+            yield from reader.read(split)
+
+    def splits(self, start: int, end: int, on_loss: OnLoss | None = None) -> list[Split]:
+        """The splits of a range, of which what is gone is told to `on_loss`, or raises `RecordsGoneError`.
+
+        A range that goes up to the log's end, an empty one too, raises `FramingError` if damage hides what follows.
+        """
+        _, log_dir = self._context.store.topics.place(self.topic, self.partition)
+        return splits_of(
+            self.log,
+            PartitionPlace(str(log_dir.path), self.topic, self.partition),
+            start,
+            end,
+            isolation=self._context.isolation,
+            on_loss=on_loss or _fail,
+        )
+
+
+def _fail(loss: RecordsGoneError) -> NoReturn:
+    raise loss

@@ -1,0 +1,175 @@
+"""`open`, and the store that it opens."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
+
+from kafkafs.library.context import Context
+from kafkafs.library.topic import Topic
+from storage.clock import Clock
+from storage.errors import NotAStoreError, ReadOnlyStoreError
+from storage.files import Files, NamedFiles
+from storage.log.view import Isolation
+from storage.log_dir.creation import are_vacant
+from storage.log_dir.server_properties import read_server_properties
+from storage.store.log_opener import FlushThread, LogOpener
+from storage.store.store import Mode
+from storage.store.store import Store as StoredTopics
+from storage.store.unclosed_logs import recover_unclosed_logs
+from storage.verify import Verification
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import TracebackType
+
+    from storage.verify import Finding
+
+logger: Final = logging.getLogger("kafkafs")
+
+Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+"""One log directory, or several: a text with commas between them, as in `log.dirs`, or an iterable."""
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def open(  # noqa: A001 -- as gzip and io call theirs
+    store: Paths,
+    *,
+    write: bool = False,
+    foreign: bool = False,
+    server_properties: str | os.PathLike[str] | None = None,
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
+) -> Store:
+    """Open a store for reading, also while a broker or a mount has it; not one byte of it changes.
+
+    With `write`, it is locked, and made where nothing or an empty directory is. A store that kafkafs did not make is
+    opened for writing only if `foreign` says so. `server_properties` is a broker's file of settings, which hold where a
+    topic says nothing. Raises `NotAStoreError`, `StoreLockedError`, `ReadOnlyStoreError` or another `StorageError`.
+    """
+    paths = _paths(store)
+    files, clock = Files(), Clock()
+    settings = {} if server_properties is None else read_server_properties(NamedFiles(), Path(server_properties))
+    if not write:
+        opened = StoredTopics.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings)
+    else:
+        opened = _opened_for_writing(paths, files, clock, settings, is_foreign_allowed=foreign)
+    return Store(Context(opened, files, clock, Isolation(isolation)), settings)
+
+
+class Store(Mapping[str, Topic]):
+    """An open store: a mapping of the names of its topics to them. Close it, or use it in a `with` statement.
+
+    Any thread may use it. What a broker or a mount does meanwhile is seen.
+    """
+
+    def __init__(self, context: Context, settings: Mapping[str, str]) -> None:
+        self._context = context
+        self._settings = settings
+
+    def __repr__(self) -> str:
+        state = "closed" if self._context.closed.is_set() else self._context.store.mode.value
+        return f"<kafkafs.Store {','.join(map(str, self.paths))} ({state})>"
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The log directories."""
+        return tuple(log_dir.path for log_dir in self._context.store.log_dirs)
+
+    def __getitem__(self, topic: str) -> Topic:
+        self._context.store.look_again()
+        self._context.store.topics.partitions(topic)
+        return Topic(self._context, topic)
+
+    def __iter__(self) -> Iterator[str]:
+        self._context.store.look_again()
+        return iter(list(self._context.store.topics.inventory.topics))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def create(self, topic: str, partitions: int | None = None, settings: Mapping[str, str] = _NONE) -> Topic:
+        """Make a topic, by default with `num.partitions`, and with settings of its own such as `retention.ms`.
+
+        Raises `TopicExistsError`, `InvalidTopicError` or `ConfigError`, and `ReadOnlyStoreError`.
+        """
+        self._context.store.topics.create(topic, partitions, settings)
+        return Topic(self._context, topic)
+
+    def verify(self, *topics: str, jobs: int = 1) -> Iterator[Finding]:
+        """Check every checksum, index entry, offset and snapshot of these topics, or of all, and tell what is wrong.
+
+        Up to `jobs` processes do the work. Raises `UnknownPartitionError` for a topic that is not there.
+        """
+        verification = Verification(
+            self._context.files, self.paths, topics=topics, jobs=jobs, server_properties=self._settings
+        )
+        return verification.run(lambda: None)
+
+    def close(self) -> None:
+        """Close the store; following it ends. One that was open for writing is on disk, and marked as closed properly.
+
+        Logs that a crash left and nobody has used are recovered before that. Closing twice is harmless.
+        """
+        if not self._context.closed.is_set():
+            self._recover_rest()
+        self._close()
+
+    def _recover_rest(self) -> None:
+        rest = recover_unclosed_logs(self._context.store, self._context.clock, is_stopped=lambda: False)
+        for failure in rest.failures:
+            logger.warning("%s; its log directory still counts as not closed properly", failure)
+
+    def _close(self) -> None:
+        self._context.closed.set()
+        self._context.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._close()
+
+
+def _paths(store: Paths) -> list[Path]:
+    if isinstance(store, str):
+        paths = [Path(part) for part in store.split(",") if part]
+    elif isinstance(store, os.PathLike):
+        paths = [Path(store)]
+    else:
+        paths = [Path(each) for each in store]
+    if not paths:
+        raise NotAStoreError("a store is the path of a directory, or several with commas between them")
+    return paths
+
+
+def _opened_for_writing(
+    paths: list[Path], files: Files, clock: Clock, settings: Mapping[str, str], *, is_foreign_allowed: bool
+) -> StoredTopics:
+    open_log = LogOpener(in_background=FlushThread())
+    if are_vacant(files, paths):
+        return StoredTopics.create(paths, files=files, clock=clock, open_log=open_log, broker_settings=settings)
+    if not is_foreign_allowed:
+        with StoredTopics.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock) as looked_at:
+            if not looked_at.is_made_here:
+                raise ReadOnlyStoreError(
+                    "kafkafs did not make this store; open it with foreign=True to change it all the same",
+                    path=paths[0],
+                )
+    return StoredTopics.open(
+        paths, mode=Mode.READ_WRITE, files=files, clock=clock, open_log=open_log, broker_settings=settings
+    )

@@ -1,0 +1,99 @@
+"""Appending to one partition: what is written is stamped, compressed and checked as the mount's `append` does it."""
+
+from __future__ import annotations
+
+from itertools import chain
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kafkafs.library.record import Record, Row
+from kafkafs.library.selection import milliseconds
+from kafkafs.render.packing import Packing
+from storage.errors import InvalidTopicError, ReadOnlyStoreError, UnknownPartitionError
+from storage.log.log import Log
+from storage.log_dir.topic_names import BROKERS_OWN
+from storage.store.store import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kafkafs.library.context import Context
+    from storage.record.encoding import Row as EncodedRow
+
+NewRecord: TypeAlias = "bytes | Row | Record | None"
+"""What can be appended: a value alone, a mapping of `append`'s arguments, or a record of another partition."""
+
+_STORED_ROWS_MAX: Final = 10_000
+_STORED_BYTES: Final = 1024 * 1024
+
+
+class LogWriter:
+    """Appends to a partition of an open store; any number of threads may, one at a time."""
+
+    def __init__(self, context: Context, topic: str, partition: int) -> None:
+        self._context = context
+        self._topic = topic
+        self._partition = partition
+        self._appending = context.appending.setdefault((topic, partition), Lock())
+
+    def append(self, rows: Iterable[NewRecord]) -> range:
+        """Store rows, a megabyte or so together, and give their offsets; none comes in between."""
+        log = self.log()
+        with self._appending:
+            start = end = log.view.end_offset
+            now_ms = self._context.clock.now_ms()
+            try:
+                for some in _portions(_encoded(row, now_ms) for row in rows):
+                    end = self._store(log, some)
+            except Exception as error:
+                if end > start:
+                    error.add_note(f"{end - start} records were stored before it (offsets {start}..{end - 1})")
+                raise
+        return range(start, end)
+
+    def log(self) -> Log:
+        """The log; raises `ReadOnlyStoreError`, `InvalidTopicError`, and what opening it raises."""
+        store = self._context.store
+        if store.mode is Mode.READ_ONLY:
+            raise ReadOnlyStoreError(
+                "the store is open for reading only: open it with write=True", path=store.log_dirs[0].path
+            )
+        if self._topic in BROKERS_OWN:
+            raise InvalidTopicError(f"only brokers change {self._topic}, which is their own")
+        log = store.log(self._topic, self._partition)
+        assert isinstance(log, Log)
+        return log
+
+    def _store(self, log: Log, rows: list[EncodedRow]) -> int:
+        batches = Packing.of_topic(log.config, self._context.clock.now_ms()).rows(rows)
+        if self._context.files.status(log.directory) is None:
+            raise UnknownPartitionError(
+                "the directory of the partition is gone, so nothing can be stored in it", path=log.directory
+            )
+        return log.append_all_as_leader(batches, leader_epoch=log.epochs.writing_epoch)[-1].last_offset + 1
+
+
+def _encoded(row: NewRecord, now_ms: int) -> EncodedRow:
+    if row is None or isinstance(row, bytes):
+        return now_ms, None, row, ()
+    if isinstance(row, Record):
+        return (row.timestamp if row.timestamp >= 0 else now_ms), row.key, row.value, row.headers
+    unknown = row.keys() - Row.__annotations__.keys()
+    if unknown:
+        raise ValueError(f"a row has no {min(unknown)!r}: it has {', '.join(Row.__annotations__)}")
+    timestamp = row.get("timestamp")
+    time_ms = now_ms if timestamp is None else milliseconds(timestamp)
+    return time_ms, row.get("key"), row.get("value"), tuple(row.get("headers") or ())
+
+
+def _portions(rows: Iterator[EncodedRow]) -> Iterator[list[EncodedRow]]:
+    """The rows, so many together that little is lost by storing them apart, and memory is bounded."""
+    for first in rows:
+        some: list[EncodedRow] = []
+        size_bytes = 0
+        for row in chain((first,), rows):
+            some.append(row)
+            size_bytes += len(row[1] or b"") + len(row[2] or b"")  # type: ignore[arg-type]
+            if size_bytes >= _STORED_BYTES or len(some) == _STORED_ROWS_MAX:
+                break
+        yield some

@@ -1,0 +1,158 @@
+"""No flipped byte, and no aborted record, ever comes through; everything before damage does, and then an error."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import kafkafs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+ABORTED, COMMITTED = False, True
+RECORDS = [
+    (b"plain", None, None),
+    (b"aborted 1", 7, None),
+    (b"committed 1", 8, None),
+    (b"aborted 2", 7, ABORTED),
+    (b"between", None, None),
+    (b"committed 2", 8, COMMITTED),
+    (b"aborted 3", 9, ABORTED),
+    (b"after", None, None),
+    (b"last", None, None),
+]
+VISIBLE = [value for value, _, _ in RECORDS if not value.startswith(b"aborted")]
+LEADER_EPOCH = {12, 13, 14, 15}
+
+
+@pytest.fixture
+def log(tmp_path: Path, produced: Callable[..., None]) -> Path:
+    store = tmp_path / "store"
+    with kafkafs.open(store, write=True) as opened:
+        opened.create("orders")
+    produced(store, RECORDS)
+    return store / "orders-0" / "00000000000000000000.log"
+
+
+def batches_of(data: bytes) -> Iterator[range]:
+    position = 0
+    while position < len(data):
+        end = position + 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+        yield range(position, end)
+        position = end
+
+
+def read(
+    log: Path, reading: Callable[[kafkafs.Partition], Iterator[object]]
+) -> tuple[list[object], kafkafs.CorruptBatchError | None]:
+    found: list[object] = []
+    with kafkafs.open(log.parents[1]) as store:
+        try:
+            found.extend(reading(store["orders"][0]))
+        except kafkafs.CorruptBatchError as error:
+            return found, error
+    return found, None
+
+
+def values(partition: kafkafs.Partition) -> Iterator[tuple[int, bytes | None]]:
+    for record in partition.records():
+        yield record.offset, record.value
+
+
+def rows(partition: kafkafs.Partition) -> Iterator[tuple[int, bytes | None]]:
+    for batch in partition.to_batches(columns=["offset", "value"]):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def followed(partition: kafkafs.Partition) -> Iterator[tuple[int, bytes | None]]:
+    for record in partition.follow("earliest", timeout=0):
+        yield record.offset, record.value
+
+
+def test_aborted_records_do_not_come_through(log: Path) -> None:
+    for reading in (values, rows, followed):
+        found, error = read(log, reading)
+        assert error is None
+        assert [value for _, value in found] == VISIBLE
+    with kafkafs.open(log.parents[1], isolation="read_uncommitted") as store:
+        assert [each.value for each in store["orders"][0].records()] == [value for value, _, _ in RECORDS]
+
+
+def test_what_is_not_decided_is_not_given(log: Path, produced: Callable[..., None]) -> None:
+    produced(log.parents[1], [(b"open", 11, None), (b"behind", None, None)])
+    with kafkafs.open(log.parents[1]) as store:
+        partition = store["orders"][0]
+        assert [each.value for each in partition.records()] == VISIBLE
+        assert partition.record("latest").value == b"last"
+        assert partition.record(partition.end_offset) is None
+    with kafkafs.open(log.parents[1], isolation="read_uncommitted") as store:
+        assert store["orders"][0].record("latest").value == b"behind"
+
+
+@pytest.mark.parametrize(
+    ("reading", "batches"),
+    [(values, slice(None)), (rows, slice(1, 4)), (followed, slice(3, 6))],
+    ids=["records", "columns", "followed"],
+)
+def test_no_flipped_byte_comes_through(
+    log: Path, reading: Callable[..., Iterator[tuple[int, bytes | None]]], batches: slice
+) -> None:
+    sound = log.read_bytes()
+    *places, _ = batches_of(sound)
+    expected, _ = read(log, reading)
+    silent = set()
+    for place in places[batches]:
+        for position in place:
+            flipped = bytearray(sound)
+            flipped[position] ^= 1 << position % 8
+            log.write_bytes(flipped)
+            found, error = read(log, reading)
+            assert found == expected[: len(found)], position - place.start
+            if error is None:
+                assert found == expected, position - place.start
+                silent.add(position - place.start)
+            else:
+                assert error.path == str(log)
+    assert silent <= LEADER_EPOCH, "which no record shows"
+
+
+def test_what_lies_before_damage_comes_first(log: Path) -> None:
+    sound = log.read_bytes()
+    expected, _ = read(log, values)
+    offset_of_batch = [int.from_bytes(sound[place.start : place.start + 8], "big") for place in batches_of(sound)]
+    for place, offset in zip(batches_of(sound), offset_of_batch, strict=True):
+        flipped = bytearray(sound)
+        flipped[place.stop - 1] ^= 1
+        log.write_bytes(flipped)
+        for reading in (values, rows):
+            found, error = read(log, reading)
+            assert error is not None
+            assert found == [each for each in expected if each[0] < offset]
+            assert str(error).endswith(f"({log}, position {place.start}, offset {offset})")
+    log.write_bytes(sound)
+    assert read(log, values) == (expected, None)
+
+
+def test_damage_is_found_where_it_is_looked_for_alone(log: Path) -> None:
+    sound = bytearray(log.read_bytes())
+    place = list(batches_of(bytes(sound)))[4]
+    sound[place.stop - 1] ^= 1
+    log.write_bytes(sound)
+    with kafkafs.open(log.parents[1]) as store:
+        (finding,) = [each for each in store.verify("orders") if each.severity == "damage"]
+        partition = store["orders"][0]
+        assert finding.position == place.start
+        assert finding.offset is not None
+        assert partition.record(0) is not None
+        assert partition.record("latest") is not None
+        with pytest.raises(kafkafs.CorruptBatchError):
+            partition.record(finding.offset)
+
+
+def test_a_copy_reads_as_the_original(log: Path, tmp_path: Path) -> None:
+    shutil.copytree(log.parents[1], tmp_path / "copy")
+    assert read(tmp_path / "copy" / "orders-0" / log.name, values) == read(log, values)
