@@ -16,7 +16,7 @@ from storage.errors import NotAStoreError, ReadOnlyStoreError
 from storage.files import Files, NamedFiles
 from storage.log.view import Isolation
 from storage.log_dir.creation import are_vacant
-from storage.log_dir.server_properties import read_server_properties
+from storage.log_dir.settings_file import read_server_properties
 from storage.store.log_opener import FlushThread, LogOpener
 from storage.store.store import Mode
 from storage.store.store import Store as StoredTopics

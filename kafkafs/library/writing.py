@@ -11,7 +11,7 @@ from kafkafs.library.selection import milliseconds
 from kafkafs.render.packing import Packing
 from storage.errors import InvalidTopicError, ReadOnlyStoreError, UnknownPartitionError
 from storage.log.log import Log
-from storage.log_dir.topic_names import BROKERS_OWN
+from storage.log_dir.names import BROKERS_OWN
 from storage.store.store import Mode
 
 if TYPE_CHECKING:

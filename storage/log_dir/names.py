@@ -22,7 +22,6 @@ COMPACTED_BY_BROKERS: Final = frozenset({"__consumer_offsets", "__transaction_st
 BROKERS_OWN: Final = COMPACTED_BY_BROKERS | {CLUSTER_METADATA}
 """Topics that clients only read: a broker refuses to append to them and to delete their records."""
 
-
 _TOPIC_CHARACTERS_MAX: Final = 249
 _DIRECTORY_CHARACTERS_MAX: Final = 255
 _PARTITION_MAX: Final = 2**31 - 1
