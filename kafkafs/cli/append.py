@@ -18,7 +18,7 @@ from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import WritableFile
 from kafkafs.tree.options import TreeOptions
 from storage.errors import StorageError
-from storage.store.store import Mode
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

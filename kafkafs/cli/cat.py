@@ -23,7 +23,7 @@ from kafkafs.tree.node import Directory, File
 from kafkafs.tree.options import Damage
 from kafkafs.tree.records_at import records_at
 from storage.errors import StorageError
-from storage.store.store import Mode
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

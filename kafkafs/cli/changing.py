@@ -9,7 +9,7 @@ import click
 from storage.clock import Clock
 from storage.errors import ReadOnlyStoreError
 from storage.files import Files
-from storage.store.store import Mode, Store
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,18 +13,16 @@ import click
 from kafkafs.cli.failures import say
 from storage.clock import Clock
 from storage.files import Files, NamedFiles
-from storage.log_dir.names import CLUSTER_METADATA, COMPACTED_BY_BROKERS
-from storage.log_dir.settings_file import read_server_properties
-from storage.store.store import Mode, Store
-from storage.store.unclosed_logs import recover_unclosed_logs
-from storage.topics.effective_settings import MAY_SET_IT, UNREADABLE
+from storage.log_dir import CLUSTER_METADATA, COMPACTED_BY_BROKERS, read_server_properties
+from storage.store import Mode, Store, recover_unclosed_logs
+from storage.topics import MAY_SET_IT, UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from kafkafs.cli.finishing import Change
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
 _LEFT_OUT = frozenset({"device", "inode"})  # which tell files apart as long as they are there, and nobody else
 _NAMED_MAX = 10

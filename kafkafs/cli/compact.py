@@ -23,20 +23,19 @@ from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import chosen_form, output_options, write_detailed_rows
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
-from storage.cleanup.compaction_plan import Verdict
+from storage.cleanup import Verdict
 from storage.clock import Clock
 from storage.errors import StorageError, UnknownPartitionError
-from storage.store.cleaning import StoreCompaction
+from storage.store import StoreCompaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from kafkafs.cli.finishing import Change
-    from storage.cleanup.compaction_plan import CompactionPlan
-    from storage.cleanup.compaction_report import CompactionReport
-    from storage.log_dir.checkpoints import Partition
-    from storage.store.store import Store
+    from storage.cleanup import CompactionPlan, CompactionReport
+    from storage.log_dir import Partition
+    from storage.store import Store
 
 _COLUMNS = (
     "topic",

@@ -20,7 +20,7 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from storage.store.store import Store
+    from storage.store import Store
 
 _COLUMNS = (
     "topic",

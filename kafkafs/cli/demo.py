@@ -21,7 +21,7 @@ from kafkafs.mount.errors import MountError
 from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, mount_at, place_of
 from storage.clock import Clock
 from storage.files import Files
-from storage.log_dir.creation import make_directories
+from storage.log_dir import make_directories
 
 if TYPE_CHECKING:
     from kafkafs.demo.tour import Stop

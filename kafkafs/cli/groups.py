@@ -15,13 +15,13 @@ from storage.clock import Clock
 from storage.internal.offsets import TOPIC
 from storage.log.followed_log import FollowedLog
 from storage.log.log import Log
-from storage.store.internal_topics import InternalTopics
+from storage.store import InternalTopics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from storage.store.store import Store
+    from storage.store import Store
 
 
 @click.command(epilog="\b\nExample:\n  kafkafs groups /var/lib/kafka --table")

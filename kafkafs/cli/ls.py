@@ -16,7 +16,7 @@ from kafkafs.locator.times import Instant
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import Directory, Link
 from storage.errors import StorageError
-from storage.store.store import Mode
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from kafkafs.mount.errors import MountError
 from kafkafs.mount.log_directories import resolved
 from kafkafs.mount.options import parse_options
 from storage.files import Files
-from storage.log_dir.creation import are_vacant
+from storage.log_dir import are_vacant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ from kafkafs.tree.node import Link
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
 from storage.files import NamedFiles
-from storage.store.store import Mode
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,11 +18,8 @@ from kafkafs.cli.store_argument import store_argument
 from storage.clock import Clock
 from storage.errors import StorageError
 from storage.files import Files, NamedFiles
-from storage.log_dir.log_dir import distinct_log_dirs
-from storage.log_dir.settings_file import read_server_properties
-from storage.store.commit_recovery import RecoveredCommit
-from storage.store.recovered_log_dir import RecoveredLogDir
-from storage.store.store_recovery import RecoveryOptions, plan_recovery, recover_store
+from storage.log_dir import distinct_log_dirs, read_server_properties
+from storage.store import RecoveredCommit, RecoveredLogDir, RecoveryOptions, plan_recovery, recover_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
 
     from kafkafs.cli.finishing import Change
     from storage.log.recover.report import Step
-    from storage.store.store_recovery import Recovered
+    from storage.store import Recovered
 
     Outcome: TypeAlias = Recovered | RecoveredCommit | RecoveredLogDir
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.log_dir.names import DirectoryName
+from storage.log_dir import DirectoryName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.store.commit_recovery import RecoveredCommit
+    from storage.store import RecoveredCommit
 
 
 def commit_lines(recovered: RecoveredCommit, *, is_plan: bool) -> Iterator[str]:

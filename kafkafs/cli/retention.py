@@ -22,19 +22,19 @@ from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import chosen_form, output_options, write_detailed_rows
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
-from storage.cleanup.retention_plan import Scope
+from storage.cleanup import Scope
 from storage.clock import Clock
 from storage.errors import StorageError, UnknownPartitionError
-from storage.store.cleaning import StoreRetention
+from storage.store import StoreRetention
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from kafkafs.cli.finishing import Change
-    from storage.cleanup.retention_plan import RetentionPlan
-    from storage.log_dir.checkpoints import Partition
-    from storage.store.store import Store
+    from storage.cleanup import RetentionPlan
+    from storage.log_dir import Partition
+    from storage.store import Store
 
 _COLUMNS = (
     "topic",

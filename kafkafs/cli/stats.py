@@ -13,7 +13,7 @@ from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
 from storage.log.statistics import log_statistics
-from storage.store.store import Mode, Store
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -20,9 +20,8 @@ from storage.config import parse_config_lines
 from storage.errors import ConfigError, InvalidTopicError, TopicExistsError
 from storage.files import Files, NamedFiles
 from storage.ids import format_id
-from storage.log_dir.creation import are_vacant
-from storage.log_dir.settings_file import read_server_properties
-from storage.store.store import Store
+from storage.log_dir import are_vacant, read_server_properties
+from storage.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

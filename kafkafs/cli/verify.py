@@ -12,7 +12,7 @@ from kafkafs.cli.findings import end_with_verdict, finding_line
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store_argument import store_argument
 from storage.files import Files, NamedFiles
-from storage.log_dir.settings_file import read_server_properties
+from storage.log_dir import read_server_properties
 from storage.verify import Verification
 
 if TYPE_CHECKING:

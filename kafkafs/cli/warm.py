@@ -19,7 +19,7 @@ from kafkafs.tree.segment_files import SegmentTextFile
 from kafkafs.tree.stream_file import StreamFile
 from kafkafs.tree.warming import counted_paths
 from storage.errors import StorageError
-from storage.store.store import Mode
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import random
 
     from storage.record.encoding import Row
-    from storage.store.store import Store
+    from storage.store import Store
 
 CLICKS: Final = "clicks"
 

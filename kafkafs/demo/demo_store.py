@@ -13,7 +13,7 @@ from kafkafs.demo.groups import CONSUMER_OFFSETS, write_groups
 from kafkafs.demo.orders import ORDERS, write_orders
 from kafkafs.demo.payments import PAYMENTS, write_payments
 from storage.errors import NotAStoreError, StorageError
-from storage.store.store import Mode, Store
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from storage.clock import Clock

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.record.encoding import Row
-    from storage.store.store import Store
+    from storage.store import Store
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 

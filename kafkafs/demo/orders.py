@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import random
 
     from storage.record.encoding import Headers, Row
-    from storage.store.store import Store
+    from storage.store import Store
 
 ORDERS: Final = "orders"
 FIRST_ORDER: Final = 1001

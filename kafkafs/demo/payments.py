@@ -11,7 +11,7 @@ from kafkafs.demo.traffic import draw_for, moments
 
 if TYPE_CHECKING:
     from storage.record.encoding import Row
-    from storage.store.store import Store
+    from storage.store import Store
 
 PAYMENTS: Final = "payments"
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.record.encoding import Row
-    from storage.store.store import Store
+    from storage.store import Store
 
 _EPOCH: Final = 0  # of producers, leaders and coordinators: nobody was ever replaced
 _MARKER: Final = {committed: EndTransactionMarker(committed, coordinator_epoch=_EPOCH) for committed in (True, False)}

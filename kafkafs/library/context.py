@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.files import Files
     from storage.log.view import Isolation
-    from storage.store.store import Store
+    from storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

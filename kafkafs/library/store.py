@@ -15,12 +15,9 @@ from storage.clock import Clock
 from storage.errors import NotAStoreError, ReadOnlyStoreError
 from storage.files import Files, NamedFiles
 from storage.log.view import Isolation
-from storage.log_dir.creation import are_vacant
-from storage.log_dir.settings_file import read_server_properties
-from storage.store.log_opener import FlushThread, LogOpener
-from storage.store.store import Mode
-from storage.store.store import Store as StoredTopics
-from storage.store.unclosed_logs import recover_unclosed_logs
+from storage.log_dir import are_vacant, read_server_properties
+from storage.store import FlushThread, LogOpener, Mode, recover_unclosed_logs
+from storage.store import Store as StoredTopics
 from storage.verify import Verification
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from kafkafs.library.selection import milliseconds
 from kafkafs.render.packing import Packing
 from storage.errors import InvalidTopicError, ReadOnlyStoreError, UnknownPartitionError
 from storage.log.log import Log
-from storage.log_dir.names import BROKERS_OWN
-from storage.store.store import Mode
+from storage.log_dir import BROKERS_OWN
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

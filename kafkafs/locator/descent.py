@@ -39,7 +39,7 @@ from kafkafs.locator.paths import (
     UnattachedPath,
 )
 from kafkafs.locator.times import parse_time, parse_time_name
-from storage.log_dir.names import DirectoryState, is_topic_name, parse_directory_name
+from storage.log_dir import DirectoryState, is_topic_name, parse_directory_name
 
 if TYPE_CHECKING:
     from collections.abc import Container

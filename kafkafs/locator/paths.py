@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.offsets import OffsetName
     from kafkafs.locator.times import Time, TimeName
-    from storage.log_dir.names import DirectoryName
+    from storage.log_dir import DirectoryName
 
 CONTROL_NAME: Final = ".kafkafs"
 """The directory at the root for what is no topic's; no topic ever wins this name."""

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
-from storage.store.maintenance import Maintenance
-from storage.store.store import Mode
+from storage.store import Maintenance, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from kafkafs.mount.metrics import Metrics
     from kafkafs.mount.options import MountOptions
     from storage.clock import Clock
-    from storage.store.store import Store
+    from storage.store import Store
 
 log: Final = logging.getLogger("kafkafs.mount")
 

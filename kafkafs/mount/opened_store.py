@@ -15,11 +15,8 @@ from storage.clock import Clock
 from storage.errors import StorageError, StoreLockedError
 from storage.files import Files, NamedFiles
 from storage.log.awake_logs import AwakeLogs
-from storage.log_dir.creation import are_vacant
-from storage.log_dir.recognition import LOCK_NAME
-from storage.log_dir.settings_file import read_server_properties
-from storage.store.log_opener import FlushThread, LogOpener
-from storage.store.store import Mode, Store
+from storage.log_dir import LOCK_NAME, are_vacant, read_server_properties
+from storage.store import FlushThread, LogOpener, Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +24,8 @@ if TYPE_CHECKING:
 
     from kafkafs.mount.options import MountOptions
     from kafkafs.mount.parting import Parting
-    from storage.log_dir.checkpoints import Partition
-    from storage.topics.open_logs import PartitionLog
+    from storage.log_dir import Partition
+    from storage.topics import PartitionLog
 
 log: Final = logging.getLogger("kafkafs.mount")
 

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
-from storage.store.unclosed_logs import recover_unclosed_logs
+from storage.store import recover_unclosed_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from storage.clock import Clock
-    from storage.store.store import Store
+    from storage.store import Store
 
 log: Final = logging.getLogger("kafkafs.mount")
 

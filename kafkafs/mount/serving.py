@@ -26,7 +26,7 @@ from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
 from storage.files import NamedFiles
-from storage.store.store import Mode
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import LogPath
     from kafkafs.mount.log import RecentLines
     from kafkafs.mount.options import MountOptions
-    from storage.store.store import Store
+    from storage.store import Store
 
 log: Final = logging.getLogger("kafkafs.mount")
 

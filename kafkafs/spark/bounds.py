@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from kafkafs.locator.times import Time
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
 LATEST_OFFSET: Final = -1
 EARLIEST_OFFSET: Final = -2

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeVar
 
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
     T = TypeVar("T")
 

@@ -14,10 +14,9 @@ from storage.errors import UnknownPartitionError
 from storage.files import Files
 from storage.log.followed_log import FollowedLog
 from storage.log.readable_log import ReadableLog
-from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.names import COMPACTED_BY_BROKERS
+from storage.log_dir import COMPACTED_BY_BROKERS, OffsetCheckpoint
 from storage.split import PartitionPlace, packed, splits_of
-from storage.store.store import Mode, Store
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from storage.errors import RecordsGoneError
     from storage.log.epochs import LeaderEpochs
     from storage.log.view import LogView
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
     from storage.split import Split
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
 
 def limited(limit: int, start: Mapping[Partition, int], end: Mapping[Partition, int]) -> dict[Partition, int]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.json_forms import partitions
-from storage.log_dir.names import BROKERS_OWN
+from storage.log_dir import BROKERS_OWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import TypeAlias
 
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
     Topics: TypeAlias = Mapping[str, Collection[int]]
 

@@ -19,13 +19,11 @@ from kafkafs.spark.errors import OptionError
 from kafkafs.spark.sink_options import SinkOptions, check_columns
 from kafkafs.spark.worker import settle
 from storage.clock import Clock
-from storage.commit.commits import discard
-from storage.commit.ledger import Transaction
+from storage.commit import Transaction, discard
 from storage.errors import StoreLockedError
 from storage.files import Files
-from storage.log_dir.creation import are_vacant
-from storage.store.staging import Staging
-from storage.store.store import Mode, Store
+from storage.log_dir import are_vacant
+from storage.store import Mode, Staging, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

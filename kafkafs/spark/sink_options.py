@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.options import parse_paths
-from storage.commit.ledger import Transaction
+from storage.commit import Transaction
 from storage.record.compression import Codec
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.record.encoding import Headers
-    from storage.store.staging import Staging
+    from storage.store import Staging
 
 _MICROSECONDS: Final = pa.timestamp("us", "UTC")
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
     Offsets: TypeAlias = dict[Partition, int]
 

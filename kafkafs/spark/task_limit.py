@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
     from storage.split import Split
 
 

@@ -17,9 +17,7 @@ from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.store_directory import StoreDirectoryNode
 from storage.errors import CorruptMetadataError
 from storage.files import read_small_file
-from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.meta_properties import META_PROPERTIES_NAME
-from storage.log_dir.settings_file import SETTINGS_NAME
+from storage.log_dir import META_PROPERTIES_NAME, SETTINGS_NAME, OffsetCheckpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
     from kafkafs.tree.tree import Tree
     from storage.clock import Clock
     from storage.files import Files
-    from storage.log_dir.log_dir import LogDir
-    from storage.store.store import Store
+    from storage.log_dir import LogDir
+    from storage.store import Store
 
 _BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
 _NAMES: Final = (META_PROPERTIES_NAME, SETTINGS_NAME, *(str(each) for each in OffsetCheckpoint), _BOOTSTRAP_NAME)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.cluster.quorum_state import QUORUM_STATE_NAME
+from storage.cluster import QUORUM_STATE_NAME
 from storage.ids import format_id
 from storage.internal import metadata_versions
 from storage.internal.cluster_image import RESOURCE_NAMES, TOPIC_RESOURCE
@@ -17,7 +17,7 @@ from storage.internal.cluster_image import RESOURCE_NAMES, TOPIC_RESOURCE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from storage.cluster.quorum_state import QuorumState
+    from storage.cluster import QuorumState
     from storage.internal.cluster_image import ClusterImage, Credential, Setting
 
 Row = dict[str, Any]

@@ -15,7 +15,7 @@ from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.store_texts import as_one_line
 from kafkafs.tree.tab_separated import tab_separated
 from storage.errors import CorruptMetadataError, StorageError
-from storage.log_dir.names import CLUSTER_METADATA
+from storage.log_dir import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import ClusterPath
     from kafkafs.tree.cluster_rows import Row
     from storage.clock import Clock
-    from storage.cluster.quorum_state import QuorumState
+    from storage.cluster import QuorumState
     from storage.internal.cluster_image import ClusterImage
-    from storage.store.store import Store
-    from storage.topics.cluster_metadata import ClusterMetadata
+    from storage.store import Store
+    from storage.topics import ClusterMetadata
 
 LINES_SUFFIX: Final = ".jsonl"
 VIEW_NAMES: Final = tuple(name for view in (*ROWS, VOTERS) for name in (view, f"{view}{LINES_SUFFIX}"))

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.tree.log_fact import LogFact
 from kafkafs.tree.node import Attributes
-from storage.cleanup.compaction_planning import COMPACTION_SETTINGS, plan_compaction
+from storage.cleanup import COMPACTION_SETTINGS, plan_compaction
 from storage.errors import LogChangedError
-from storage.store.cleaning import StoreCompaction
+from storage.store import StoreCompaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
-    from storage.cleanup.compaction_plan import CompactionPlan
+    from storage.cleanup import CompactionPlan
     from storage.clock import Clock
     from storage.log.view import LogView
-    from storage.store.store import Store
+    from storage.store import Store
 
 
 class CompactionPlanFile(LogFact):

@@ -10,14 +10,13 @@ from kafkafs.tree.line_writing import LineWriting
 from kafkafs.tree.node import Attributes, WritableFile
 from storage.config import parse_config_lines
 from storage.errors import ConfigError
-from storage.log_dir.names import CLUSTER_METADATA
-from storage.log_dir.settings_file import SETTINGS_NAME
-from storage.store.store import Mode
+from storage.log_dir import CLUSTER_METADATA, SETTINGS_NAME
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import ConfigPath
     from kafkafs.tree.node import Reading
-    from storage.store.store import Store
+    from storage.store import Store
 
 
 class ConfigFile(WritableFile):

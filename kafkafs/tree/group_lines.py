@@ -7,14 +7,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.tree.tab_separated import UNKNOWN
-from storage.cluster.group_description import group_rows
+from storage.cluster import group_rows
 from storage.properties import escaped_character
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from storage.cluster.group_description import GroupDescription, GroupRow
-    from storage.store.internal_topics import InternalTopics
+    from storage.cluster import GroupDescription, GroupRow
+    from storage.store import InternalTopics
 
 COLUMNS: Final = (
     "group",

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import GroupPath, StoreDirectoryPath
     from kafkafs.tree.options import TreeOptions
     from kafkafs.tree.tree import Tree
-    from storage.cluster.group_description import GroupDescription
-    from storage.store.internal_topics import FoundGroups, InternalTopics
+    from storage.cluster import GroupDescription
+    from storage.store import FoundGroups, InternalTopics
 
 
 class GroupsDirectory(StoreDirectoryNode):

@@ -30,7 +30,7 @@ from kafkafs.tree.log_fact import LogFact, is_long_to_read
 from storage.errors import StorageError
 from storage.ids import format_id
 from storage.log.partition_metadata import read_topic_id
-from storage.log_dir.checkpoints import OffsetCheckpoint
+from storage.log_dir import OffsetCheckpoint
 from storage.segment.names import SEGMENT_KINDS, Kind
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kafkafs.tree.errors import NotPermittedError, ReadOnlyTreeError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.node import Attributes, WritableFile
-from storage.log_dir.names import BROKERS_OWN
+from storage.log_dir import BROKERS_OWN
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storage.files import Files
     from storage.log.log import Log
     from storage.log.view import LogView
-    from storage.log_dir.log_dir import LogDir
+    from storage.log_dir import LogDir
 
 NUMBERS_BITS: Final = 32  # of an identity, for what has become of the contents
 

@@ -14,16 +14,15 @@ from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.opened_logs import OpenedLogs
 from storage.errors import UnknownPartitionError
 from storage.log.log import Log
-from storage.store.store import Mode
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import LogPath, UnattachedPath
     from kafkafs.tree.options import TreeOptions
     from storage.clock import Clock
     from storage.log.followed_log import FollowedLog
-    from storage.log_dir.inventory import Inventory
-    from storage.log_dir.log_dir import LogDir
-    from storage.store.store import Store
+    from storage.log_dir import Inventory, LogDir
+    from storage.store import Store
 
 _REFRESH_S: Final = 0.5
 

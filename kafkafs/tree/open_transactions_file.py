@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import StoreFilePath
     from kafkafs.tree.tree import Tree
-    from storage.cluster.open_transactions import OpenInPartition, OpenTransaction
+    from storage.cluster import OpenInPartition, OpenTransaction
 
 _NUMBER_CHARACTERS: Final = 12
 _NAMES: Final = (

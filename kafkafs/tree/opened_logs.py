@@ -15,7 +15,7 @@ from storage.log.log import Log
 
 if TYPE_CHECKING:
     from storage.clock import Clock
-    from storage.store.store import Store
+    from storage.store import Store
 
 RETRY_S: Final = 0.5
 RETRY_SHARE: Final = 0.1  # of the time may go into trying: what is recovered in vain is recovered from the beginning

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.tree.log_fact import LogFact
-from storage.cleanup.retention import plan_retention
-from storage.store.cleaning import StoreRetention
+from storage.cleanup import plan_retention
+from storage.store import StoreRetention
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
     from storage.clock import Clock
     from storage.log.view import LogView
-    from storage.store.store import Store
+    from storage.store import Store
 
 
 class RetentionPlanFile(LogFact):

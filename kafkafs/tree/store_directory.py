@@ -8,8 +8,8 @@ from kafkafs.tree.node import Attributes, Directory
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import TreePath
-    from storage.log_dir.log_dir import LogDir
-    from storage.store.store import Store
+    from storage.log_dir import LogDir
+    from storage.store import Store
 
 
 class StoreDirectoryNode(Directory):

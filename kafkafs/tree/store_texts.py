@@ -12,14 +12,14 @@ from kafkafs.locator.paths import BY_TIME_NAME, CONTROL_NAME, PartitionPath, Top
 from storage.errors import StorageError
 from storage.properties import escaped_character
 from storage.segment.names import Kind, parse_name
-from storage.store.store import Mode
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from kafkafs.tree.options import TreeOptions
-    from storage.store.store import Store
+    from storage.store import Store
 
 _PARTITIONS_LOOKED_AT_MAX: Final = 100
 _BENDING: Final = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029]")

@@ -44,7 +44,7 @@ from kafkafs.tree.start_offset_file import StartOffsetFile
 from kafkafs.tree.stream_file import StreamFile
 from kafkafs.tree.time_views import TimeDirectory, TimeLink
 from kafkafs.tree.topic_directory import TopicDirectory
-from storage.store.internal_topics import InternalTopics
+from storage.store import InternalTopics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Node
     from kafkafs.tree.options import TreeOptions
     from storage.clock import Clock
-    from storage.store.store import Store
+    from storage.store import Store
 
 _FACTS: Final[Mapping[PartitionFile, Callable[[PartitionFilePath, LogSource, Clock], Node]]] = {
     PartitionFile.INFO: InfoFile,

@@ -20,9 +20,7 @@ from pathlib import Path
 
 from timing import Scoreboard
 
-from storage.cleanup.cleaner import Cleaner
-from storage.cleanup.compaction_planning import plan_compaction
-from storage.cleanup.pace import CleanerLimits, Throttle
+from storage.cleanup import Cleaner, CleanerLimits, Throttle, plan_compaction
 from storage.clock import Clock
 from storage.config import StoreConfig, TopicConfig
 from storage.files import Files

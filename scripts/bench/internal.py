@@ -24,7 +24,7 @@ from storage.files import Files
 from storage.ids import format_id
 from storage.internal import Message, metadata, offsets
 from storage.record import batches_of_rows, read_batches
-from storage.store.store import Mode, Store
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ from storage.clock import Clock
 from storage.files import Files
 from storage.record.columns import read_columns
 from storage.record.encoding import batches_of_rows
-from storage.store.store import Store
+from storage.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

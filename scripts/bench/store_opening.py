@@ -13,8 +13,7 @@ from pathlib import Path
 
 from storage.clock import Clock
 from storage.files import Files
-from storage.store.log_opener import LogOpener
-from storage.store.store import Mode, Store
+from storage.store import LogOpener, Mode, Store
 
 PARTITIONS_COUNT = 10_000
 SEGMENTS_COUNT = 3

@@ -9,3 +9,23 @@
 The logs are the caller's. Damage is passed over and counted, so that what lies after it is told; reading the metadata
 log ends before damage, since a missing record may change what every later one means.
 """
+
+from __future__ import annotations
+
+from storage.cluster.followed_topics import OffsetsLog
+from storage.cluster.group_description import GroupDescription, GroupRow, Surroundings, describe_group, group_rows
+from storage.cluster.open_transactions import OpenInPartition, OpenTransaction
+from storage.cluster.quorum_state import QUORUM_STATE_NAME, QuorumState
+
+__all__ = [
+    "QUORUM_STATE_NAME",
+    "GroupDescription",
+    "GroupRow",
+    "OffsetsLog",
+    "OpenInPartition",
+    "OpenTransaction",
+    "QuorumState",
+    "Surroundings",
+    "describe_group",
+    "group_rows",
+]

@@ -1,1 +1,41 @@
 """One log directory: which broker it belongs to, how it was closed, and what stands in it."""
+
+from __future__ import annotations
+
+from storage.log_dir.checkpoints import OffsetCheckpoint, Partition
+from storage.log_dir.creation import are_vacant, make_directories
+from storage.log_dir.inventory import Inventory
+from storage.log_dir.log_dir import LogDir, distinct_log_dirs
+from storage.log_dir.meta_properties import META_PROPERTIES_NAME
+from storage.log_dir.names import (
+    BROKERS_OWN,
+    CLUSTER_METADATA,
+    COMPACTED_BY_BROKERS,
+    DirectoryName,
+    DirectoryState,
+    is_topic_name,
+    parse_directory_name,
+)
+from storage.log_dir.recognition import LOCK_NAME
+from storage.log_dir.settings_file import SETTINGS_NAME, read_server_properties
+
+__all__ = [
+    "BROKERS_OWN",
+    "CLUSTER_METADATA",
+    "COMPACTED_BY_BROKERS",
+    "LOCK_NAME",
+    "META_PROPERTIES_NAME",
+    "SETTINGS_NAME",
+    "DirectoryName",
+    "DirectoryState",
+    "Inventory",
+    "LogDir",
+    "OffsetCheckpoint",
+    "Partition",
+    "are_vacant",
+    "distinct_log_dirs",
+    "is_topic_name",
+    "make_directories",
+    "parse_directory_name",
+    "read_server_properties",
+]

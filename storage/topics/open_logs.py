@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import logging
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from storage.errors import StorageError
 from storage.log.followed_log import FollowedLog
+from storage.log.log import Log
 from storage.topics.parted_logs import PartedLogs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from typing import TypeAlias
 
     from storage.config import TopicConfig
-    from storage.log.log import Log
     from storage.log_dir.checkpoints import Partition
     from storage.topics.checkpointing import LogOffsets
 
-    PartitionLog: TypeAlias = Log | FollowedLog
+PartitionLog: TypeAlias = Log | FollowedLog
+"""A log as a store has it: open to be written, or followed."""
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from storage.clock import Clock
 from storage.files import Files
 from storage.rewrite import StoreBuilder, built_topics
 from storage.split import packed
-from storage.store.store import Mode, Store
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.log_dirs import StorePath
     from kafkafs.spark.opened_store import OpenedStore
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
     from storage.split import Split
 
 SCHEMA: Final = (

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.export_writing import Compression
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
 SCHEMA: Final = (
     "topic string, partition int, date string, startOffset long, endOffset long, records long, bytes long, file string"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from storage.files import FileLock, Files
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
 OWN_DIRECTORY: Final = "_kafkafs"
 WATERMARKS_NAME: Final = "watermarks.json"

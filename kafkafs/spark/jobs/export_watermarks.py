@@ -16,7 +16,7 @@ from kafkafs.spark.errors import DataLossError, JobError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
 _VERSION: Final = 1
 _ELSEWHERE: Final = "export it to another directory"

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.gap_kinds import Gap
     from kafkafs.spark.jobs.log_dirs import StorePath
     from kafkafs.spark.jobs.log_order import StretchEnds
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
     from storage.split import Split
 
 SCHEMA: Final = StructType(

@@ -10,15 +10,14 @@ from kafkafs.spark.errors import MissingGroupError, MissingTopicError
 from kafkafs.spark.jobs.log_dirs import log_dirs
 from kafkafs.spark.jobs.results import results_of
 from storage.clock import Clock
-from storage.cluster.followed_topics import OffsetsLog
-from storage.cluster.group_description import Surroundings, describe_group
+from storage.cluster import OffsetsLog, Surroundings, describe_group
 from storage.config import TopicConfig
 from storage.errors import StorageError
 from storage.files import Files
 from storage.internal.offsets import TOPIC
 from storage.log.followed_log import FollowedLog
 from storage.split import packed
-from storage.store.store import Mode, Store
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.log_dirs import StorePath
     from kafkafs.spark.opened_store import OpenedStore
-    from storage.cluster.group_description import GroupDescription
-    from storage.log_dir.checkpoints import Partition
+    from storage.cluster import GroupDescription
+    from storage.log_dir import Partition
     from storage.split import PartitionPlace
 
 logger = logging.getLogger(__name__)

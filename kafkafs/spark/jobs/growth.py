@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.spark.jobs.frames import frame_of
 from storage.clock import Clock
 from storage.files import Files
-from storage.log_dir.creation import are_vacant
-from storage.store.store import Mode, Store
+from storage.log_dir import are_vacant
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
 SCHEMA: Final = "topic string, partition int, startOffset long, endOffset long, records long"
 

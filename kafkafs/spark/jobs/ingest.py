@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from kafkafs.spark.jobs.growth import ends_of, growth
 from kafkafs.spark.jobs.ingest_source import IngestSource
 from kafkafs.spark.jobs.log_dirs import log_dirs
-from storage.commit.ledger import Ledger, Transaction
+from storage.commit import Ledger, Transaction
 from storage.files import Files, NamedFiles
 
 if TYPE_CHECKING:

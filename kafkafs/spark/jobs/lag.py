@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.log_dirs import StorePath
     from kafkafs.spark.jobs.records_from import Bounds, RecordsFrom
     from kafkafs.spark.opened_store import OpenedStore
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
 
 SCHEMA: Final = (
     "group string, topic string, partition int, committedOffset long, committedTimestamp long, "

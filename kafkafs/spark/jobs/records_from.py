@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkafs.spark.opened_store import OpenedStore
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
     from storage.split import PartitionPlace, Split
 
 _SOUGHT_BYTES = 1024 * 1024  # what finding a time takes at most, as a rule: the part of a log between index entries

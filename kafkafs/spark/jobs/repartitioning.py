@@ -18,7 +18,7 @@ import pyarrow as pa
 from kafkafs.spark.jobs.results import results_of
 from kafkafs.spark.partitioner import Sticky, key_hashes
 from storage.clock import Clock
-from storage.commit.staged_file import StagedFile
+from storage.commit import StagedFile
 from storage.files import Files
 from storage.log.readable_log import ReadableLog
 from storage.log.view import Isolation
@@ -26,8 +26,7 @@ from storage.record.compression import Codec, codec_of
 from storage.record.layout import MAGIC_AT
 from storage.rewrite import ATTEMPT_SUFFIX, copy_staged
 from storage.split import PartitionPlace, SplitReader, packed, splits_of
-from storage.store.staging import Staging
-from storage.store.store import Mode, Store
+from storage.store import Mode, Staging, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.built_stores import BuiltPlace
     from storage.errors import RecordsGoneError
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
     from storage.record.encoding import Headers
     from storage.rewrite import RewriteRules, StoreBuilder
     from storage.split import Split

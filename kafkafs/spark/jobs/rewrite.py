@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.log_dir.checkpoints import Partition
+    from storage.log_dir import Partition
     from storage.rewrite import StoreBuilder
-    from storage.store.store import Store
+    from storage.store import Store
 
 SCHEMA: Final = (
     "topic string, partition int, recordsBefore long, recordsAfter long, batchesBefore long, batchesAfter long, "

@@ -13,7 +13,7 @@ from storage.files import Files
 from storage.log.statistics import LogStatistics, counted_ranges
 from storage.segment.batch_counts import CountedRange, count_batches
 from storage.split import packed
-from storage.store.store import Mode, Store
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
