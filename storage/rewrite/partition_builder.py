@@ -14,6 +14,7 @@ from storage.log.partition_metadata import write_topic_id
 from storage.log.producers.snapshot import SnapshotFiles
 from storage.record.layout import NO_TIMESTAMP
 from storage.segment.replacement import replace_segments
+from storage.segment.rolling import outgrown_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -134,8 +135,9 @@ class PartitionBuilder:
         """Return True if a batch of that size and time begins a new segment."""
         if self._open is None or not self._open.size_bytes:
             return False
-        is_old = self._first_timestamp >= 0 and timestamp - self._first_timestamp > self._age_max_ms
-        return is_old or self._open.size_bytes + size_bytes > self._limit_bytes
+        age_ms = timestamp - self._first_timestamp if self._first_timestamp >= 0 else 0
+        used_bytes = self._open.size_bytes
+        return outgrown_reason(used_bytes, size_bytes, self._limit_bytes, age_ms, self._age_max_ms) is not None
 
     def _begin_segment(self, base_offset: int) -> None:
         self._open = self.begin(base_offset, self._limit_bytes)

@@ -28,18 +28,29 @@ def roll_reason(segment: WritableSegment, placed: PlacedBatches, config: TopicCo
 
     Age is counted in the time of the records; only where the first batch has no timestamp is it the segment's own.
     """
-    size_bytes = segment.size_bytes
-    if size_bytes > config.segment_bytes - placed.size_bytes:
-        return RollReason.SIZE
-    if size_bytes:
+    age_ms = 0
+    if segment.size_bytes:
         first = segment.first_timestamp
-        waited_ms = placed.largest_timestamp - first if first >= 0 else now_ms - segment.created_ms
-        if waited_ms > config.segment_age_max_ms - segment.jitter_ms:
-            return RollReason.AGE
+        age_ms = placed.largest_timestamp - first if first >= 0 else now_ms - segment.created_ms
+    age_max_ms = config.segment_age_max_ms - segment.jitter_ms
+    outgrown = outgrown_reason(segment.size_bytes, placed.size_bytes, config.segment_bytes, age_ms, age_max_ms)
+    if outgrown is not None:
+        return outgrown
     if segment.offset_index.is_full or segment.time_index.is_full:
         return RollReason.INDEX_FULL
     if not 0 <= placed.last_offset - segment.base_offset <= LARGEST_OFFSET_DELTA:
         return RollReason.OFFSET_RANGE
+    return None
+
+
+def outgrown_reason(
+    size_bytes: int, more_bytes: int, size_bytes_max: int, age_ms: int, age_max_ms: int
+) -> RollReason | None:
+    """Return why a segment of this size and age takes no more bytes; None if it does. An empty one has no age."""
+    if size_bytes > size_bytes_max - more_bytes:
+        return RollReason.SIZE
+    if size_bytes and age_ms > age_max_ms:
+        return RollReason.AGE
     return None
 
 

@@ -1,8 +1,7 @@
-"""The batches of splits as they lie in the log, whatever their offsets are, and when their records were written.
+"""The batches of splits in the order of the log, whatever their offsets are, and the timestamps of their records.
 
-Every sound batch is given once, in the order of its place: control batches, batches without records and those of
-aborted transactions among them. Only those are left out that end before the split begins within its segment. What
-offsets mean that do not follow on one another is left to others.
+Every sound batch is given once: control batches, empty ones and those of aborted transactions too. Only batches that
+end before the split begins within its segment are left out. The caller judges offsets that are out of order.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
     from storage.split.walk import OnDamage
 
 TIME_COLUMNS: Final = ("offset", "timestamp", "timestampType", "position")
-"""What is given of the records; there are none of control batches."""
+"""The columns of the records; control batches have none."""
 
 
 class BatchRun(NamedTuple):
-    """Batches that lie one behind the other, the place of the file that they are in, and the times of their records."""
+    """Consecutive batches of one log file, and the timestamps of their records."""
 
     log_name: str
     batches: Sequence[Batch]
@@ -36,14 +35,14 @@ class BatchRun(NamedTuple):
 
 
 class BatchReader(SplitWalk[BatchRun]):
-    """Reads any number of splits, one at a time; a batch whose records do not decode is damage too."""
+    """Reads any number of splits, one at a time. A batch whose records do not decode is damage too."""
 
-    def _pass(self, file: ReadableFile, split: Split) -> _Reading:
-        return _Reading(file, split, self._on_damage)
+    def _pass(self, file: ReadableFile, split: Split) -> _BatchPass:
+        return _BatchPass(file, split, self._on_damage)
 
 
-class _Reading(SplitPass[BatchRun]):
-    """One reading of a split's file."""
+class _BatchPass(SplitPass[BatchRun]):
+    """One pass through a split's file."""
 
     def __init__(self, file: ReadableFile, split: Split, on_damage: OnDamage | None) -> None:
         super().__init__(file, split, on_damage)
@@ -74,7 +73,7 @@ class _Reading(SplitPass[BatchRun]):
         )
         try:
             for part in columns:
-                times.append(part)  # noqa: PERF402 -- those before an error are wanted
+                times.append(part)  # noqa: PERF402 -- those before an error are kept
         except CorruptBatchError as error:
             sound = [batch for batch in run if error.position is not None and batch.position < error.position]
             if sound:

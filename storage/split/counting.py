@@ -1,7 +1,7 @@
-"""How many records splits have from given offsets on, counted from the headers of their batches.
+"""Records of splits counted from given offsets on, by the headers of their batches.
 
-Every record that consumers see is counted once, aborted ones too, as long as the log has it. Checksums are looked at.
-Records are only decoded where a batch holds one of the offsets, or is of an old version and compressed.
+Every data record is counted once, aborted ones too, as long as the log has it. Checksums are verified. Records are
+decoded only where a batch holds one of the offsets, or is of an old version and compressed.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Stretch:
-    """The records from the offset `start` up to the next one that was given, and the first one's timestamp."""
+    """The number of records from the offset `start` up to the next given one, and the first one's timestamp."""
 
     start: int
     records: int = 0
     first_timestamp: int | None = None
 
     def add(self, records: int, first_timestamp: int | None) -> None:
-        """Take some more, which follow on those before."""
+        """Add records that continue those before."""
         if not self.records:
             self.first_timestamp = first_timestamp
         self.records += records
 
 
 class RecordCounter(SplitWalk[Stretch]):
-    """Reads any number of splits, one at a time, and gives what they have from each of the offsets up to the next.
+    """Reads any number of splits, one at a time, and counts their records from each offset up to the next.
 
-    A stretch may come in several parts, in the order of the log. The offsets ascend, and a split's records lie at or
+    A stretch may come in several parts, in the order of the log. The offsets ascend, and a split's records are at or
     after the first of them.
     """
 
@@ -47,12 +47,12 @@ class RecordCounter(SplitWalk[Stretch]):
         super().__init__(files, clock, on_loss=on_loss)
         self._offsets = offsets
 
-    def _pass(self, file: ReadableFile, split: Split) -> _Counting:
-        return _Counting(file, split, self._offsets)
+    def _pass(self, file: ReadableFile, split: Split) -> _CountingPass:
+        return _CountingPass(file, split, self._offsets)
 
 
-class _Counting(SplitPass[Stretch]):
-    """One reading of a split's file."""
+class _CountingPass(SplitPass[Stretch]):
+    """One pass through a split's file."""
 
     def __init__(self, file: ReadableFile, split: Split, offsets: Sequence[int]) -> None:
         super().__init__(file, split, None)
@@ -88,7 +88,7 @@ class _Counting(SplitPass[Stretch]):
             yield stretch
 
     def _has_whole(self, batch: Batch, number: int) -> bool:
-        """Whether all of the batch's records are the split's, and of the one stretch."""
+        """Return True if all of the batch's records are the split's, and of the one stretch."""
         split = self._split
         start = max(split.start_offset, self._offsets[number])
         return start <= batch.base_offset and batch.last_offset < split.end_offset
@@ -99,5 +99,5 @@ class _Counting(SplitPass[Stretch]):
                 yield Stretch(self._offsets[self._number(record.offset)], 1, record.timestamp)
 
     def _number(self, offset: int) -> int:
-        """Which of the offsets is the last that is not above this one."""
+        """Return the number of the last given offset that is not above this one."""
         return max(bisect_right(self._offsets, offset) - 1, 0)

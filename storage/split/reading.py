@@ -1,7 +1,7 @@
 """The records of splits as Arrow record batches.
 
-Every record of a split is given once, in the order of the log, as long as the log has it. Which columns there are is
-said by `storage.record.columns`.
+Every record of a split is given once, in the order of the log, as long as the log has it. `storage.record.columns` has
+the columns.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class SplitReader(SplitWalk["pa.RecordBatch"]):
         super().__init__(files, clock, on_loss=on_loss, on_damage=on_damage)
         self._columns = columns
 
-    def _pass(self, file: ReadableFile, split: Split) -> _Reading:
-        return _Reading(file, split, self._columns, self._on_damage)
+    def _pass(self, file: ReadableFile, split: Split) -> _ColumnPass:
+        return _ColumnPass(file, split, self._columns, self._on_damage)
 
 
-class _Reading(SplitPass["pa.RecordBatch"]):
-    """One reading of a split's file."""
+class _ColumnPass(SplitPass["pa.RecordBatch"]):
+    """One pass through a split's file."""
 
     def __init__(self, file: ReadableFile, split: Split, columns: Sequence[str], on_damage: OnDamage | None) -> None:
         super().__init__(file, split, on_damage)
@@ -53,7 +53,7 @@ class _Reading(SplitPass["pa.RecordBatch"]):
 
     def _check(self, batch: Batch, due_offset: int) -> None:
         if self._on_damage is not None or self._aborted is not None:
-            batch.check_crc()  # what the header says decides on what is passed over or left out
+            batch.check_crc()  # the header decides if the batch is left out
         self._check_order(batch, due_offset)
 
     def _ends_before(self, batch: Batch) -> bool:

@@ -28,11 +28,11 @@ Records: TypeAlias = list[Record]
 class RecordReader(SplitWalk[Records]):
     """Reads any number of splits, one at a time: the visible records of each batch that has any, as a list."""
 
-    def _pass(self, file: ReadableFile, split: Split) -> _Reading:
-        return _Reading(file, split)
+    def _pass(self, file: ReadableFile, split: Split) -> _RecordPass:
+        return _RecordPass(file, split)
 
 
-class _Reading(SplitPass[Records]):
+class _RecordPass(SplitPass[Records]):
     """One reading of a split's file."""
 
     def __init__(self, file: ReadableFile, split: Split) -> None:

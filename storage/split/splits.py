@@ -1,8 +1,7 @@
-"""Cutting a range of a log into pieces that can be read each by itself, on another machine and at another time.
+"""A range of a log cut into splits, each to be read by itself, on another machine and at another time.
 
-A `Split` says where it lies, so whoever reads one lists no directory and looks into no index. It is bounded by offsets,
-to the record; its positions say where to find them, and it says how to tell that they still hold. Reading is left to
-`split_reading`.
+A `Split` has its own positions, so a reader lists no directory and opens no index. It is bounded by offsets, to the
+record; the positions say where to find them, and its header bytes tell if they still hold.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     OnLoss: TypeAlias = Callable[[RecordsGoneError], None]
 
 DEFAULT_SPLIT_BYTES: Final = 32 * 1024 * 1024
-"""The least that a split should hold, so that what it takes to begin one does not matter."""
+"""The least size of a split at which the cost of beginning one does not matter."""
 
 
 class _Sized(Protocol):
@@ -40,11 +39,11 @@ class _Sized(Protocol):
 
 Piece = TypeVar("Piece", bound=_Sized)
 
-_TRIES: Final = 4  # index entries that are looked at for a sound batch to cut at
+_TRIES: Final = 4  # index entries to try for a sound batch to cut at
 
 
 class PartitionPlace(NamedTuple):
-    """A partition, and the log directory that it is in."""
+    """A partition, and its log directory."""
 
     log_dir: str
     topic: str
@@ -52,7 +51,7 @@ class PartitionPlace(NamedTuple):
 
     @property
     def directory(self) -> Path:
-        """Where its segments are."""
+        """The path of the partition's directory."""
         return Path(self.log_dir) / str(DirectoryName(self.topic, self.partition))
 
     def __str__(self) -> str:
@@ -64,9 +63,9 @@ class Split:
     """The records from `start_offset` up to `end_offset`, which is excluded, that one segment has of a partition.
 
     They are in the batches from the position `start` up to `end`, all of which end below `limit_offset`. That holds as
-    long as `header` is what stands at `start` and `following` what stands at `end`, and a log to which nothing is added
-    any more is still `log_bytes` long. `following` is empty where the split ends with its segment. `aborted` are the
-    transactions whose records are to be left out.
+    long as the file has the bytes `header` at `start` and `following` at `end`, and a closed segment's log is still
+    `log_bytes` long. `following` is empty if the split ends with its segment. Readers leave out the records of the
+    transactions in `aborted`.
     """
 
     place: PartitionPlace
@@ -84,7 +83,7 @@ class Split:
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to be read."""
+        """The number of bytes to read."""
         return self.end - self.start
 
     @property
@@ -94,7 +93,7 @@ class Split:
 
 
 class _Cut(NamedTuple):
-    """A place where one split may end and the next begin: a sound batch."""
+    """A sound batch at which one split may end and the next begin."""
 
     position: int
     offset: int
@@ -112,11 +111,11 @@ def splits_of(
     checks_end: bool = True,
     on_loss: OnLoss,
 ) -> list[Split]:
-    """The splits of a range of the log as it is now, in order; each has `size_bytes` or more if its segment has.
+    """Cut a range of the log as it is now, in order, into splits of `size_bytes` or more if their segments have that.
 
-    Together they have every record of the range that the log has. What it does not have any more in front, or at its
-    end, is told to `on_loss`; if that does not raise, the range is shorter by so much. With `checks_end`, damage after
-    which a range that goes up to the end might go on is a `FramingError`.
+    Together they have every record of the range that the log has. `on_loss` is called with what the log no longer has
+    at either end; unless that raises, the range is shorter by so much. With `checks_end`, damage after which a range
+    that goes up to the end might continue is a `FramingError`.
     """
 
     def cut(view: LogView) -> list[Split]:
@@ -134,7 +133,7 @@ def splits_of(
 
 
 def packed(pieces: Iterable[Piece], size_bytes: int = DEFAULT_SPLIT_BYTES) -> list[tuple[Piece, ...]]:
-    """Splits, or pieces of another kind, in their order, so many together that it is worth while to begin with them."""
+    """Group splits, or other pieces, in their order, into packs of this size or more."""
     packs: list[tuple[Piece, ...]] = []
     pack: list[Piece] = []
     pack_bytes = 0
@@ -148,7 +147,7 @@ def packed(pieces: Iterable[Piece], size_bytes: int = DEFAULT_SPLIT_BYTES) -> li
 
 
 def _within(view: LogView, place: PartitionPlace, start: int, end: int, on_loss: OnLoss) -> tuple[int, int]:
-    """The part of the range that the view has."""
+    """Return the part of the range that the view has."""
     if start < min(view.start_offset, end):
         gone = min(view.start_offset, end)
         on_loss(
@@ -172,7 +171,7 @@ def _within(view: LogView, place: PartitionPlace, start: int, end: int, on_loss:
 
 
 class _SegmentCutter:
-    """One segment of a view, cut."""
+    """Cuts one segment of a view."""
 
     def __init__(self, view: LogView, place: PartitionPlace, part: SegmentSlice, isolation: Isolation) -> None:
         self._view = view
@@ -180,16 +179,16 @@ class _SegmentCutter:
         self._segment, end, self._end_offset = part
         self._isolation = isolation
         self._path = self._segment.path(Kind.LOG)
-        # What follows the batches of a closed segment in its file is damage, and whoever reads it has to say so.
+        # Bytes after the batches of a closed segment are damage, which the reader has to report.
         with self._segment.open_log() as file:
             self._end = file.size_bytes() if end is None else end
         self._log_bytes = self._end if end is None else None
 
     def splits(self, start_offset: int, end_offset: int, size_bytes: int) -> Iterator[Split]:
-        """The splits of what the segment has of the range."""
+        """Yield the splits of the segment's part of the range."""
         start_offset = max(start_offset, self._segment.base_offset)
         first = self._position_before(start_offset)
-        last = self._behind(end_offset)
+        last = self._cut_after(end_offset)
         end, limit_offset = (self._end, self._end_offset) if last is None else last[:2]
         if first >= end:
             return
@@ -223,23 +222,23 @@ class _SegmentCutter:
         )
 
     def _position_before(self, offset: int) -> int:
-        """Where a batch begins before which all offsets are below this one."""
+        """Return the position of a batch before which all offsets are below this one."""
         if offset > self._segment.base_offset:
             try:
                 for batch in self._segment.batches_near(offset, self._end):
                     return batch.position
             except CorruptBatchError:
-                pass  # whoever reads on from the beginning comes upon it
+                pass  # a reader from the beginning finds it
         return 0
 
-    def _behind(self, offset: int) -> _Cut | None:
-        """The first place known of where all offsets from there on are not below this one; None without any."""
+    def _cut_after(self, offset: int) -> _Cut | None:
+        """Return the first cut from which on no offset is below this one; None if none is known."""
         if offset >= self._end_offset:
             return None
         return self._cut_from(offset, 1, self._end)
 
     def _cuts(self, start: int, start_offset: int, end: int, end_offset: int, size_bytes: int) -> Iterator[_Cut]:
-        """Places that cut the batches between two positions into parts of about the same size."""
+        """Yield cuts that divide the batches between two positions into parts of about the same size."""
         count = max((end - start) // size_bytes, 1)
         part_bytes = (end - start) // count
         position, offset = start, start_offset
@@ -251,13 +250,13 @@ class _SegmentCutter:
             position, offset = cut.position, cut.offset
 
     def _cut_from(self, offset: int, position: int, end: int) -> _Cut | None:
-        """The first sound batch that an index entry leads to, at or above an offset and a position."""
+        """Return the first sound batch that an index entry leads to, at or above an offset and a position."""
         index = self._segment.offset_index
         low = offset
         for _ in range(_TRIES):
             high = self._end_offset
             while low < high:
-                # Entries ascend in both, so the first one is found by halving.
+                # Entries ascend in both, so bisect.
                 middle = (low + high) // 2
                 entry = index.lookup(middle)
                 if entry.offset >= low and entry.position >= position:

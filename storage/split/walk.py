@@ -1,8 +1,8 @@
-"""Walking through the batches of splits, wherever and whenever that is.
+"""The walk through the batches of a split, at any time after it was cut.
 
-Every batch of a split passes once, in the order of the log, as long as the log has it: whether its segment was replaced
-by a compaction since, or deleted, or the log was truncated, is noticed. What is gone is told, and so is damage. What
-is made of the batches is left to `split_reading` and `split_batches`.
+Every batch of a split comes once, in the order of the log, as long as the log has it. A walk notices if a compaction
+has replaced the segment, or if it was deleted, or the log truncated. It reports lost records, and damage. What is made
+of the batches is up to each `SplitPass`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _PLANS_MAX: Final = 8  # how often a log may change under somebody who is about 
 
 
 class SplitWalk(ABC, Generic[T]):
-    """Walks through any number of splits, one at a time, and gives what a `SplitPass` makes of their batches.
+    """Walks through any number of splits, one at a time, and yields what a `SplitPass` makes of their batches.
 
-    `on_loss` is told what is gone, `on_damage` each damaged place; if they do not raise, what is left is read.
+    It calls `on_loss` with what is gone and `on_damage` with each damaged place; unless they raise, it reads the rest.
     """
 
     def __init__(self, files: Files, clock: Clock, *, on_loss: OnLoss, on_damage: OnDamage | None = None) -> None:
@@ -51,10 +51,10 @@ class SplitWalk(ABC, Generic[T]):
 
     @abstractmethod
     def _pass(self, file: ReadableFile, split: Split) -> SplitPass[T]:
-        """What goes through a file that is still what the split says."""
+        """Return the pass through a file that still holds the split."""
 
     def read(self, split: Split) -> Iterator[T]:
-        """All of a split. Raises a `CorruptBatchError` at damage, unless there is somebody to be told of it."""
+        """Read all of a split. Raises a `CorruptBatchError` at damage, unless there is an `on_damage`."""
         offset = split.start_offset
         pieces = [split]
         for _ in range(_PLANS_MAX):
@@ -70,7 +70,7 @@ class SplitWalk(ABC, Generic[T]):
                         break
             else:
                 return
-            pieces = self._found_anew(split, offset)
+            pieces = self._cut_again(split, offset)
         raise LogChangedError(
             f"{split.place} changes faster than it can be read; try again once its files stay for a while",
             path=split.place.directory,
@@ -78,7 +78,7 @@ class SplitWalk(ABC, Generic[T]):
         )
 
     def _open(self, split: Split) -> ReadableFile | None:
-        """The split's file; None if it is not what it was any more."""
+        """Open the split's file; None if it no longer holds the split."""
         try:
             file = self._files.open_reading(split.path)
         except FileNotFoundError:
@@ -97,8 +97,8 @@ class SplitWalk(ABC, Generic[T]):
             raise
         return file
 
-    def _found_anew(self, split: Split, offset: int) -> list[Split]:
-        """The splits of what is left of one from an offset on."""
+    def _cut_again(self, split: Split, offset: int) -> list[Split]:
+        """Cut what is left of a split from an offset on."""
         log = FollowedLog(
             self._files, self._clock, split.place.directory, TopicConfig.resolve({}), producer_expiration_ms=0
         )
@@ -122,7 +122,7 @@ class SplitWalk(ABC, Generic[T]):
 
 
 class SplitPass(ABC, Generic[T]):
-    """One pass through a split's file; `next_offset` is where to go on if it `is_cut_short`."""
+    """One pass through a split's file; the next one begins at `next_offset` if this one `is_cut_short`."""
 
     def __init__(self, file: ReadableFile, split: Split, on_damage: OnDamage | None) -> None:
         self.next_offset = split.start_offset
@@ -137,19 +137,19 @@ class SplitPass(ABC, Generic[T]):
 
     @abstractmethod
     def _check(self, batch: Batch, due_offset: int) -> None:
-        """Raise a `CorruptBatchError` if the batch cannot be where it is; if it goes on with what was, only tell."""
+        """Raise a `CorruptBatchError` if the batch cannot be where it is."""
 
     @abstractmethod
     def _ends_before(self, batch: Batch) -> bool:
-        """Whether nothing from this batch on is wanted."""
+        """Return True if neither this batch nor a later one is wanted."""
 
     @abstractmethod
     def _wants(self, batch: Batch) -> bool:
-        """Whether the batch is wanted, of those before the end."""
+        """Return True if the batch, which is before the end, is wanted."""
 
     @abstractmethod
     def _of_run(self, run: Sequence[Batch], origin: int) -> Iterator[T]:
-        """What batches come to that lie one behind the other in one window, which begins at `origin` in the file."""
+        """Yield what consecutive batches of one window come to, which begins at `origin` in the file."""
 
     def _check_order(self, batch: Batch, due_offset: int) -> None:
         """Raise a `CorruptBatchError` unless the batch has offsets of its split, after those of the one before.
@@ -168,7 +168,7 @@ class SplitPass(ABC, Generic[T]):
             self._on_damage(error.located(path=self._file.path))
 
     def all(self) -> Iterator[T]:
-        """Everything that the split has."""
+        """Yield everything that the split has."""
         split = self._split
         scan = LogScan(self._file, start=split.start, end=split.end, window_bytes=_WINDOW_BYTES)
         gapped = GappedScan(scan, split.base_offset, end=split.end)
@@ -239,7 +239,7 @@ class SplitPass(ABC, Generic[T]):
     # Damage
 
     def _skip(self, scan: GappedScan, error: CorruptBatchError) -> None:
-        """Go on after damage, if that is wanted."""
+        """Continue after damage if there is an `on_damage`."""
         position = self._position if error.position is None else error.position
         if isinstance(error, FramingError) and self._is_unused(position):
             self._is_done = True
@@ -259,5 +259,5 @@ class SplitPass(ABC, Generic[T]):
         return None
 
     def _is_unused(self, position: int) -> bool:
-        """Whether a preallocated file ends here, as far as anything was ever written into it."""
+        """Return True if only the zeros of a preallocated file follow."""
         return not self._split.following and is_zero(self._file, position, self._split.end)
