@@ -25,7 +25,7 @@ from kafkafs.dump.transaction_index_dump import TransactionIndexDump
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.times import parse_time
 from storage.files import NamedFiles
-from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
+from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,7 +12,7 @@ from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.store_argument import store_argument
 from kafkafs.tree.group_lines import COLUMNS, row_in_a_line, shown_groups
 from storage.clock import Clock
-from storage.internal.offsets import TOPIC
+from storage.internal import offsets
 from storage.log.followed_log import FollowedLog
 from storage.log.log import Log
 from storage.store import InternalTopics
@@ -49,10 +49,10 @@ def groups(ctx: click.Context, *, store: tuple[Path, ...], group: str | None) ->
         for shortcoming in found.shortcomings:
             say(shortcoming)
         if not found.is_there:
-            say(f"the store has no partition of {TOPIC}, and so tells of no groups")
+            say(f"the store has no partition of {offsets.TOPIC}, and so tells of no groups")
         if group is not None and group not in found.groups:
             if found.is_there:
-                say(f"there is no group {group!r} in this store's partitions of {TOPIC}")
+                say(f"there is no group {group!r} in this store's partitions of {offsets.TOPIC}")
             ctx.exit(EXIT_FOUND)
         chosen = [found.groups[group_id] for group_id in ([group] if group is not None else sorted(found.groups))]
         rows: Iterable[Mapping[str, str | int | None]] = shown_groups(topics, chosen, clock.now_ms())

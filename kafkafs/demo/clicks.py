@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.demo.producer import Producer
 from kafkafs.demo.traffic import draw_for, moments, runs
-from storage.record.compression import Codec
+from storage.record import Codec
 
 if TYPE_CHECKING:
     import random
 
-    from storage.record.encoding import Row
+    from storage.record import Row
     from storage.store import Store
 
 CLICKS: Final = "clicks"

@@ -11,7 +11,7 @@ from kafkafs.demo.traffic import draw_for, moments, runs
 if TYPE_CHECKING:
     import random
 
-    from storage.record.encoding import Row
+    from storage.record import Row
     from storage.store import Store
 
 CUSTOMERS: Final = "customers"

@@ -14,7 +14,7 @@ from kafkafs.demo.traffic import MINUTE_MS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.record.encoding import Row
+    from storage.record import Row
     from storage.store import Store
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"

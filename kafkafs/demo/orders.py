@@ -9,12 +9,12 @@ from zlib import crc32
 from kafkafs.demo.customers import customer_id
 from kafkafs.demo.producer import Producer
 from kafkafs.demo.traffic import draw_for, moments, runs
-from storage.record.compression import Codec
+from storage.record import Codec
 
 if TYPE_CHECKING:
     import random
 
-    from storage.record.encoding import Headers, Row
+    from storage.record import Headers, Row
     from storage.store import Store
 
 ORDERS: Final = "orders"

@@ -10,7 +10,7 @@ from kafkafs.demo.producer import Producer
 from kafkafs.demo.traffic import draw_for, moments
 
 if TYPE_CHECKING:
-    from storage.record.encoding import Row
+    from storage.record import Row
     from storage.store import Store
 
 PAYMENTS: Final = "payments"

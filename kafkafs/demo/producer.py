@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 from storage.log.log import Log
 from storage.log.producers.state import AppendOrigin
-from storage.record.compression import Codec
-from storage.record.control import EndTransactionMarker
-from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
-from storage.record.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from storage.record import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    BatchForm,
+    Codec,
+    EndTransactionMarker,
+    batches_of_rows,
+    marker_batch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.record.encoding import Row
+    from storage.record import Row
     from storage.store import Store
 
 _EPOCH: Final = 0  # of producers, leaders and coordinators: nobody was ever replaced

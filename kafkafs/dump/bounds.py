@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from storage.record.kernel.decode import Record
-    from storage.record.reading import Batch
+    from storage.record import Batch, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

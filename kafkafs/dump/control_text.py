@@ -7,7 +7,8 @@ from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.errors import StorageError
-from storage.record.control import (
+from storage.record import (
+    ControlType,
     EndTransactionMarker,
     KRaftVersion,
     KRaftVoters,
@@ -18,14 +19,12 @@ from storage.record.control import (
     control_type_of,
     decode_control,
 )
-from storage.record.layout import ControlType
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from storage.internal import Release
-    from storage.record.control import Control, KRaftVoter, Voter
-    from storage.record.kernel.decode import Record
+    from storage.record import Control, KRaftVoter, Record, Voter
 
 _UNKNOWN: Final = "UNKNOWN"  # a type from the future
 _TYPE_NAMES: Final[dict[int, str]] = {kind.value: kind.name for kind in ControlType}

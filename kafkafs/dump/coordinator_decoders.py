@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kafkafs.dump.decoded import RecordDecoder
     from storage.internal import Definition, KeyedRecord, Outcome, Release
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
 _TYPES_OF_39: Final = range(9)  # of `__consumer_offsets`; those of share groups came later
 _BLOBS: Final = {

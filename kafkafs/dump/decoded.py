@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage.internal import Outcome
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
 _WITH_FLOATS: Final = frozenset({"ClientQuotaRecord"})
 

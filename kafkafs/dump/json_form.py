@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from kafkafs.dump.decoded import RecordDecoder
     from kafkafs.dump.entry_dump import Entry
     from storage.errors import StorageError
-    from storage.record.batch import RecordBatch
-    from storage.record.kernel.decode import Record
-    from storage.record.legacy import LegacyBatch, LegacyEntry
+    from storage.record import LegacyBatch, LegacyEntry, Record, RecordBatch
 
 _encode: Final = JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 _TRUTH: Final = ("false", "true")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import CorruptBatchError, CorruptIndexError, StorageError
-from storage.record.layout import NO_TIMESTAMP
+from storage.record import NO_TIMESTAMP
 from storage.segment.scan import LogScan
 from storage.segment.truncation import EarliestTruncation
 
 if TYPE_CHECKING:
     from storage.files import ReadableFile
-    from storage.record.reading import Batch
+    from storage.record import Batch
 
 _WINDOW_BYTES: Final = 16 * 1024  # two batches of the usual size, and little to read in vain
 

@@ -15,19 +15,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from kafkafs.dump.bounds import Bounds
 from kafkafs.dump.log_names import as_printed
 from storage.errors import FramingError, StorageError
-from storage.record.batch import RecordBatch
-from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec
-from storage.record.kernel.decode import RecordIterator
-from storage.record.layout import LOG_OVERHEAD_BYTES
+from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES, LOG_OVERHEAD_BYTES, Codec, RecordBatch, RecordIterator
 from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from storage.files import ReadableFile
-    from storage.record.kernel.decode import Record
-    from storage.record.legacy import LegacyBatch, LegacyEntry
-    from storage.record.reading import Batch
+    from storage.record import Batch, LegacyBatch, LegacyEntry, Record
 
 RUN_LINES: Final = 1024
 GAPS_KEPT: Final = 100_000

@@ -13,8 +13,7 @@ from kafkafs.dump.control_text import control_text
 from kafkafs.dump.jackson import jvm_encoded
 from kafkafs.dump.log_names import BOOTSTRAP_NAME, as_printed, log_start_offset, snapshot_end
 from storage.errors import MalformedRecordsError, StorageError
-from storage.record.compression import Codec
-from storage.record.kernel.dump import record_line
+from storage.record import Codec, record_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
     from kafkafs.dump.decoded import RecordDecoder
     from kafkafs.dump.entry_dump import Entry
     from storage.internal import Release
-    from storage.record.batch import RecordBatch
-    from storage.record.kernel.decode import Record
-    from storage.record.legacy import LegacyBatch, LegacyEntry
-    from storage.record.reading import Batch
+    from storage.record import Batch, LegacyBatch, LegacyEntry, Record, RecordBatch
 
 _TRUTH: Final = ("false", "true")
 

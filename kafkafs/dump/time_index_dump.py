@@ -11,7 +11,7 @@ from kafkafs.dump.file_kinds import beside
 from kafkafs.dump.index_dump import IndexDump, IndexView
 from kafkafs.dump.mismatches import Mismatches
 from storage.errors import CorruptIndexError, FramingError, StorageError
-from storage.record.layout import NO_TIMESTAMP
+from storage.record import NO_TIMESTAMP
 from storage.segment.index.offset import OffsetIndex
 from storage.segment.index.time import TimeIndex
 from storage.segment.names import Kind
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafkafs.dump.entry_dump import EntryForm
     from kafkafs.dump.log_beside import LogBeside
     from storage.files import Files, ReadableFile
-    from storage.record.reading import Batch
+    from storage.record import Batch
 
 _NOT_FOUND: Final = -1
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.dump.decoded import side
 from kafkafs.dump.jackson import jvm_encoded
-from storage.internal import Raw, transactions
-from storage.internal.transactions import TransactionState
+from storage.internal import Raw, TransactionState, transactions
 
 if TYPE_CHECKING:
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
 _STATES: Final = {state.value: state.name.title().replace("_", "") for state in TransactionState}
 _TABLE_SIZE: Final = 16  # that Scala's hash sets begin with; at three quarters they grow to twice their size

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage.internal import Definition, Outcome, Release
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
 _PREVIEW_FRAME: Final = (
     "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of KRaft"

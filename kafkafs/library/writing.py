@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kafkafs.library.context import Context
-    from storage.record.encoding import Row as EncodedRow
+    from storage.record import Row as EncodedRow
 
 NewRecord: TypeAlias = "bytes | Row | Record | None"
 """What can be appended: a value alone, a mapping of `append`'s arguments, or a record of another partition."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import BatchTooLargeError, FramingError, InvalidRecordError
-from storage.record.layout import MAGIC_AT
-from storage.record.reading import read_batches
+from storage.record import MAGIC_AT, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,17 +10,23 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.render.envelope import Envelope
 from storage.log.aborted_batches import AbortedBatches
-from storage.record.batch import RecordBatch
-from storage.record.kernel.values import batch_lines, batch_lines_size, run_lines, run_size
-from storage.record.layout import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
+from storage.record import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    TRANSACTIONAL_BIT,
+    RecordBatch,
+    batch_lines,
+    batch_lines_size,
+    run_lines,
+    run_size,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from typing_extensions import Buffer
 
-    from storage.record.kernel.decode import Record
-    from storage.record.reading import Batch
+    from storage.record import Batch, Record
     from storage.segment.index.txn import AbortedTransaction
 
 _MAY_BE_HIDDEN: Final = CONTROL_BIT | TRANSACTIONAL_BIT

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from storage.record.kernel.decode import Record
-    from storage.record.reading import Batch
+    from storage.record import Batch, Record
 
 BATCH_FIELD: Final = "batch"
 """What the member is called; `append.jsonl` passes it over."""

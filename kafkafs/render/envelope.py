@@ -14,10 +14,10 @@ from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.render.batch_member import BATCH_FIELD
-from storage.record.layout import TimestampType
+from storage.record import TimestampType
 
 if TYPE_CHECKING:
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
 _INDENT: Final = 2
 _TIMESTAMP_TYPES: Final = {kind.value: quoted(kind.label) for kind in TimestampType}

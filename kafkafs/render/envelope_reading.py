@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkafs.render.batch_member import BATCH_FIELD
 from storage.errors import InvalidRecordError
-from storage.record.layout import NO_TIMESTAMP, TimestampType
+from storage.record import NO_TIMESTAMP, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-    from storage.record.encoding import Row
+    from storage.record import Row
 
 Fields: TypeAlias = dict[str, Any]
 

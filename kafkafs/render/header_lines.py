@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
 _SPECIAL: Final = re.compile(r"[\x00-\x1f\x7f\\\udc80-\udcff]")
 _SPECIAL_IN_NAME: Final = re.compile(r"[\x00-\x1f\x7f\\\udc80-\udcff:]")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
     Value: TypeAlias = Callable[[Record], int | bytes]
     Modifier: TypeAlias = Callable[[bytes], bytes]

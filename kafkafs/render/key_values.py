@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from storage.record.encoding import Row
+    from storage.record import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from storage.record.compression import Codec
-from storage.record.encoding import PLAIN, BatchForm, batches_of_lines, batches_of_rows
+from storage.record import BatchForm, Codec, batches_of_lines, batches_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from storage.config import TopicConfig
-    from storage.record.encoding import Row
+    from storage.record import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Packing:
 
     timestamp_ms: int
     max_bytes: int
-    form: BatchForm = PLAIN
+    form: BatchForm = DEFAULT_FORM
 
     @classmethod
     def of_topic(cls, config: TopicConfig, timestamp_ms: int) -> Self:

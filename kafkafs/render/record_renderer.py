@@ -18,7 +18,7 @@ from kafkafs.render.hex_dump import hex_dump
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
 _ENDS: Final = {Format.VALUE: b"\n", Format.KEY: b"\n", Format.HEADERS: b"\n"}
 

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.sizes.pieces import UNSETTLED
-from storage.record.layout import BATCH_HEADER_BYTES, MAGIC_AT
+from storage.record import BATCH_HEADER_BYTES, MAGIC_AT
 
 if TYPE_CHECKING:
     from kafkafs.sizes.pieces import Piece

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, FramingError
-from storage.record.layout import CODEC_MASK
+from storage.record import CODEC_MASK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from kafkafs.render.batch_lines import BatchLines, Passed, Visible
-    from storage.record.reading import Batch
+    from storage.record import Batch
     from storage.segment.scan import GappedScan, LogScan
 
     Outcome: TypeAlias = "Passed | CorruptBatchError"

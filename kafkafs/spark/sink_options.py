@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.options import parse_paths
 from storage.commit import Transaction
-from storage.record.compression import Codec
+from storage.record import Codec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.clock import Clock
-    from storage.record.encoding import Headers
+    from storage.record import Headers
     from storage.store import Staging
 
 _MICROSECONDS: Final = pa.timestamp("us", "UTC")

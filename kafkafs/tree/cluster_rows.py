@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storage.cluster import QUORUM_STATE_NAME
 from storage.ids import format_id
-from storage.internal import metadata_versions
-from storage.internal.cluster_image import RESOURCE_NAMES, TOPIC_RESOURCE
+from storage.internal import RESOURCE_NAMES, TOPIC_RESOURCE, metadata_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from storage.cluster import QuorumState
-    from storage.internal.cluster_image import ClusterImage, Credential, Setting
+    from storage.internal import ClusterImage, Credential, Setting
 
 Row = dict[str, Any]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.cluster_rows import Row
     from storage.clock import Clock
     from storage.cluster import QuorumState
-    from storage.internal.cluster_image import ClusterImage
+    from storage.internal import ClusterImage
     from storage.store import Store
     from storage.topics import ClusterMetadata
 

@@ -6,16 +6,12 @@ from bisect import bisect_left
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.record.compression import Codec
-from storage.record.kernel.decode import RecordIterator
-from storage.record.legacy import LegacyBatch
-from storage.record.reading import read_batches
+from storage.record import Codec, LegacyBatch, RecordIterator, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.record.kernel.decode import Record
-    from storage.record.reading import Batch
+    from storage.record import Batch, Record
     from storage.segment.segment import Segment
 
 _BATCH_BYTES: Final = 800  # what one takes besides its bytes and its records, with its place in a cache

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import TimePath
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import VisibleLog
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
 _SIZE_XATTR: Final = "user.kafkafs.size"
 _SKIPPED_XATTR: Final = "user.kafkafs.skipped"

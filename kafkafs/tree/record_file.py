@@ -14,7 +14,7 @@ from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.record_xattrs import record_xattrs
 from kafkafs.tree.stream_file import unknown_xattr
 from storage.log.transaction_ends import TransactionEnd, transaction_end
-from storage.record.layout import NO_TIMESTAMP
+from storage.record import NO_TIMESTAMP
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import OffsetPath
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import Found, VisibleLog
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
 
 class RecordFile(File):

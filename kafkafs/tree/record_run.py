@@ -14,7 +14,7 @@ from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.held_segments import HeldSegments
 from kafkafs.tree.range_sizes import RangeKey, RangeSize
 from storage.errors import CorruptBatchError
-from storage.record.layout import BATCH_HEADER_BYTES
+from storage.record import BATCH_HEADER_BYTES
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:

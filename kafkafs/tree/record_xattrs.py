@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.record.layout import NO_TIMESTAMP, TimestampType
+from storage.record import NO_TIMESTAMP, TimestampType
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:

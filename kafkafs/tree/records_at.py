@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Node
     from kafkafs.tree.tree import Tree
-    from storage.record.kernel.decode import Record
+    from storage.record import Record
 
 
 def records_at(tree: Tree, node: Node) -> tuple[LogSource, Iterator[Record]] | None:

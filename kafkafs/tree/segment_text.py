@@ -16,7 +16,7 @@ from kafkafs.sizes.pieces import NamedForm, gathered
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.rendered_run import RenderedRun
-from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
+from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.batch_cache import BatchCache
     from kafkafs.tree.options import TreeOptions
     from storage.log.view import LogView
-    from storage.record.kernel.decode import Record
-    from storage.record.reading import Batch
+    from storage.record import Batch, Record
     from storage.segment.index.txn import AbortedTransaction
     from storage.segment.segment import Segment
 

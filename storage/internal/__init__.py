@@ -26,8 +26,41 @@ varints that are longer than they need to be.
 
 from __future__ import annotations
 
+from storage.internal import (
+    consumer_protocol,
+    control,
+    metadata,
+    metadata_versions,
+    offsets,
+    remote_logs,
+    shares,
+    transactions,
+)
+from storage.internal.cluster_image import RESOURCE_NAMES, TOPIC_RESOURCE, ClusterImage, Credential, Setting
 from storage.internal.definitions import Definition, Release
 from storage.internal.keyed_topic import KeyedRecord
 from storage.internal.outcome import Message, Outcome, Raw
+from storage.internal.transactions import TransactionState
 
-__all__ = ["Definition", "KeyedRecord", "Message", "Outcome", "Raw", "Release"]
+__all__ = [
+    "RESOURCE_NAMES",
+    "TOPIC_RESOURCE",
+    "ClusterImage",
+    "Credential",
+    "Definition",
+    "KeyedRecord",
+    "Message",
+    "Outcome",
+    "Raw",
+    "Release",
+    "Setting",
+    "TransactionState",
+    "consumer_protocol",
+    "control",
+    "metadata",
+    "metadata_versions",
+    "offsets",
+    "remote_logs",
+    "shares",
+    "transactions",
+]

@@ -1,43 +1,113 @@
-"""Bytes and records: what every other part of storage stands on.
+"""Bytes and records: the room that every other one stands on.
 
 Reading: `read_batches` walks a buffer and gives `RecordBatch` (v2) and `LegacyBatch` (v0 and v1) values, which give
-`Record`s. Writing: `batches_of_rows` and `batches_of_lines` pack new records, `rewriting`'s functions make batches of
-batches. Columns for Arrow are in `storage.record.columns`, which is imported only where pyarrow is wanted.
+`Record`s. Writing: `batches_of_rows` and `batches_of_lines` pack new records; `recompressed`, `retaining` and `merged`
+make batches of batches. `batch_lines` and its like read values in bulk. Arrow columns are in `storage.record.columns`,
+the only module here that needs pyarrow: import it where they are used.
 """
 
 from __future__ import annotations
 
 from storage.record.batch import RecordBatch
-from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec
-from storage.record.control import EndTransactionMarker, decode_control
-from storage.record.encoding import BatchForm, batches_of_lines, batches_of_rows, marker_batch
-from storage.record.kernel.decode import Record
-from storage.record.layout import ControlType, TimestampType
-from storage.record.legacy import LegacyBatch
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of
+from storage.record.control import (
+    Control,
+    EndTransactionMarker,
+    KRaftVersion,
+    KRaftVoter,
+    KRaftVoters,
+    LeaderChange,
+    SnapshotFooter,
+    SnapshotHeader,
+    UnknownControl,
+    Voter,
+    control_type_of,
+    decode_control,
+)
+from storage.record.encoding import (
+    DEFAULT_FORM,
+    BatchForm,
+    Headers,
+    Row,
+    batches_of_lines,
+    batches_of_rows,
+    marker_batch,
+)
+from storage.record.kernel.decode import Record, RecordIterator
+from storage.record.kernel.dump import record_line
+from storage.record.kernel.values import batch_lines, batch_lines_size, run_lines, run_size
+from storage.record.layout import (
+    BATCH_HEADER_BYTES,
+    CODEC_MASK,
+    CONTROL_BIT,
+    LAST_SEQUENCE,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_AT,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    ControlType,
+    TimestampType,
+)
+from storage.record.legacy import LegacyBatch, LegacyEntry
 from storage.record.legacy_encoding import encode_entries, encode_wrapper
 from storage.record.reading import Batch, read_batches
-from storage.record.rewriting import assign_offset, recompressed, retaining, with_append_time
+from storage.record.rewriting import assign_offset, merged, recompressed, retaining
 
 __all__ = [
+    "BATCH_HEADER_BYTES",
+    "CODEC_MASK",
+    "CONTROL_BIT",
+    "DEFAULT_FORM",
     "DEFAULT_OUTPUT_LIMIT_BYTES",
+    "LAST_SEQUENCE",
+    "LOG_OVERHEAD_BYTES",
+    "MAGIC_AT",
+    "NO_PRODUCER_EPOCH",
+    "NO_PRODUCER_ID",
+    "NO_SEQUENCE",
+    "NO_TIMESTAMP",
+    "TRANSACTIONAL_BIT",
     "Batch",
     "BatchForm",
     "Codec",
+    "Control",
     "ControlType",
     "EndTransactionMarker",
+    "Headers",
+    "KRaftVersion",
+    "KRaftVoter",
+    "KRaftVoters",
+    "LeaderChange",
     "LegacyBatch",
+    "LegacyEntry",
     "Record",
     "RecordBatch",
+    "RecordIterator",
+    "Row",
+    "SnapshotFooter",
+    "SnapshotHeader",
     "TimestampType",
+    "UnknownControl",
+    "Voter",
     "assign_offset",
+    "batch_lines",
+    "batch_lines_size",
     "batches_of_lines",
     "batches_of_rows",
+    "codec_of",
+    "control_type_of",
     "decode_control",
     "encode_entries",
     "encode_wrapper",
     "marker_batch",
+    "merged",
     "read_batches",
     "recompressed",
+    "record_line",
     "retaining",
-    "with_append_time",
+    "run_lines",
+    "run_size",
 ]

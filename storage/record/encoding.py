@@ -7,7 +7,7 @@ business of whoever appends it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from storage.errors import RecordTooLargeError
 from storage.record.compression import Codec, compress
@@ -28,13 +28,12 @@ from storage.record.layout import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
 
     from typing_extensions import Buffer
 
-    Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
-    Row: TypeAlias = tuple[int, Buffer | None, Buffer | None, Headers]
-    """A record to be written: timestamp in milliseconds, key, value, headers."""
+Headers: TypeAlias = "Sequence[tuple[str, bytes | None]]"
+Row: TypeAlias = "tuple[int, Buffer | None, Buffer | None, Headers]"
+"""A record to be written: timestamp in milliseconds, key, value, headers."""
 
 DEFAULT_MAX_BATCH_BYTES = 1024 * 1024 + 12  # Kafka's default for max.message.bytes
 
@@ -63,7 +62,7 @@ class BatchForm:
         return self.codec | appended | (TRANSACTIONAL_BIT if self.transactional else 0)
 
 
-PLAIN = BatchForm()
+DEFAULT_FORM = BatchForm()
 
 
 def batches_of_rows(
@@ -71,7 +70,7 @@ def batches_of_rows(
     *,
     base_offset: int | None = 0,
     max_bytes: int = DEFAULT_MAX_BATCH_BYTES,
-    form: BatchForm = PLAIN,
+    form: BatchForm = DEFAULT_FORM,
 ) -> Iterator[bytes]:
     """The rows as batches of at most `max_bytes`, with offsets that rise by one from `base_offset`.
 
@@ -91,7 +90,7 @@ def batches_of_lines(
     timestamp_ms: int,
     base_offset: int | None = 0,
     max_bytes: int = DEFAULT_MAX_BATCH_BYTES,
-    form: BatchForm = PLAIN,
+    form: BatchForm = DEFAULT_FORM,
 ) -> Iterator[bytes]:
     """Each line of the block as a record with a null key, packed as rows are; the last may lack its newline."""
 

@@ -1,7 +1,6 @@
 """Batches made from batches: what brokers and cleaners change in data that exists already.
 
-Offsets never change here, whatever is left out. `place` alone changes a batch where it lies; everything else leaves
-the original as it was.
+Offsets never change here, whatever is left out. Only `assign_offset` changes a batch in place.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from storage.record.kernel.encode import encode_records
 from storage.record.kernel.records_data import patch_offset, seal
 from storage.record.kernel.retained import RetainedRecords
 from storage.record.layout import (
-    BATCH_HEADER_BYTES,
     CODEC_MASK,
     DELETE_HORIZON_BIT,
-    LOG_APPEND_TIME_BIT,
     NO_TIMESTAMP,
     TimestampType,
 )
@@ -30,19 +27,9 @@ if TYPE_CHECKING:
     from storage.record.kernel.decode import Record
 
 
-def assign_offset(target: Buffer, *, base_offset: int, leader_epoch: int, start: int = 0) -> None:
-    """Write the offset and the leader epoch into the v2 batch at `start` of a buffer; no checksum covers them."""
-    patch_offset(target, start=start, base_offset=base_offset, leader_epoch=leader_epoch)
-
-
-def with_append_time(batch: RecordBatch, append_time_ms: int) -> bytes:
-    """The batch with the broker's time in place of its records' own."""
-    return _sealed(
-        batch,
-        batch.view(BATCH_HEADER_BYTES, batch.size_bytes),
-        attributes=batch.attributes | LOG_APPEND_TIME_BIT,
-        max_timestamp=append_time_ms,
-    )
+def assign_offset(target: Buffer, *, base_offset: int, leader_epoch: int) -> None:
+    """Write the offset and the leader epoch into the v2 batch that a buffer begins with; no checksum covers them."""
+    patch_offset(target, 0, base_offset, leader_epoch)
 
 
 def recompressed(

@@ -62,7 +62,15 @@ FORBIDDEN = {("kafkafs.mount", "kafkafs.spark")}
 GIVEN_ON_DEMAND = ("kafkafs", "kafkafs.library")
 
 # Rooms that kafkafs enters by their faces alone: what it imports is in their `__all__`.
-FACES = ("storage.rewrite", "storage.split", "storage.verify")
+FACES = (
+    "storage.config",
+    "storage.files",
+    "storage.internal",
+    "storage.record",
+    "storage.rewrite",
+    "storage.split",
+    "storage.verify",
+)
 
 # Packages that only some installations have, and the rooms or modules that may load them.
 OWNERS = {

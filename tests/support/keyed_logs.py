@@ -10,7 +10,7 @@ from memory_logs import NOW_MS, LogOnMemory
 
 from storage.log.view import Isolation
 from storage.record.batch import RecordBatch
-from storage.record.encoding import PLAIN, BatchForm, batches_of_rows
+from storage.record.encoding import DEFAULT_FORM, BatchForm, batches_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ class KeyedLog(LogOnMemory):
     def __init__(self, settings: Mapping[str, str] = COMPACT) -> None:
         super().__init__(settings)
 
-    def put(self, *rows: tuple[str, str | None], form: BatchForm = PLAIN) -> None:
+    def put(self, *rows: tuple[str, str | None], form: BatchForm = DEFAULT_FORM) -> None:
         """Append a batch."""
         records = [(NOW_MS, key.encode(), None if value is None else value.encode(), ()) for key, value in rows]
         (batch,) = batches_of_rows(records, base_offset=None, form=form)

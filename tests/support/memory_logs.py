@@ -13,7 +13,7 @@ from storage.log.opening import open_sound_log
 from storage.log.producers.state import AppendOrigin
 from storage.log.recover.recovery import recover_log
 from storage.record.control import EndTransactionMarker
-from storage.record.encoding import PLAIN, BatchForm, batches_of_rows, marker_batch
+from storage.record.encoding import DEFAULT_FORM, BatchForm, batches_of_rows, marker_batch
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -149,7 +149,9 @@ class LogOnMemory:
         return {name: self.files.read(f"{DIRECTORY}/{name}") for name in self.files.names(DIRECTORY)}
 
 
-def sent(rows: Sequence[tuple[int, bytes]] | bytes, form: BatchForm = PLAIN, *, key: bytes | None = b"key") -> bytes:
+def sent(
+    rows: Sequence[tuple[int, bytes]] | bytes, form: BatchForm = DEFAULT_FORM, *, key: bytes | None = b"key"
+) -> bytes:
     """One batch as a producer sends it: of timestamps and values, or of one value at `NOW_MS`."""
     records = [(NOW_MS, rows)] if isinstance(rows, bytes) else rows
     (batch,) = batches_of_rows([(timestamp, key, value, ()) for timestamp, value in records], form=form)

@@ -14,7 +14,7 @@ from storage.log.opening import open_sound_log
 from storage.log.producers.state import AppendOrigin
 from storage.record.compression import Codec
 from storage.record.control import EndTransactionMarker
-from storage.record.encoding import PLAIN, BatchForm, batches_of_rows, marker_batch
+from storage.record.encoding import DEFAULT_FORM, BatchForm, batches_of_rows, marker_batch
 from storage.record.layout import LAST_SEQUENCE, NO_TIMESTAMP, TimestampType
 from storage.record.legacy_encoding import encode_entries, encode_wrapper
 
@@ -110,7 +110,7 @@ class PartitionWriter:
             for _ in range(count)
         ]
 
-    def send(self, rows: Sequence[WrittenRow], form: BatchForm = PLAIN) -> Appended:
+    def send(self, rows: Sequence[WrittenRow], form: BatchForm = DEFAULT_FORM) -> Appended:
         """Append one batch as a producer sends it."""
         (batch,) = batches_of_rows(rows, form=form)
         appended = self.log.append_as_leader(batch, leader_epoch=self.leader_epoch)

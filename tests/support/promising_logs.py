@@ -12,7 +12,7 @@ from storage.errors import DiskFullError, StorageError
 from storage.log.flushing import Durability
 from storage.log.producers.state import AppendOrigin
 from storage.record.control import EndTransactionMarker
-from storage.record.encoding import PLAIN, BatchForm, marker_batch
+from storage.record.encoding import DEFAULT_FORM, BatchForm, marker_batch
 from storage.record.reading import read_batches
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class PromisingLog(LogOnMemory):
 
     # Changing
 
-    def append(self, *values: bytes, form: BatchForm = PLAIN, timestamp: int = NOW_MS) -> int:
+    def append(self, *values: bytes, form: BatchForm = DEFAULT_FORM, timestamp: int = NOW_MS) -> int:
         """Append a batch of these values, one ms apart."""
         rows = [(timestamp + index, value) for index, value in enumerate(values)]
         return self._append(sent(rows, form), AppendOrigin.CLIENT)

@@ -12,7 +12,7 @@ from kafkafs.cli.jobs.job_session import job_session
 from kafkafs.cli.jobs.new_store_options import set_option, target_argument
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.store_argument import store_argument
-from storage.record.compression import Codec
+from storage.record import Codec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

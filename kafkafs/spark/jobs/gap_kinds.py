@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.record.layout import LAST_SEQUENCE
+from storage.record import LAST_SEQUENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from storage.cluster import OffsetsLog, Surroundings, describe_group
 from storage.config import TopicConfig
 from storage.errors import StorageError
 from storage.files import Files
-from storage.internal.offsets import TOPIC
+from storage.internal import offsets
 from storage.log.followed_log import FollowedLog
 from storage.split import packed
 from storage.store import Mode, Store
@@ -67,9 +67,9 @@ def group_positions(
     Raises `MissingTopicError` if the store has no partition of the topic, `MissingGroupError` if it tells of no such
     group, and what Spark raises at a damaged batch, since what came after it may be missing.
     """
-    partitions = {each for each in planning.partitions(must_exist=False) if each[0] == TOPIC}
+    partitions = {each for each in planning.partitions(must_exist=False) if each[0] == offsets.TOPIC}
     if not partitions:
-        raise MissingTopicError(f"the store has no partition of {TOPIC}, and so tells of no groups")
+        raise MissingTopicError(f"the store has no partition of {offsets.TOPIC}, and so tells of no groups")
     starts, sizes = planning.earliest(partitions), planning.log_bytes(partitions)
     there = sorted(starts.keys() & sizes.keys())
     packs = packed(_Piece(planning.place(each), starts[each], sizes[each]) for each in there)
@@ -78,10 +78,12 @@ def group_positions(
     known = {group for each in found for group in each.groups}
     missing = sorted(set(groups or ()) - known)
     if missing:
-        raise MissingGroupError(f"there is no group {missing[0]!r} in this store's partitions of {TOPIC}")
+        raise MissingGroupError(f"there is no group {missing[0]!r} in this store's partitions of {offsets.TOPIC}")
     unread = sum(each.unread for each in found)
     if unread:
-        logger.warning("%d records of %s are of a kind that is not known here and were passed over", unread, TOPIC)
+        logger.warning(
+            "%d records of %s are of a kind that is not known here and were passed over", unread, offsets.TOPIC
+        )
     return sorted((position for each in found for position in each.positions), key=lambda it: (it.group, it.partition))
 
 

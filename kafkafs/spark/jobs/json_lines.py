@@ -15,7 +15,7 @@ from kafkafs.locator.times import parse_time
 from kafkafs.render.envelope_reading import row_and_place
 from storage.clock import Clock
 from storage.errors import InvalidRecordError
-from storage.record.layout import NO_TIMESTAMP
+from storage.record import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -26,7 +26,7 @@ from kafkafs.spark.jobs.gap_kinds import (
     hole,
     within,
 )
-from storage.record.layout import NO_PRODUCER_ID, NO_SEQUENCE, TimestampType
+from storage.record import NO_PRODUCER_ID, NO_SEQUENCE, TimestampType
 from storage.split import TIME_COLUMNS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.gap_kinds import Producer
     from storage.errors import CorruptBatchError
-    from storage.record.reading import Batch
+    from storage.record import Batch
     from storage.split import BatchRun
 
 PRODUCERS_MAX: Final = 1_000_000

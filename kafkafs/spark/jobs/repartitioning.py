@@ -22,8 +22,7 @@ from storage.commit import StagedFile
 from storage.files import Files
 from storage.log.readable_log import ReadableLog
 from storage.log.view import Isolation
-from storage.record.compression import Codec, codec_of
-from storage.record.layout import MAGIC_AT
+from storage.record import MAGIC_AT, Codec, codec_of
 from storage.rewrite import ATTEMPT_SUFFIX, copy_staged
 from storage.split import PartitionPlace, SplitReader, packed, splits_of
 from storage.store import Mode, Staging, Store
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.built_stores import BuiltPlace
     from storage.errors import RecordsGoneError
     from storage.log_dir import Partition
-    from storage.record.encoding import Headers
+    from storage.record import Headers
     from storage.rewrite import RewriteRules, StoreBuilder
     from storage.split import Split
 

@@ -11,7 +11,7 @@ from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
 from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.repartitioning import build_repartitioned
 from storage.config import check_topic_setting
-from storage.record.compression import Codec
+from storage.record import Codec
 from storage.rewrite import RewriteRules, copy_rewritten
 
 if TYPE_CHECKING:
