@@ -1,7 +1,7 @@
-"""The text of checkpoints: a version, a count, and an entry a line.
+"""The text of checkpoints: a version, a count, and one entry a line.
 
-What an entry says is left to those whose checkpoint it is. A file that is absent or empty has no entries, and neither
-has one that ends after its version; all else that a broker would not read is a `CorruptCheckpointError`.
+Each checkpoint's own module parses its entries. A file that is absent, empty or ends after its version has no entries;
+anything else that a broker would not read is a `CorruptCheckpointError`.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def read_checkpoint(directory: Directory, name: str, parse: Callable[[list[str]]
 
 
 def write_checkpoint(directory: Directory, name: str, entries: Collection[tuple[object, ...]]) -> None:
-    """Replace a checkpoint, in one step and durably; an entry is its columns."""
+    """Replace a checkpoint atomically and durably; an entry is its columns."""
     lines = [str(_VERSION), str(len(entries)), *(" ".join(map(str, columns)) for columns in entries)]
     directory.replace(name, "".join(f"{line}\n" for line in lines).encode())
 
 
 def integer(text: str, *, bits: int) -> int:
-    """A column that is a number of so many bits; raises `ValueError` if it is not."""
+    """Parse a column as a number of so many bits; raises `ValueError` if it is none."""
     if not _INTEGER.fullmatch(text) or not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
         raise ValueError(f"{text} is not an integer of {bits} bits")
     return int(text)

@@ -17,7 +17,7 @@ class Clock:
         return time.time_ns() // 1_000_000
 
     def elapsed_s(self) -> float:
-        """Seconds since some moment; setting the system's time does not change how they pass."""
+        """Seconds since an arbitrary moment; setting the system's time does not affect them."""
         return time.monotonic()
 
 

@@ -1,8 +1,8 @@
 """Every way in which storage can fail, as one tree.
 
-Whoever catches `StorageError` has caught all of them: bytes that no broker would write, limits that were
-reached, and requests that cannot be honoured. Each error says where: the file, the byte position in it and
-the record offset, as far as whoever raised it could know; callers that know more add it with `located`.
+Catching `StorageError` catches all of them: bytes that no broker would write, limits that were reached, and requests
+that cannot be honoured. Each error carries the file, the byte position in it and the record offset, as far as the
+raising code knows them; callers that know more add it with `located`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CorruptBatchError(StorageError):
 
 
 class FramingError(CorruptBatchError):
-    """A length, a magic byte or a count cannot be right, so the batch's extent or kind is unknown."""
+    """A length, a magic byte or a count cannot be right, so the batch's size or kind is unknown."""
 
 
 class ChecksumError(CorruptBatchError):
@@ -73,7 +73,7 @@ class MalformedRecordsError(CorruptBatchError):
 
 
 class DecompressionError(CorruptBatchError):
-    """A compressed section is truncated, damaged, or followed by bytes that do not belong to it."""
+    """Compressed records are truncated, damaged, or followed by bytes that do not belong to them."""
 
 
 class DecompressedTooLargeError(CorruptBatchError):
@@ -81,7 +81,7 @@ class DecompressedTooLargeError(CorruptBatchError):
 
 
 class InvalidRecordError(StorageError):
-    """A record or batch handed over for writing cannot be written in the format asked for."""
+    """A record or batch cannot be written in the format that the caller asks for."""
 
 
 class RecordTooLargeError(InvalidRecordError):
@@ -105,15 +105,15 @@ class CorruptCheckpointError(StorageError):
 
 
 class NulFilledCheckpointError(CorruptCheckpointError):
-    """A checkpoint is nothing but NUL bytes, as a loss of power can leave it; the log has what it said."""
+    """A checkpoint is nothing but NUL bytes, as a loss of power can leave it; the log can rebuild it."""
 
 
 class CorruptMetadataError(StorageError):
-    """A file that says what a log directory or a partition is does not say so, or contradicts another."""
+    """A file that identifies a log directory or a partition is damaged, or contradicts another."""
 
 
 class CorruptSnapshotError(StorageError):
-    """A producer snapshot is not whole; an older one, or the log, has what it said."""
+    """A producer snapshot is not whole; an older one, or the log, can replace it."""
 
 
 class InvalidIdError(StorageError):
@@ -121,11 +121,11 @@ class InvalidIdError(StorageError):
 
 
 class RefusedAppendError(StorageError):
-    """An append does not fit what the log knows of its producer; nothing was written."""
+    """An append contradicts the log's state of its producer; nothing was written."""
 
 
 class InvalidProducerEpochError(RefusedAppendError):
-    """The producer's epoch is older than one that the log has seen: another has taken its place."""
+    """The producer's epoch is older than one that the log has seen: a newer instance has fenced it."""
 
 
 class OutOfOrderSequenceError(RefusedAppendError):
@@ -145,15 +145,15 @@ class BatchTooLargeError(InvalidRecordError):
 
 
 class UnexpectedOffsetError(StorageError):
-    """Batches that keep their offsets do not follow on what the log has; nothing was written."""
+    """The offsets of replicated batches do not follow on the log's end; nothing was written."""
 
 
 class OffsetOutOfRangeError(StorageError):
-    """The log does not have what lies at this offset: it begins after it or ends before it."""
+    """The log begins after this offset or ends before it."""
 
 
 class RecordsGoneError(StorageError):
-    """Records that somebody was to read are there no longer: deleted, or cut off with the log's end."""
+    """Records that were to be read are gone: deleted, or cut off with the log's end."""
 
 
 class DiskFullError(StorageError):
@@ -171,7 +171,7 @@ class SymbolicLinkError(OSError):
 
 
 class OwnerError(OSError):
-    """Root cannot give what it makes in another user's directory to that user, whose broker could not open it."""
+    """Root cannot hand files that it makes in a user's store to that user, whose broker could then not open them."""
 
     def __init__(self, path: str | os.PathLike[str], uid: int, gid: int) -> None:
         reason = (
@@ -187,32 +187,32 @@ class OwnerError(OSError):
 
 
 def is_full_disk(error: OSError) -> bool:
-    """Whether the error says that the disk, or what its user may have of it, is full."""
+    """Return True if the disk, or its user's quota, is full."""
     return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
 class PoisonedLogError(StorageError):
-    """Writing to the log failed once, so what is on disk is unknown; it takes nothing more until it is recovered."""
+    """A write to the log failed, so its state on disk is unknown; it takes nothing more until it is recovered."""
 
 
 class LogChangedError(StorageError):
-    """The log is no longer what somebody has decided about; nothing was done."""
+    """The log has changed since the decision about it was made; nothing was done."""
 
 
 class CompactionError(StorageError):
-    """Compacting a log failed; what was under way is undone, and what was replaced before that is sound."""
+    """Compacting a log failed. Finished groups stay replaced; the current one is undone."""
 
 
 class CompactionStoppedError(CompactionError):
-    """Compacting a log was stopped by whoever asked for it."""
+    """The caller stopped the compaction of a log."""
 
 
 class StagingError(StorageError):
-    """What was staged for a commit is not there as it was staged, or does not fit the store any more."""
+    """The records staged for a commit are gone or damaged, or no longer fit the store."""
 
 
 class BuildError(StorageError):
-    """A store cannot be made anew out of another one as it was asked for, or not by whoever tries."""
+    """A store cannot be rewritten into a new one as asked, or the user may not do so."""
 
 
 class MetadataLossError(StorageError):
@@ -220,11 +220,11 @@ class MetadataLossError(StorageError):
 
 
 class NotAStoreError(StorageError):
-    """What stands at a path is no log directory, or a store cannot be made there."""
+    """The path has no log directory, or a store cannot be created there."""
 
 
 class StoreLockedError(StorageError):
-    """Somebody else, a broker or another of us, has the store open for writing."""
+    """Another process, a broker or kafkafs, has the store open for writing."""
 
 
 class ReadOnlyStoreError(StorageError):
@@ -232,7 +232,7 @@ class ReadOnlyStoreError(StorageError):
 
 
 class DuplicatePartitionError(StorageError):
-    """Two log directories have the same partition, so which of them holds its records is unknown."""
+    """Two log directories have the same partition, and nothing says which of them holds its records."""
 
 
 class UnknownPartitionError(StorageError, KeyError):
@@ -240,8 +240,8 @@ class UnknownPartitionError(StorageError, KeyError):
 
 
 class InvalidTopicError(StorageError):
-    """No topic can have this name, or partitions so many or so few."""
+    """No topic can have this name, or this number of partitions."""
 
 
 class TopicExistsError(InvalidTopicError):
-    """The store has a topic with this name, or one that a broker could not tell from it."""
+    """The store has a topic with this name, or one that collides with it in metric names."""

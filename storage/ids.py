@@ -20,24 +20,24 @@ _TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 
 
 def format_id(value: UUID) -> str:
-    """The id as Kafka writes it."""
+    """Return the id as Kafka writes it."""
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
 def parse_id(text: str) -> UUID:
-    """The id that a text stands for; raises `InvalidIdError` if it stands for none."""
+    """Return the id that a text stands for; raises `InvalidIdError` if it stands for none."""
     if not _TEXT.fullmatch(text):
         raise InvalidIdError(f"{text[:100]!r} is not an id of 22 base64 characters")
     return UUID(bytes=base64.urlsafe_b64decode(f"{text[:22]}=="))
 
 
 def is_reserved(value: UUID) -> bool:
-    """Whether the id is one of those that no topic and no directory is given."""
+    """Return True for the ids that Kafka reserves: no topic and no directory gets one."""
     return value.int < _RESERVED_BELOW
 
 
 def random_id(entropy: Callable[[int], bytes] = os.urandom) -> UUID:
-    """A new id; never a reserved one, and never with a leading `-`, which commands would take for an option."""
+    """Return a new id; never a reserved one, and never with a leading `-`, which commands would take for an option."""
     while True:
         value = UUID(bytes=entropy(16), version=4)
         if not format_id(value).startswith("-"):

@@ -1,7 +1,7 @@
 """Java's `.properties` text, as brokers' settings files have it: read as Java reads it, written as Java writes it.
 
-Only texts: how a file's bytes become one is left to callers. Java itself takes them for ISO-8859-1, and what
-is written here is plain ASCII, so that it is the same in every encoding.
+Decoding a file's bytes is left to callers. Java itself decodes them as ISO-8859-1; the text written here is plain
+ASCII, so that it is the same in every encoding.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _WRITTEN_AS: Final = {character: f"\\{letter}" for letter, character in _READ_AS
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The properties in their order; of several with a key the last one holds.
+    """Return the properties in their order; of several with a key the last one holds.
 
-    Raises `ConfigError` for the one thing that Java refuses too: a unicode escape that is not four hexadecimal
-    digits. Only a backslash alone at the very end, which is an empty key to Java, is nothing here.
+    Raises `ConfigError` for a unicode escape that is not four hexadecimal digits, which Java refuses too. A lone
+    backslash at the very end is an empty key to Java, and is ignored here.
     """
     properties = {}
     for line in _logical_lines(text):
@@ -40,7 +40,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str], comments: Iterable[str] = ()) -> str:
-    """The text that `parse_properties` and Java read as these properties, in their order, below the comments."""
+    """Return the text that `parse_properties` and Java read as these properties, in their order, below the comments."""
     lines = [f"#{_ascii(line)}" for comment in comments for line in _LINE_END.split(comment)]
     for key, value in properties.items():
         written_key = _escaped(key).replace(" ", "\\ ")  # a blank would end it
@@ -52,12 +52,12 @@ def format_properties(properties: Mapping[str, str], comments: Iterable[str] = (
 
 
 def escaped_character(character: str) -> str:
-    """The character as it is written in a value."""
+    """Return the character as it is written in a value."""
     return _WRITTEN_AS.get(character) or _ascii(character)
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """The lines less comments, blank ones and leading blanks; a backslash at its end joins a line with the next."""
+    """Iterate over lines without comments, blank lines and leading blanks; a backslash at the end joins two lines."""
     line = ""
     for part in _LINE_END.split(text):
         piece = part.lstrip(_BLANKS)

@@ -1,8 +1,8 @@
-"""Settings: what a topic and a store may be told, what holds where nothing is said, and where it was said.
+"""The settings of topics and stores: their values, their defaults, and the source of each value.
 
-`TopicConfig` and `StoreConfig` are what the rest of storage reads; both are made by `resolve` from texts as they
-stand in settings files. Every name, default and range is that of Kafka 3.9, and what Kafka 4 changed is noted with
-the setting. Nothing here touches a file: `storage.properties` makes mappings of brokers' settings files.
+The rest of storage reads `TopicConfig` and `StoreConfig`, which `resolve` makes of texts as settings files have them.
+Every name, default and range is that of Kafka 3.9; each setting notes what Kafka 4 changed. This room reads no files:
+`storage.properties` makes mappings of brokers' settings files.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ _SETTINGS: Final[tuple[Setting[Any], ...]] = (
     Setting(
         "log.retention.check.interval.ms", Integer(1), 300_000, "how often logs are looked at for segments to delete"
     ),
-    Setting("num.partitions", Integer(1, INT_MAX), 1, "how many partitions a topic gets if nobody says"),
+    Setting("num.partitions", Integer(1, INT_MAX), 1, "how many partitions a topic gets by default"),
     Setting(
         "num.recovery.threads.per.data.dir",
         Integer(1, INT_MAX),

@@ -1,4 +1,4 @@
-"""What somebody wrote into a topic's `config` file: settings to change, among lines that only tell what holds."""
+"""The text written into a topic's `config` file: settings to change, among lines that only report values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ _ORIGIN: Final = re.compile(rf"\s*({DEFAULT}|{BROKER}(,.*)?|{UNKNOWN}(:.*)?)\s*"
 
 
 def parse_config_lines(text: str) -> Mapping[str, str | None]:
-    """The settings that the lines change, with their values as Kafka prints them, or None for those to unset.
+    """Return the settings that the lines change, with their values as Kafka prints them, or None to unset one.
 
     A line is `key=value`, or `key=default` to unset; what follows a `#` is a comment. A line whose comment says, as
     `TopicConfig.lines` does, that the value is the `default`, the `broker`'s or `unknown` changes nothing. Of several
-    lines for a key the last one holds. Raises `ConfigError` if any line is no such thing, so that either all of the
-    text is good or none of it is used.
+    lines for a key the last one holds. Raises `ConfigError` if any line is malformed; the caller then uses none.
     """
     changes: dict[str, str | None] = {}
     for number, line in enumerate(text.split("\n"), 1):

@@ -2,7 +2,7 @@
 
 Each kind takes the texts that Kafka takes for the same type and gives them back as Kafka prints them. Three liberties
 of the JVM are not taken over: digits of other scripts, `NaN`, and floating-point texts in hexadecimal or with a
-type's letter behind them.
+type's letter after them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _PLAIN_MAX: Final = 1e7
 
 
 class Kind(ABC, Generic[T]):
-    """What a setting's text may be and which value it stands for. Texts come without blanks around them."""
+    """The texts that a setting may have, and the value that each stands for. Texts come without blanks around them."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def allowed(self) -> str:
-        """The values that are allowed, so that "it must be" can stand before."""
+        """The allowed values, worded to follow "it must be"."""
 
     @abstractmethod
     def read(self, text: str) -> T:
@@ -80,7 +80,7 @@ class Integer(Kind[int]):
 
 
 class RetentionLimit(Integer):
-    """How long a broker's settings let records live; every negative number means without limit."""
+    """A retention limit among a broker's settings; every negative number means no limit."""
 
     __slots__ = ()
 
@@ -130,7 +130,7 @@ class Boolean(Kind[bool]):
         return "true or false"
 
     def read(self, text: str) -> bool:
-        """Whether the text says true."""
+        """Return True for `true`."""
         word = text.lower()
         if word not in {"true", "false"}:
             raise ValueError(text)
@@ -216,7 +216,7 @@ class Directories(Kind[tuple[str, ...]]):
 
     @property
     def allowed(self) -> str:
-        """What is asked for."""
+        """The form in words."""
         return "the path of a directory, or several with commas between them"
 
     def read(self, text: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Where a topic's settings were found, why others may be unknown, and which Kafka their defaults are of."""
+"""The sources of a topic's settings, the reasons for unknown ones, and the Kafka release of their defaults."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the settings come from that `TopicConfig.resolve` is given.
+    """The sources of the settings given to `TopicConfig.resolve`.
 
     `topic` and `broker` say it for keys of the topic and of the broker: the comment that `config` prints. A key that
     they lack is from the topic's settings file or from server.properties. `topic_unknown` says why the topic may have
@@ -43,7 +43,7 @@ class Sources:
     release: int = 3
 
     def unknown(self, key: str, *, is_given_first: bool, has_broker_keys: bool) -> str:
-        """Why the value of a setting that the topic is not given is unknown; empty if it is known.
+        """Return why the value of a setting that the topic does not state is unknown; empty if it is known.
 
         A broker's setting that is given under the first of its keys hides what the others say.
         """

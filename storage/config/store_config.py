@@ -1,4 +1,4 @@
-"""What holds for a store as a whole, and for its topics where they say nothing."""
+"""The settings in force for a store, and for its topics where they state none."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StoreConfig:
 
     @classmethod
     def resolve(cls, broker: Mapping[str, str] = _NONE) -> Self:
-        """What holds for a broker with these settings; those that do not concern storage are passed over.
+        """Return the settings in force for a broker with these; those that do not concern storage are ignored.
 
         Raises `ConfigError` for a value that is not allowed, those for topics included, and for values that are not
         allowed together.
@@ -62,7 +62,7 @@ class StoreConfig:
         return config
 
     def topic(self, overrides: Mapping[str, str] = _NONE) -> TopicConfig:
-        """What holds for a topic of this store that has settings of its own; raises as `TopicConfig.resolve` does."""
+        """Return the settings in force for a topic of this store; raises as `TopicConfig.resolve` does."""
         return TopicConfig.resolve(overrides, self.broker)
 
     def _check_dedupe_buffer(self) -> None:

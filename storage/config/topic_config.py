@@ -1,4 +1,4 @@
-"""What holds for one topic, and where each of its settings comes from."""
+"""The settings in force for one topic, and the source of each."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class TopicConfig:
         *,
         must_agree: bool = True,
     ) -> Self:
-        """What holds for a topic with these settings, on a broker with those; the topic's own come first.
+        """Return the settings in force for a topic on a broker; the topic's own come first.
 
         The broker's may be all that its settings file says: what does not concern topics is passed over. Raises
         `ConfigError` for a topic setting that does not exist, for a value that is not allowed, even where another
@@ -116,14 +116,14 @@ class TopicConfig:
         return sorted(key for key in TOPIC_SETTINGS if self.release < _RELEASE_4 or key not in GONE_IN_4)
 
     def origin(self, key: str) -> str:
-        """Where the value of the setting comes from, or why it is unknown."""
+        """Return the source of the setting's value, or the reason why the value is unknown."""
         key = topic_setting(key).key
         if key in self.unknown:
             return f"{UNKNOWN}: {self.unknown[key]}"
         return self.origins.get(key, DEFAULT)
 
     def why_unknown(self, *keys: str) -> str:
-        """Which of these settings are unknown, and why; empty if none is."""
+        """Return a sentence that names those of the settings that are unknown, and why; empty if none is."""
         missing = [key for key in keys if key in self.unknown]
         return f"{', '.join(missing)} {UNKNOWN}: {self.unknown[missing[0]]}" if missing else ""
 
@@ -139,12 +139,12 @@ class TopicConfig:
 
     @property
     def compact(self) -> bool:
-        """Whether the topic is compacted."""
+        """True if the topic is compacted."""
         return "compact" in self.cleanup_policy
 
     @property
     def delete(self) -> bool:
-        """Whether segments are deleted for their age or the log's size."""
+        """True if segments are deleted for their age or the log's size."""
         return "delete" in self.cleanup_policy
 
     @property
@@ -171,7 +171,7 @@ class TopicConfig:
         }.get(codec)
 
     def _timestamp_limit_ms(self, limit_ms: int) -> int:
-        # A broker goes by the value: who asks for the default by name gets the older setting as well.
+        # A broker compares values: a topic that states the default itself gets the older setting as well.
         return self.message_timestamp_difference_max_ms if limit_ms == _TIMESTAMP_LIMIT_DEFAULT_MS else limit_ms
 
     def _check_compaction_lags(self) -> None:
@@ -204,7 +204,7 @@ class TopicConfig:
 
 
 def _unknown(topic: Mapping[str, str], broker: Mapping[str, str], sources: Sources) -> dict[str, str]:
-    """The settings whose values may be others than `resolve` can tell, and why."""
+    """Return the settings whose values `resolve` cannot know, and why."""
     if not (sources.topic_unknown or sources.broker_unknown or sources.refused):
         return {}
     found: dict[str, str] = {}
@@ -217,7 +217,7 @@ def _unknown(topic: Mapping[str, str], broker: Mapping[str, str], sources: Sourc
 
 
 def _broker_level(broker: Mapping[str, str], sources: Sources) -> tuple[dict[str, Any], dict[str, str]]:
-    """What holds for a topic that says nothing, by attribute, and where the broker's own values were found, by key."""
+    """Return the values for a topic without settings, by attribute, and the sources of the broker's own, by key."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for key, setting in TOPIC_SETTINGS.items():

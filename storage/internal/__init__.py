@@ -1,4 +1,4 @@
-"""Internal topics: what brokers write into logs for themselves, read and written by Kafka's own message definitions.
+"""Internal topics: the records that brokers keep for themselves, read and written by Kafka's own message definitions.
 
 One module for each kind of record, named after what it holds:
 
@@ -10,11 +10,11 @@ One module for each kind of record, named after what it holds:
     remote_logs         `__remote_log_metadata`
     control             the control records of all logs
 
-Each has `decode`, which gives a `Message` or, for bytes that it does not know, a `Raw` with their type and version as
-far as they tell them; it never raises for what the bytes are, and takes time and memory in proportion to them. Each
-has `encode` functions, which write byte for byte what Kafka writes and raise `InvalidRecordError` for what cannot be
-written. What a reader gave, the writer writes back equal, but for forms that Kafka itself never writes, such as
-varints that are longer than they need to be.
+Each has `decode`, which returns a `Message` or, for bytes that it cannot read, a `Raw` with their type and version as
+far as they state them. It never raises for any bytes; its time and memory are in proportion to them. Each has `encode`
+functions, which write byte for byte what Kafka writes and raise `InvalidRecordError` for what cannot be written.
+Encoding a decoded message gives the same bytes, except for forms that Kafka never writes, such as varints with needless
+bytes.
 
     >>> from storage.internal import metadata
     >>> message = metadata.decode(bytes.fromhex("010c00116d657461646174612e76657273696f6e001500"))

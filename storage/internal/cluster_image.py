@@ -1,8 +1,8 @@
-"""What the records of the metadata log come to: topics, brokers, settings and the rest, as a broker has them in memory.
+"""The state that the records of the metadata log build up: topics, brokers, settings and the rest, as in a broker.
 
 `ClusterImage.apply` takes the records in the order of their offsets, first those of a snapshot and then those of the
-log after it. Records between the beginning and the end of a metadata transaction count when it ends, and never if it is
-aborted, as in a broker. Reading files and decoding records is left to the caller.
+log after it. As in a broker, the records of a metadata transaction count when it ends, and never if it is
+aborted. Reading files and decoding records is left to the caller.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PARTITION_LISTS: Final = (
 
 
 class Resource(NamedTuple):
-    """What a setting is of: a kind from `RESOURCE_NAMES`, and a name, which is empty for the default of all brokers."""
+    """The owner of a setting: a kind from `RESOURCE_NAMES`, and a name, empty for the default of all brokers."""
 
     kind: int
     name: str
@@ -80,13 +80,13 @@ class ClusterTopic:
 
 @dataclass(slots=True)
 class ClusterImage:
-    """A cluster as its metadata log tells it up to `end_offset`; not for several threads at once.
+    """The state of a cluster by its metadata log up to `end_offset`; not for several threads at once.
 
     `snapshot` is the id of the snapshot that the image began with, empty without one. Entries of `features` and the
     other tables are the fields of the last record about each. Secrets of users are never kept. `unknown` counts the
-    records of types that are not known here, by their names. `unread` says of types that are known why records of them
-    could not be read, as those of a newer version cannot. `settings_ms` is the time of the newest record that may have
-    changed a setting, as far as whoever applies records sets it.
+    records of unknown types, by their names. `unread` has, for known types, the reason why records could not be read,
+    such as a newer version. `settings_ms` is the time of the newest record that may have changed a setting; the caller
+    of `apply` sets it.
     """
 
     snapshot: str = ""
@@ -136,21 +136,21 @@ class ClusterImage:
             self.kraft_version = fields["kRaftVersion"]
 
     def why_unknown(self, *names: str) -> str:
-        """Why it is unknown what records of these types would say; empty if all of them were read."""
+        """Return why records of these types were not all read; empty if they were."""
         return next((self.unread[each] for each in (*names, _BEGIN, _END, _ABORT) if each in self.unread), "")
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether records wait for the end of a metadata transaction."""
+        """True if records wait for the end of a metadata transaction."""
         return self._pending is not None
 
     def topic(self, name: str) -> ClusterTopic | None:
-        """The topic of that name, None if the cluster has none."""
+        """Return the topic of that name; None if the cluster has none."""
         topic_id = self.topic_ids.get(name)
         return None if topic_id is None else self.topics[topic_id]
 
     def settings_of(self, kind: int, name: str) -> Mapping[str, Setting]:
-        """What is set for a topic, a broker or another resource itself."""
+        """Return the settings of a topic, a broker or another resource itself."""
         return self.settings.get(Resource(kind, name), {})
 
     def _apply(self, name: str, fields: Fields, offset: int | None) -> None:

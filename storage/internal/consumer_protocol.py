@@ -24,12 +24,12 @@ _NUMBER: Final = struct.Struct(">h")
 
 
 def decode_subscription(data: bytes) -> Outcome:
-    """What a member subscribes to; never raises for what the bytes are."""
+    """Decode a member's subscription; never raises for any bytes."""
     return _decode(_definition("ConsumerProtocolSubscription"), data)
 
 
 def decode_assignment(data: bytes) -> Outcome:
-    """What a member is assigned; never raises for what the bytes are."""
+    """Decode a member's assignment; never raises for any bytes."""
     return _decode(_definition("ConsumerProtocolAssignment"), data)
 
 

@@ -1,6 +1,6 @@
-"""Control records: ends of transactions, and what a KRaft quorum notes in its log and its snapshots.
+"""Control records: ends of transactions, and those of a KRaft quorum in its log and its snapshots.
 
-`decode` never raises for what the bytes are. Values begin with a version of 16 bits; that of a transaction's end comes
+`decode` never raises for any bytes. Values begin with a version of 16 bits; that of a transaction's end comes
 before the message, the others have it as their first field.
 """
 
@@ -26,12 +26,12 @@ _ENDS_OF_TRANSACTIONS: Final = (ControlType.ABORT, ControlType.COMMIT)
 
 
 def control_type(key: bytes | None) -> int | None:
-    """The type that a control record's key tells; None if it tells none."""
+    """Return the type that a control record's key states; None if it states none."""
     return None if key is None or len(key) < _KEY.size else int(_KEY.unpack_from(key)[1])
 
 
 def decode(key: bytes | None, value: bytes | None) -> Outcome | None:
-    """What a control record says; None if it has no value."""
+    """Decode a control record; None if it has no value."""
     if value is None:
         return None
     record_type = control_type(key)

@@ -51,11 +51,11 @@ class Definition:
         return self._readable[-1]
 
     def knows(self, version: int) -> bool:
-        """Whether this version can be read and written."""
+        """Return True if this version can be read and written."""
         return version in self._readable
 
     def schema(self, version: int, release: Release = "4") -> MessageSchema:
-        """The schema of a version, as that release has it; what only 3.9 has is the same for both.
+        """Return the schema of a version in that release; versions that only 3.9 has are the same for both.
 
         Raises `InvalidRecordError` for a version that is not known.
         """
@@ -70,7 +70,7 @@ class Definition:
 
 @cache
 def table(name: str) -> tuple[Definition, ...]:
-    """All definitions of a table, such as `offsets`, by their types."""
+    """Load all definitions of a table, such as `offsets`."""
     text = files("storage.internal").joinpath("schemas", f"{name}.json").read_text(encoding="utf-8")
     return tuple(Definition(node) for node in json.loads(text))
 
@@ -104,7 +104,7 @@ def _default(field: Node) -> object:
 
 
 def _versions(text: str, last: int) -> range:
-    """The versions that a definition names: `0+` up to `last`, `0-4`, `1`, `none`."""
+    """Parse a range of versions: `0+` up to `last`, `0-4`, `1`, `none`."""
     if text == "none":
         return range(0)
     low, _, high = text.partition("-")

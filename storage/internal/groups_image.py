@@ -1,4 +1,4 @@
-"""What the records of `__consumer_offsets` come to: groups of every kind and the offsets that they have committed.
+"""The state that the records of `__consumer_offsets` build up: groups of every kind and their committed offsets.
 
 `GroupsImage.apply` takes the records of one partition of the topic in the order of their offsets, and `end_transaction`
 its transaction markers: offsets that a transaction commits count once it does. All records about a group are in one
@@ -25,7 +25,7 @@ _NO_TIME: Final = -1
 
 
 class GroupKind(Enum):
-    """What kind of group it is, as Kafka's tools write it."""
+    """The kind of a group, as Kafka's tools write it."""
 
     CLASSIC = "Classic"
     CONSUMER = "Consumer"
@@ -49,7 +49,7 @@ class CommittedOffset(NamedTuple):
 
 @dataclass(slots=True)
 class Group:
-    """A group as its records tell it.
+    """A group as its records have it.
 
     `records` are the values by the kind of record, called as its schema without `Key` or `Value`, and by the rest of
     the key after the group. `pending` are offsets of transactions that have not ended, by producer id.
@@ -70,7 +70,7 @@ class Group:
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing is known of the group any more."""
+        """True if the group has no records left."""
         return not (self.offsets or self.records or self.pending)
 
     def values(self, name: str) -> Mapping[tuple[Any, ...], Fields]:
@@ -84,7 +84,7 @@ class Group:
 
 @dataclass(slots=True)
 class GroupsImage:
-    """The groups that one partition of `__consumer_offsets` tells of up to `end_offset`; not for several threads."""
+    """The groups in one partition of `__consumer_offsets`, up to `end_offset`; not for several threads."""
 
     groups: dict[str, Group] = field(default_factory=dict)
     end_offset: int = 0
@@ -148,7 +148,7 @@ class GroupsImage:
 
 
 def _forget(group: Group, partition: TopicPartition) -> None:
-    """Take a tombstone of an offset, which takes away what open transactions have committed of it too."""
+    """Apply a tombstone of an offset, which also removes what open transactions have committed for it."""
     group.offsets.pop(partition, None)
     for producer_id, pending in list(group.pending.items()):
         pending.pop(partition, None)

@@ -24,8 +24,8 @@ _NO_TYPE: Final = "the key is missing, and it would tell the type"
 class KeyedRecord(NamedTuple):
     """A record's type, its key and its value.
 
-    `type` is None where the key does not tell one. `key` is None where the record has none; `value` is None for a
-    tombstone, which deletes what was said under this key before.
+    `type` is None if the key does not state one. `key` is None if the record has none; `value` is None for a tombstone,
+    which deletes the records with this key before it.
     """
 
     type: int | None
@@ -48,10 +48,10 @@ class KeyedTopic:
         return self._pairs.get(record_type)
 
     def decode(self, key: bytes | None, value: bytes | None) -> KeyedRecord:
-        """What a record says.
+        """Decode a record.
 
-        Never raises for what the bytes are: a type or a version that is not known, and bytes that are no such message,
-        are `Raw`. Of records with one key the last one holds.
+        Never raises for any bytes: an unknown type or version, and bytes that are no such message, give `Raw`. The last
+        record with a key replaces those before it.
         """
         if key is None or len(key) < _NUMBER.size:
             raw = None if key is None else Raw(key, None, None, "the key is shorter than its type")

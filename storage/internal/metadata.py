@@ -1,6 +1,6 @@
 """`__cluster_metadata`: topics, partitions, settings, brokers and all else that a KRaft cluster knows of itself.
 
-Keys are null, and `decode` reads a value; it never raises for what the bytes are. A `.checkpoint` has the same records
+Keys are null, and `decode` reads a value; it never raises for any bytes. A `.checkpoint` has the same records
 in its batches, between control records, which `storage.internal.control` reads.
 """
 

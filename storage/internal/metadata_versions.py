@@ -1,4 +1,4 @@
-"""What Kafka calls the levels of the feature `metadata.version`, each after the release that brought it."""
+"""Kafka's names for the levels of the feature `metadata.version`, each after the release that introduced it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`__consumer_offsets`: committed offsets, and what brokers know of classic, consumer, share and streams groups.
 
-`decode` never raises for what the bytes of a record are. Types 0 and 1 are offsets, which brokers before 0.9 wrote as
+`decode` never raises for any bytes of a record. Types 0 and 1 are offsets, which brokers before 0.9 wrote as
 0; both are read alike. The blobs of a classic group's members are read by `storage.internal.consumer_protocol`.
 """
 

@@ -1,4 +1,4 @@
-"""What reading a key or a value of an internal topic gives: a message, or its bytes with the reason."""
+"""The outcome of reading a key or a value of an internal topic: a message, or its bytes with the reason."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Message(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Bytes that were not read, with their type and version as far as they say them, and one sentence that says why."""
+    """Bytes that could not be read, with their type and version as far as they state them, and the reason."""
 
     data: bytes
     type: int | None
@@ -48,7 +48,7 @@ Outcome: TypeAlias = Message | Raw
 
 
 def read(definition: Definition, schema: MessageSchema, version: int, data: bytes, position: int) -> Outcome:
-    """The message of a known version at a position."""
+    """Read the message of a known version at a position."""
     try:
         fields, end = read_message(schema, data, position)
     except MalformedRecordsError as error:
@@ -57,6 +57,6 @@ def read(definition: Definition, schema: MessageSchema, version: int, data: byte
 
 
 def unknown_version(definition: Definition, version: int, data: bytes) -> Raw:
-    """What is said of a version that is not known."""
+    """Return the outcome for an unknown version."""
     reason = f"{definition.name} has no version {version} here; the newest is {definition.newest_version}"
     return Raw(data, definition.api_key, version, reason)

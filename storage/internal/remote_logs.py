@@ -1,6 +1,6 @@
 """`__remote_log_metadata`: which segments of which partitions lie in tiered storage, and in what state.
 
-Keys are null, and `decode` reads a value; it never raises for what the bytes are.
+Keys are null, and `decode` reads a value; it never raises for any bytes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`__share_group_state`: how far share groups have come in each partition, as snapshots and the updates since.
+"""`__share_group_state`: the progress of share groups in each partition, as snapshots and the updates since.
 
-`decode` never raises for what the bytes of a record are.
+`decode` never raises for any bytes of a record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the records of `__share_group_state` come to: how far each share group has come in each partition.
+"""The state that the records of `__share_group_state` build up: the progress of share groups in partitions.
 
 `SharesImage.apply` takes the records of one partition of the topic in the order of their offsets. All records about a
 group and a partition are in one partition of the topic, so images of several add up. Decoding is left to the caller.
@@ -21,10 +21,10 @@ _UNSET: Final = -1
 
 
 class ShareStart(NamedTuple):
-    """Where a share group's records begin that it has not done with, as its coordinator has it.
+    """The offset from which a share group has records left to process, as its coordinator has it.
 
-    `start_offset` is -1 before the group has read anything. `delivered` is how many records after it are done with
-    already, -1 where a broker before 4.2 wrote the state, which did not count them.
+    `start_offset` is -1 before the group has read anything. `delivered` counts the records after it that are
+    done already; it is -1 if a broker before 4.2 wrote the state.
     """
 
     start_offset: int
@@ -33,7 +33,7 @@ class ShareStart(NamedTuple):
 
 @dataclass(slots=True)
 class SharesImage:
-    """The states that one partition of `__share_group_state` tells of up to `end_offset`."""
+    """The states in one partition of `__share_group_state`, up to `end_offset`."""
 
     starts: dict[SharePartition, ShareStart] = field(default_factory=dict)
     end_offset: int = 0

@@ -1,6 +1,6 @@
 """`__transaction_state`: for each transactional id its producer and the state of its transaction.
 
-`decode` never raises for what the bytes of a record are. The one type of record is 0.
+`decode` never raises for any bytes of a record. The one type of record is 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TRANSACTION_LOG_TYPE: Final = 0
 
 
 class TransactionState(enum.IntEnum):
-    """What `transactionStatus` means."""
+    """The values of `transactionStatus`."""
 
     EMPTY = 0
     ONGOING = 1

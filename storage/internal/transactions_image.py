@@ -1,4 +1,4 @@
-"""What the records of `__transaction_state` come to: each transactional id with the state that it was left in.
+"""The state that the records of `__transaction_state` build up: each transactional id with its last state.
 
 `TransactionsImage.apply` takes the records of one partition of the topic in the order of their offsets. All records
 about a transactional id are in one partition, so images of several partitions add up. Decoding is left to the caller.
@@ -31,7 +31,7 @@ _OPEN: Final = frozenset({1, 2, 3})
 
 @dataclass(frozen=True, slots=True)
 class TransactionalId:
-    """A transactional id as its last record tells it. Times are -1 where the record has none."""
+    """A transactional id as its last record has it. Times are -1 where the record has none."""
 
     transactional_id: str
     producer_id: int
@@ -50,13 +50,13 @@ class TransactionalId:
 
     @property
     def is_open(self) -> bool:
-        """True if the transaction has begun, and not every partition has been told how it ends."""
+        """True if the transaction has begun and some partition may still lack its marker."""
         return self.state in _OPEN
 
 
 @dataclass(slots=True)
 class TransactionsImage:
-    """The transactional ids that one partition of `__transaction_state` tells of up to `end_offset`."""
+    """The transactional ids in one partition of `__transaction_state`, up to `end_offset`."""
 
     ids: dict[str, TransactionalId] = field(default_factory=dict)
     end_offset: int = 0

@@ -1,4 +1,4 @@
-"""Topics whose values say what they are: unsigned varints for frame, type and version, then the message."""
+"""Topics whose values begin with unsigned varints for frame, type and version, then the message."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ class TypedTopic:
         return self._definitions.get(record_type)
 
     def decode(self, value: bytes) -> Outcome:
-        """What a value says.
+        """Decode a value.
 
-        Never raises for what the bytes are: a frame, a type or a version that is not known, and bytes that are no such
-        message, are `Raw`.
+        Never raises for any bytes: an unknown frame, type or version, and bytes that are no such message, give `Raw`.
         """
         # Its numbers are a byte each in nearly all values, so these bytes alone lead to the schema.
         reader = self._readers.get(value[:_USUAL_HEAD_SIZE])
@@ -43,8 +42,8 @@ class TypedTopic:
             return read(*reader, value, _USUAL_HEAD_SIZE)
         frame, position = _unsigned_varint(value, 0)
         if frame != _FRAME_VERSION:
-            told = "missing" if frame is None else str(frame)
-            return Raw(value, None, None, f"the frame version is {told}, not {_FRAME_VERSION}")
+            stated = "missing" if frame is None else str(frame)
+            return Raw(value, None, None, f"the frame version is {stated}, not {_FRAME_VERSION}")
         record_type, position = _unsigned_varint(value, position)
         version, position = _unsigned_varint(value, position)
         if record_type is None or version is None:

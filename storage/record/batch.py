@@ -33,7 +33,7 @@ class RecordBatch(BatchFrame):
 
     @property
     def codec(self) -> Codec:
-        """How the records are compressed."""
+        """The codec of the records."""
         try:
             return codec_of(self.attributes)
         except FramingError as error:
@@ -41,22 +41,22 @@ class RecordBatch(BatchFrame):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whether producers set the timestamps, or the broker when it appended the batch."""
+        """CREATE_TIME if producers set the timestamps, LOG_APPEND_TIME if the broker did at the append."""
         return TimestampType.LOG_APPEND_TIME if self.attributes & LOG_APPEND_TIME_BIT else TimestampType.CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch belongs to a transaction, its marker included."""
+        """True if the batch belongs to a transaction; markers do."""
         return bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are control records, which consumers never see."""
+        """True if the records are control records, which consumers never return."""
         return bool(self.attributes & CONTROL_BIT)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers in here may go, if a cleaner has set that time."""
+        """The time from which a cleaner may drop the batch's tombstones and markers; None until it has set one."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     def starts_at_or_after(self, offset: int) -> bool:
@@ -69,7 +69,7 @@ class RecordBatch(BatchFrame):
 
     @property
     def crc_matches(self) -> bool:
-        """Whether the bytes have the checksum that the header carries."""
+        """True if the bytes have the checksum that the header carries."""
         return self.checksum() == self.crc
 
     def check_crc(self) -> None:
@@ -83,7 +83,7 @@ class RecordBatch(BatchFrame):
             )
 
     def records_data(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Buffer:
-        """The records as an uncompressed batch holds them; at most `limit_bytes` are ever produced."""
+        """Return the records as an uncompressed batch stores them; never produces more than `limit_bytes`."""
         stored = self.view(BATCH_HEADER_BYTES, self.size_bytes)
         try:
             codec = codec_of(self.attributes)
@@ -92,11 +92,11 @@ class RecordBatch(BatchFrame):
             raise error.located(position=self.position, offset=self.base_offset) from None
 
     def records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> RecordIterator:
-        """The records in order. Decompression happens here, each record is parsed when its turn comes."""
+        """Iterate over the records. Decompresses at once, and parses each record when its turn comes."""
         if not self.attributes & CODEC_MASK or self.count == 0:
             return RecordIterator(self)
         return RecordIterator(self, self.records_data(limit_bytes=limit_bytes))
 
     def checked_records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> RecordIterator:
-        """The records in order: they have no checksums of their own."""
+        """Iterate over the records, as `records` does: they have no checksums of their own."""
         return self.records(limit_bytes=limit_bytes)

@@ -91,7 +91,7 @@ def read_columns(
 
     Raises `CorruptBatchError` at the first batch that is damaged, when everything before it has been given out.
     Without `check_crc`, damage shows only where lengths or a compressed stream disagree. The buffer must not change
-    while it is read; a map of a file which somebody cuts short ends the process, as maps do.
+    while it is read; if it is a map of a file that is cut short meanwhile, the process dies of SIGBUS.
     """
     schema = schema_of(columns)
     size_bytes = len(PinnedBuffer(source))
@@ -113,7 +113,7 @@ def read_columns(
 
 
 class _Room(NamedTuple):
-    """How much of everything a chunk holds or has room for, in the order in which the filler counts it."""
+    """The amounts that a chunk holds or has room for, in the order in which the filler counts them."""
 
     rows: int
     key_bytes: int

@@ -1,9 +1,8 @@
 """The codecs of record batches: what the attribute bits mean, and bytes to bytes in both directions.
 
-Decompressing takes whatever a broker may have stored and nothing else: a stream that is cut short, damaged, or
-followed by bytes that do not belong to it is an error, and so is one that would come to more than the caller's
-limit. What a stream declares about its size is believed only as far as its length can bear it out, so memory
-use follows the limit and the true output. Both directions may be called from any number of threads at once.
+Decompressing accepts exactly what a broker may have stored: a stream that is cut short, damaged or followed by other
+bytes is an error, and so is one that exceeds the caller's limit. A size that a stream declares is believed only as far
+as the stream's length allows, so memory follows the limit and the true output. Both directions are thread-safe.
 
 Only the codecs are here; checking that the output is records is left to their readers.
 """
@@ -100,7 +99,7 @@ def level_range(codec: Codec) -> range:
 
 
 def decompress(codec: Codec, data: Buffer, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES, magic: int = 2) -> bytes:
-    """Return what the data holds, as a value of its own that outlives the data.
+    """Decompress the data into bytes that are independent of it.
 
     `magic` is that of the batch around it. Raises `DecompressionError` for data that is not exactly what the
     codec makes, and `DecompressedTooLargeError` when it would come to more than `limit_bytes`.
@@ -207,7 +206,7 @@ def _decompress_snappy(data: memoryview, limit_bytes: int) -> bytes:
 
 
 def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
-    """The raw blocks of a stream that has its magic. Streams that follow each other, each with a header, are one."""
+    """Iterate over the raw blocks of a stream with its magic. Several streams, each with a header, count as one."""
     available_bytes = len(data)
     position = len(_XERIAL_HEADER)
     if position > available_bytes:
@@ -235,8 +234,8 @@ def _refuse_zstd(_data: memoryview, _limit_bytes: int) -> bytes:
     raise DecompressionError("message sets cannot be compressed with zstd")
 
 
-# What reads a codec's data, by the magic of the batch around it and the codec. The table is looked into for each
-# batch of each scan: matching on the codec would cost small batches five percent.
+# The reader of a codec's data, by the magic of the batch around it and the codec. Each batch of each scan is looked up
+# here: matching on the codec would cost small batches five percent.
 _READERS: Final[tuple[tuple[Callable[[memoryview, int], bytes], ...], ...]] = (
     (_copy, _decompress_gzip, _decompress_snappy, partial(lz4_frame.decompress, magic=0), _refuse_zstd),
     (_copy, _decompress_gzip, _decompress_snappy, lz4_frame.decompress, _refuse_zstd),

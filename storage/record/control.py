@@ -1,7 +1,7 @@
-"""Control records: what brokers write into logs for each other and never show to consumers.
+"""Control records, which brokers write into logs for each other and consumers never return.
 
-`decode_control` reads every type that Kafka defines; a type from the future is an `UnknownControl`, to be counted
-and passed over. Only the transaction markers are written here, because only they occur in partitions that we own.
+`decode_control` reads every type that Kafka defines; a newer type is an `UnknownControl`, for callers to count and
+skip. Only transaction markers are written here, because only they occur in partitions that we write.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class EndTransactionMarker:
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A member of the quorum; its directory is known from version 1 on."""
+    """A member of the quorum; records from version 1 on have its directory."""
 
     voter_id: int
     directory_id: UUID | None = None
@@ -70,7 +70,7 @@ class KRaftVersion:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a voter listens."""
+    """An address at which a voter listens."""
 
     name: str
     host: str
@@ -98,7 +98,7 @@ class KRaftVoters:
 
 @dataclass(frozen=True, slots=True)
 class UnknownControl:
-    """A control record of a type that is not known here."""
+    """A control record of a type that this version does not know."""
 
     control_type: int
     value: bytes | None
@@ -110,7 +110,7 @@ Control: TypeAlias = (
 
 
 def control_type_of(key: bytes | None) -> int:
-    """The type number in a control record's key."""
+    """Return the type number in a control record's key."""
     if key is None or len(key) < CONTROL_KEY.size:
         raise MalformedRecordsError("a control record's key is shorter than its version and type")
     version, control_type = CONTROL_KEY.unpack_from(key)
@@ -120,7 +120,7 @@ def control_type_of(key: bytes | None) -> int:
 
 
 def decode_control(key: bytes | None, value: bytes | None) -> Control:
-    """What a control record says."""
+    """Decode a control record; raises `MalformedRecordsError` unless its bytes are one."""
     control_type = control_type_of(key)
     decode = _DECODERS.get(control_type)
     if decode is None:
@@ -134,7 +134,7 @@ def decode_control(key: bytes | None, value: bytes | None) -> Control:
 
 
 def encode_end_transaction(marker: EndTransactionMarker) -> tuple[bytes, bytes]:
-    """The key and value of a transaction marker."""
+    """Return the key and the value of a transaction marker."""
     control_type = ControlType.COMMIT if marker.committed else ControlType.ABORT
     return CONTROL_KEY.pack(0, control_type), END_TRANSACTION_VALUE.pack(marker.version, marker.coordinator_epoch)
 

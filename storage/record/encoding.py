@@ -1,7 +1,7 @@
 """New v2 batches: rows of records, or lines of text, packed into batches of bounded size.
 
-What a batch is stamped with is a `BatchForm`; which offsets it gets and whether it may be written at all is the
-business of whoever appends it.
+A `BatchForm` says how batches are stamped. Offsets in a log, and whether a batch may be written at all, are left to the
+log that takes it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ DEFAULT_MAX_BATCH_BYTES = 1024 * 1024 + 12  # Kafka's default for max.message.by
 
 @dataclass(frozen=True, slots=True)
 class BatchForm:
-    """What batches are made with, beside their records.
+    """The header fields of new batches, their codec and its level.
 
-    `append_time_ms` set means that the broker's clock stands for every record's own time. With a producer's
-    `base_sequence` each batch continues where the one before it ended.
+    `append_time_ms` replaces every record's own timestamp. With a producer's `base_sequence` each batch continues the
+    sequence of the one before it.
     """
 
     codec: Codec = Codec.NONE
@@ -72,10 +72,10 @@ def batches_of_rows(
     max_bytes: int = DEFAULT_MAX_BATCH_BYTES,
     form: BatchForm = DEFAULT_FORM,
 ) -> Iterator[bytes]:
-    """The rows as batches of at most `max_bytes`, with offsets that rise by one from `base_offset`.
+    """Pack the rows into batches of at most `max_bytes`, with offsets that rise by one from `base_offset`.
 
-    Without a base each batch counts from 0, as a producer sends it. A record that does not fit a batch of its own is a
-    `RecordTooLargeError`, raised when its turn comes.
+    Without a base each batch begins at 0, as a producer sends it. A record that does not fit a batch of its own raises
+    `RecordTooLargeError` when its turn comes.
     """
 
     def records_data_from(start: int, largest_bytes: int) -> RecordsData:
@@ -92,7 +92,7 @@ def batches_of_lines(
     max_bytes: int = DEFAULT_MAX_BATCH_BYTES,
     form: BatchForm = DEFAULT_FORM,
 ) -> Iterator[bytes]:
-    """Each line of the block as a record with a null key, packed as rows are; the last may lack its newline."""
+    """Pack the lines of a block as `batches_of_rows` does rows: their keys are null, the last may lack its newline."""
 
     def records_data_from(start: int, largest_bytes: int) -> RecordsData:
         return encode_lines(block, timestamp=timestamp_ms, max_bytes=largest_bytes, start=start, include_last=True)
@@ -109,7 +109,7 @@ def marker_batch(
     producer_epoch: int,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """The control batch that ends a producer's transaction."""
+    """Make the control batch that ends a producer's transaction."""
     key, value = encode_end_transaction(marker)
     form = BatchForm(
         leader_epoch=leader_epoch, producer_id=producer_id, producer_epoch=producer_epoch, transactional=True
@@ -125,7 +125,7 @@ def _batches(
     max_bytes: int,
     form: BatchForm,
 ) -> Iterator[bytes]:
-    """Batch after batch, until what is encoded reaches the input's end."""
+    """Encode batch after batch, up to the input's end."""
     start, offset, sequence = 0, base_offset or 0, form.base_sequence
     while start < end:
         largest_bytes = max_bytes
@@ -140,7 +140,7 @@ def _batches(
                     f"a record takes a batch of {len(batch)} bytes, and the largest allowed is {max_bytes}",
                     offset=offset,
                 )
-            # Only data that compression makes larger comes here: take so much less of it that the rest fits.
+            # Compression made the data larger: take so much less of it that the rest fits.
             largest_bytes = max(min(largest_bytes, len(records_data)) - excess_bytes, 0)
         yield batch
         start = records_data.stop

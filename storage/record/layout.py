@@ -61,7 +61,7 @@ END_TRANSACTION_VALUE: Final = Struct(">hi")  # version, coordinator epoch
 
 
 class TimestampType(IntEnum):
-    """Who set a record's timestamp; `label` is what Kafka's tools print."""
+    """The party that set a record's timestamp; `label` is what Kafka's tools print."""
 
     NONE = -1
     CREATE_TIME = 0
@@ -81,7 +81,7 @@ _TIMESTAMP_TYPE_LABELS: Final = {
 
 
 class ControlType(IntEnum):
-    """What a control record says; other numbers are from the future and must be skipped."""
+    """The type of a control record; a reader must skip numbers that it does not know."""
 
     ABORT = 0
     COMMIT = 1

@@ -1,7 +1,7 @@
-"""Version 0 and 1 message sets, read: an entry is a record, or a wrapper whose value holds compressed entries.
+"""Reading message sets of version 0 and 1: an entry is a record, or a wrapper whose value holds compressed entries.
 
-Both appear as `LegacyBatch`, one for each outer entry, as Kafka treats them, and give the same `Record` values as
-v2 batches do. Writing message sets is left to `legacy_encoding`.
+Each outer entry is a `LegacyBatch`, as in Kafka, and gives the same `Record` values as a v2 batch does. Writing message
+sets is left to `legacy_encoding`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LegacyBatch(EntryFrame):
 
     @property
     def codec(self) -> Codec:
-        """How the wrapper's entries are compressed; NONE means that the entry is itself a record."""
+        """The codec of the wrapper's entries; NONE means that the entry is itself a record."""
         try:
             return codec_of(self.attributes)
         except FramingError as error:
@@ -73,7 +73,7 @@ class LegacyBatch(EntryFrame):
 
     @property
     def count(self) -> int | None:
-        """How many records the batch has; None for a wrapper, whose header does not say."""
+        """The number of records; None for a wrapper, whose header does not say."""
         return None if self.attributes & CODEC_MASK else 1
 
     @property
@@ -113,7 +113,7 @@ class LegacyBatch(EntryFrame):
 
     @property
     def crc_matches(self) -> bool:
-        """Whether the bytes have the checksum that the entry carries."""
+        """True if the bytes have the checksum that the entry carries."""
         return self.checksum() == self.crc
 
     def check_crc(self) -> None:
@@ -127,11 +127,11 @@ class LegacyBatch(EntryFrame):
             )
 
     def records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Iterator[Record]:
-        """The records in order, at their absolute offsets."""
+        """Iterate over the records, at their absolute offsets."""
         return (entry.record for entry in self.entries(limit_bytes=limit_bytes))
 
     def checked_records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Iterator[Record]:
-        """The records in order; raises `ChecksumError` at the first whose own entry has a wrong checksum."""
+        """Iterate over the records; raises `ChecksumError` at the first whose entry has a wrong checksum."""
         for entry in self.entries(limit_bytes=limit_bytes):
             if not entry.crc_matches:
                 raise ChecksumError(
@@ -142,10 +142,10 @@ class LegacyBatch(EntryFrame):
             yield entry.record
 
     def entries(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Iterator[LegacyEntry]:
-        """The records in order, each with its own checksum.
+        """Iterate over the records, each with its entry's checksum.
 
-        A wrapper is decompressed and framed to its end before its first record is given, because v1 offsets
-        count back from the last one.
+        A wrapper is decompressed and framed to its end before it gives its first record, because v1 offsets count back
+        from the last one.
         """
         try:
             if self.codec is Codec.NONE:
@@ -182,7 +182,7 @@ class LegacyBatch(EntryFrame):
         return decompress(self.codec, value, limit_bytes=limit_bytes, magic=self.magic)
 
     def _base_offset(self, last_inner: int) -> int:
-        """What the inner offsets count from: absolute in v0, relative in v1."""
+        """Return the offset that the inner offsets count from: they are absolute in v0, relative in v1."""
         if self.magic == 0 or self.offset == 0:
             return 0  # a v1 wrapper at 0 comes from an old librdkafka and has absolute inner offsets
         if self.offset < last_inner:

@@ -1,6 +1,6 @@
-"""Version 0 and 1 message sets, written: what a cleaner needs to rewrite old segments in their own format.
+"""Writing message sets of version 0 and 1, for cleaners that rewrite old segments in their own format.
 
-Nothing new is produced in these formats. Offsets and timestamps are kept as they are given.
+New records are never written in these formats. Offsets and timestamps are kept as given.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PlacedRecord(Protocol):
 def encode_entries(
     records: Sequence[PlacedRecord], magic: int, *, timestamp_type: TimestampType = TimestampType.CREATE_TIME
 ) -> bytes:
-    """The records as uncompressed entries, one after another."""
+    """Encode the records as uncompressed entries."""
     attributes = _attributes(magic, Codec.NONE, timestamp_type)
     return b"".join(_entry(magic, attributes, r.offset, r.timestamp, r.key, r.value) for r in records)
 
@@ -60,7 +60,7 @@ def encode_wrapper(
     level: int | None = None,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
 ) -> bytes:
-    """The records, at least one and in the order of their offsets, as one compressed wrapper.
+    """Encode the records, at least one and in the order of their offsets, as one compressed wrapper.
 
     With append time the wrapper carries the largest timestamp for all of them.
     """

@@ -101,7 +101,7 @@ def decompress(data: memoryview, limit_bytes: int, *, magic: int = 2) -> bytes:
 
 
 def _decode(frame: memoryview, block_bytes_max: int, limit_bytes: int) -> tuple[list[bytes], int]:
-    """Return what the blocks hold, in parts, and how many bytes there are behind the end mark."""
+    """Return the blocks' contents, in parts, and the number of bytes after the end mark."""
     # A context keeps buffers of the block size: the thread's own is only for the smallest, which Kafka writes.
     kept = block_bytes_max == _BLOCK_BYTES
     context = _thread.context if kept else lz4.frame.create_decompression_context()

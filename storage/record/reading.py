@@ -17,7 +17,7 @@ Batch: TypeAlias = RecordBatch | LegacyBatch
 def read_batches(
     source: Buffer, *, start: int = 0, end: int | None = None, origin: int = 0
 ) -> Walk[RecordBatch, LegacyBatch]:
-    """The whole batches that lie one after another in `source`, as `Walk` promises them.
+    """Walk over the whole batches in `source`, as `Walk` promises.
 
     `origin` is the position in the file of the buffer's first byte; every error's position counts from there.
     """

@@ -1,6 +1,6 @@
-"""Batches made from batches: what brokers and cleaners change in data that exists already.
+"""Batches made of batches, as brokers and cleaners do with existing data.
 
-Offsets never change here, whatever is left out. Only `assign_offset` changes a batch in place.
+Records keep their offsets, even if others are left out. Only `assign_offset` changes a batch in place.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def assign_offset(target: Buffer, *, base_offset: int, leader_epoch: int) -> Non
 def recompressed(
     batch: RecordBatch, codec: Codec, *, level: int | None = None, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES
 ) -> bytes:
-    """The same records under another codec, or at another level."""
+    """Return the batch with the same records under another codec, or at another level."""
     records_data = batch.records_data(limit_bytes=limit_bytes)
     return _sealed(
         batch,
@@ -51,10 +51,10 @@ def retaining(
     level: int | None = None,
     delete_horizon_ms: int | None = None,
 ) -> bytes:
-    """The batch with these of its records alone, as a cleaner leaves it.
+    """Return the batch with only these of its records, as a cleaner leaves it.
 
-    It keeps its range of offsets and sequences, its producer and its codec. A horizon that is set stays set; with
-    no record left the batch is empty, and says nothing of horizons.
+    It keeps its range of offsets and sequences, its producer and its codec. A delete horizon that is set stays set; a
+    batch without records has none.
     """
     if not (records.kept if isinstance(records, RetainedRecords) else records):
         return _sealed(
@@ -82,9 +82,9 @@ def retaining(
 
 
 def merged(batches: Sequence[RecordBatch], codec: Codec, *, level: int | None = None) -> bytes:
-    """The records of batches that follow on each other, and agree in all that a batch says of its records, as one.
+    """Return one batch with the records of several, which follow on each other and agree in their header fields.
 
-    It has their range of offsets and sequences.
+    It has their whole range of offsets and sequences.
     """
     first, last = batches[0], batches[-1]
     records = [record for batch in batches for record in batch.records()]

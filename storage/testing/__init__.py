@@ -1,5 +1,6 @@
-"""What storage's own tests are made of, shipped so that its users can test with it too.
+"""Tools for testing with storage, shipped for its users; storage's own tests use them too.
 
-The codec here is an oracle: written from the description of the format alone, slow, obvious, and independent
-of the kernel that it judges. Nothing outside tests imports this package.
+The codec here is an oracle: written from the description of the format alone, slow, obvious, and independent of the
+kernel that tests compare with it. Only tests import this package. Each module is one tool: `codec`, `strategies` and
+`mutations` make batches, `memory_files` and `faults` make disks that fail, `model` is a log to compare with.
 """

@@ -1,6 +1,6 @@
 """RecordBatch v2: decoded by the rules of the JVM, encoded exactly as told.
 
-Decoding one batch expects its bytes alone; where a batch begins and ends is `storage.testing.codec`'s business.
+Decoding one batch expects its bytes alone; `storage.testing.codec` finds where each batch begins and ends.
 Encoding computes the length and the checksum and writes every other field as given, sense or nonsense.
 """
 
@@ -104,17 +104,17 @@ class OracleBatch:
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether every record's timestamp is maxTimestamp."""
+        """True if every record's timestamp is maxTimestamp."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch belongs to a transaction."""
+        """True if the batch belongs to a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are control records."""
+        """True if the records are control records."""
         return bool(self.attributes & CONTROL)
 
     @property

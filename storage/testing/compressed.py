@@ -1,6 +1,6 @@
 """Compressed records in the framings that Kafka uses, each by the most obvious calls of its library.
 
-Decompressing accepts what a broker may have stored and nothing behind it; it does not bound its output.
+Decompressing accepts exactly what a broker may have stored; it does not bound its output.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def encode_control_key(control_type: int, *, version: int = 0) -> bytes:
 
 
 def decode_control_key(key: bytes | None) -> tuple[int, int]:
-    """Return the version and the type; types that nobody knows are for the caller to skip."""
+    """Return the version and the type; the caller must skip types that it does not know."""
     version, control_type = _unpacked(CONTROL_KEY, key)
     return version, control_type
 

@@ -1,6 +1,6 @@
 """Message sets of magic 0 and 1: entries and compressed wrappers, decoded by the rules of the JVM.
 
-Decoding one entry expects its bytes alone; where an entry begins and ends is `storage.testing.codec`'s business.
+Decoding one entry expects its bytes alone; `storage.testing.codec` finds where each entry begins and ends.
 Encoding computes the size and the checksum and writes every other field as given, sense or nonsense.
 """
 
@@ -67,7 +67,7 @@ class OracleEntry:
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether the broker has set the timestamp."""
+        """True if the broker has set the timestamp."""
         return self.magic > 0 and bool(self.attributes & LOG_APPEND_TIME)
 
 
@@ -182,7 +182,7 @@ def _decode_inner(wrapper: OracleEntry) -> tuple[OracleRecord, ...]:
 def _inner_entries(records_data: bytes) -> list[OracleEntry]:
     entries = []
     position = 0
-    # As on the JVM: an entry cut short ends the run, and nobody complains.
+    # As on the JVM: an entry that is cut short ends the run without an error.
     while position + LOG_OVERHEAD_BYTES <= len(records_data):
         size = int.from_bytes(records_data[position + 8 : position + LOG_OVERHEAD_BYTES], "big", signed=True)
         if size < ENTRY_SIZE_MIN:

@@ -1,8 +1,8 @@
 """Files in memory that can fail: every operation that changes something is a step, and a run can be cut at any step.
 
-`faults` says what a cut does; `after_process_death` and `after_power_loss` give what the next process would find. The
+`faults` defines cuts; `after_process_death` and `after_power_loss` give the files that the next process would find. The
 same seed cuts in the same way. Time stands still unless `now_ms` is moved. `uid` and `gid` are the user who makes
-files, and nothing is denied to anybody.
+files; every user may do everything.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class MemoryFiles(Files):
         self._root = Directory(0)
         self._locks: set[str] = set()
 
-    # What the process leaves behind
+    # After the process
 
     def after_process_death(self) -> MemoryFiles:
-        """What the next process finds: everything that was written, and nobody's locks."""
+        """The files that the next process finds: everything that was written, and no locks."""
         return self._successor(copy.deepcopy(self._root))
 
     def after_power_loss(self, seed: int) -> MemoryFiles:
-        """What the next process finds when the machine stopped: what was synced, and some of the rest."""
+        """The files that the next process finds after the machine stopped: everything synced, and some of the rest."""
         rng = random.Random(seed)
         contents: dict[int, Content] = {}
 
@@ -75,7 +75,7 @@ class MemoryFiles(Files):
     # Steps
 
     def step(self, path: str, partly: Callable[[random.Random], None] | None = None) -> None:
-        """Count a step that is about to happen; where the run is cut, this is where it ends, or in `stepped`."""
+        """Count a step that is about to happen. A cut takes effect here, or in `stepped`."""
         if self._dead:
             raise CutError
         number = self.steps
@@ -96,7 +96,7 @@ class MemoryFiles(Files):
         raise OSError(code, os.strerror(code), path)
 
     def stepped(self) -> None:
-        """Say that the step which was counted last has happened."""
+        """Mark the step that was counted last as done."""
         error, self._coming = self._coming, None
         if error is not None:
             raise error
@@ -149,7 +149,7 @@ class MemoryFiles(Files):
         return MemoryWritableFile(name, node, self)
 
     def status(self, path: str | os.PathLike[str]) -> FileStatus | None:
-        """What is known of the path."""
+        """The status of the path; None if it does not exist."""
         try:
             node = self._node(path)
         except FileNotFoundError:
@@ -230,11 +230,11 @@ class MemoryFiles(Files):
         return MemoryLock(os.fspath(path), self._locks)
 
     def is_locked(self, path: str | os.PathLike[str]) -> bool:
-        """Whether somebody has that lock."""
+        """Return True if the lock is held."""
         return os.fspath(path) in self._locks
 
     def free_bytes(self, path: str | os.PathLike[str]) -> int:
-        """How much is left."""
+        """The free space."""
         self._node(path)
         return 2**62 if self.capacity_bytes is None else self.capacity_bytes - self._used_bytes(self._root)
 
@@ -279,7 +279,7 @@ class MemoryReadableFile(ReadableFile):
         self._content = content
 
     def size_bytes(self) -> int:
-        """How long the file is now."""
+        """The file's size."""
         return len(self._content.data)
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
@@ -304,7 +304,7 @@ class MemoryWritableFile(WritableFile):
     read_cached_at = MemoryReadableFile.read_cached_at
 
     def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
-        """Write the buffers one behind the other, as one step."""
+        """Write the buffers one after the other, as one step."""
         data = b"".join(bytes(memoryview(buffer)) for buffer in buffers)
         self._files.require_space(self.path, max(position + len(data) - self._content.held_bytes, 0))
         self._files.step(self.path, lambda rng: self._content.write(position, data[: rng.randint(0, len(data))]))

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECTOR_BYTES: Final = 512
-"""What a disk writes whole or not at all."""
+"""The unit that a disk writes wholly or not at all."""
 
-# How a loss of power may treat a file. If any change could be lost every time, long runs would never survive whole.
+# The ways in which a loss of power may treat a file. If every change could always be lost, long runs would never keep
+# anything.
 _LOSSES: Final = (("kept",), ("kept", "kept", "kept", "torn", "lost"), ("kept", "torn", "lost"))
 _FILE_ACCESS: Final = Access(0, 0, 0o644)
 _DIRECTORY_ACCESS: Final = Access(0, 0, 0o755)

@@ -1,8 +1,8 @@
-"""A log in memory, as simple as it can be said: what the real one is compared with.
+"""A log in memory, as simple as possible: tests compare the real one with it.
 
-The model knows no files and no indexes; it answers every question by looking at every batch. It rolls by size and by
-the time of records, as long as no index is full and offsets stay within a segment's range. What a producer did is what
-its batches say, from the log's start on: a log forgets what lies before, sooner or later.
+The model has no files and no indexes; it answers every question by looking at every batch. It rolls by size and by the
+time of records, as long as no index is full and offsets stay within a segment's range. A producer's state follows from
+its batches after the log's start: a log forgets those before it, sooner or later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ModelRecord(NamedTuple):
-    """A record, as far as a log cares."""
+    """The parts of a record that matter to a log."""
 
     offset: int
     timestamp: int
@@ -63,12 +63,12 @@ class ModelBatch:
 
     @property
     def first_offset(self) -> int:
-        """Where it begins."""
+        """The first record's offset."""
         return self.records[0].offset
 
     @property
     def last_offset(self) -> int:
-        """Where it ends."""
+        """The last record's offset."""
         return self.records[-1].offset
 
     @property
@@ -101,7 +101,7 @@ class ModelSegment:
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the last batch."""
+        """The offset after the last batch."""
         return self.batches[-1].last_offset + 1 if self.batches else self.base_offset
 
 
@@ -117,7 +117,7 @@ class ModelLog:
 
     @property
     def bases(self) -> tuple[int, ...]:
-        """Where the segments begin."""
+        """The base offsets of the segments."""
         return tuple(segment.base_offset for segment in self.segments)
 
     @property
@@ -144,7 +144,7 @@ class ModelLog:
             self.segments.append(ModelSegment(self.end_offset))
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batch that has the offset, and all behind it; the log goes on behind the last one left."""
+        """Drop the batch that has the offset, and all after it; the log goes on after the last one left."""
         if offset >= self.end_offset:
             return
         self.segments = [segment for segment in self.segments if segment.base_offset <= offset]
@@ -179,7 +179,7 @@ class ModelLog:
         return None
 
     def lacks_offsets_within(self, end_offset: int) -> bool:
-        """Whether offsets are missing before this one within a segment, its beginning included."""
+        """Return True if offsets before this one are missing within a segment, its beginning included."""
         for segment in self.segments:
             next_offset = segment.base_offset
             for batch in segment.batches:
@@ -210,7 +210,7 @@ class ModelLog:
         return [batch for batch in found if batch.commits is not None or batch.first_offset not in hidden]
 
     def _aborted_offsets(self) -> set[int]:
-        """Where the batches of aborted transactions begin."""
+        """The base offsets of the batches of aborted transactions."""
         return {
             batch.first_offset
             for each in self.transactions()
@@ -240,7 +240,7 @@ class ModelLog:
         return [batch for batch in known if batch.producer_id == producer_id]
 
     def next_sequence(self, producer_id: int) -> int:
-        """What the producer goes on with; one of which nothing is known may as well, wherever it was."""
+        """The producer's next sequence; an unknown producer may begin at any, so also at this one."""
         sent = [batch for batch in self.batches if batch.producer_id == producer_id and batch.commits is None]
         return sent[-1].base_sequence + len(sent[-1].records) if sent else 0
 
@@ -260,7 +260,7 @@ class ModelLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where the first open transaction begins, or the log's end."""
+        """The first offset of the first open transaction, or the log's end."""
         unstable = (each.first_offset for each in self.transactions() if each.last_offset is None)
         return min(unstable, default=self.end_offset)
 

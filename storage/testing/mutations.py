@@ -14,7 +14,7 @@ EDITS_MAX = 3
 SPLICE_BYTES_MAX = 64
 
 HEADER_LENGTHS_AT = (8, 18, 23, 26, 57)
-"""Where length, v0 key size, last offset delta, v1 key size and record count are, in a batch that begins at 0."""
+"""The positions of length, v0 key size, last offset delta, v1 key size and record count in a batch at 0."""
 
 LENGTHS = tuple(length.to_bytes(4, "big", signed=True) for length in (-1, 0, 1, 2**31 - 1, -(2**31)))
 VARINT_LENGTHS = (b"\x01", b"\x00", b"\x02", b"\xfe\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff")

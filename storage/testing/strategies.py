@@ -165,7 +165,7 @@ def empty_batches(
     base_offsets: SearchStrategy[int] = base_offsets,
     timestamps: SearchStrategy[int] = timestamps,
 ) -> OracleBatch:
-    """What the cleaner leaves of a producer's last batch when every record in it has gone."""
+    """A producer's last batch as a cleaner leaves it after it has removed every record."""
     batch = batch_of(
         [],
         base_offset=draw(base_offsets),

@@ -68,7 +68,7 @@ class Printed(NamedTuple):
 
 
 def test_each_batch_is_told_as_by_the_real_tool(datasets: Callable[[str], Path]) -> None:
-    told: Counter[object] = Counter()
+    stats: Counter[object] = Counter()
     for name in SETS:
         data_set, _, rest = name.partition("/")
         root = datasets(data_set) / rest
@@ -79,15 +79,15 @@ def test_each_batch_is_told_as_by_the_real_tool(datasets: Callable[[str], Path])
                     for part in directory.relative_to(datasets(data_set)).parts
                 )
             )
-            check_partition(directory, texts, told)
-    print(dict(told))
-    assert told["batches"] > 5000
-    assert all(told[kind] > 20 for kind in (0, 1, 2, "committed", "aborted"))
-    assert told["open"] > 0
-    assert told["unknown"] == 0
+            check_partition(directory, texts, stats)
+    print(dict(stats))
+    assert stats["batches"] > 5000
+    assert all(stats[kind] > 20 for kind in (0, 1, 2, "committed", "aborted"))
+    assert stats["open"] > 0
+    assert stats["unknown"] == 0
 
 
-def check_partition(directory: Path, texts: Path, told: Counter[object]) -> None:
+def check_partition(directory: Path, texts: Path, stats: Counter[object]) -> None:
     printed = [
         batch for path in sorted(texts.glob("*.log.txt")) for batch in printed_batches(path, path.name[: -len(".txt")])
     ]
@@ -103,9 +103,9 @@ def check_partition(directory: Path, texts: Path, told: Counter[object]) -> None
         for offset, sequence in (records[0], records[-1]) if records else ():
             if offset >= start_offset:
                 assert batch_of(source, offset) == {**fields, "sequence": sequence}, (directory, offset)
-        told["batches"] += 1
-        told[fields["magic"]] += 1
-        told[fields["transaction"]] += 1
+        stats["batches"] += 1
+        stats[fields["magic"]] += 1
+        stats[fields["transaction"]] += 1
 
 
 def printed_batches(text: Path, segment: str) -> Iterator[Printed]:

@@ -46,7 +46,7 @@ cdef struct Batch:
 
 
 cdef inline Batch read_batch(wire.Bytes data, int64_t position, wire.Bytes start, wire.Bytes end) noexcept nogil:
-    """The batch whose header is at `data`, and whose decompressed records lie from start to end; of an empty one they are skipped."""
+    """The batch with its header at `data` and its decompressed records from start to end; an empty one has none."""
     cdef Batch batch
     cdef int attributes = <int16_t>wire.load16(data + wire.ATTRIBUTES_AT)
     batch.left = <int32_t>wire.load32(data + wire.COUNT_AT)

@@ -51,7 +51,7 @@ cdef struct RoomNeeded:
 
 
 cdef inline RoomNeeded room_needed(Chunk* chunk, wire.Span* span) noexcept nogil:
-    """What a record takes of the columns that are wanted; the record has been checked to its last byte."""
+    """The room that a record needs in the columns that are wanted; it has been checked to its last byte."""
     cdef wire.Bytes at = span.headers
     cdef wire.Bytes key = NULL
     cdef wire.Bytes value = NULL

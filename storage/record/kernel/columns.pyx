@@ -2,8 +2,8 @@
 """Filling the buffers of Arrow columns from records, in one pass and without an object per record.
 
 A `ColumnFiller` promises that it writes within its buffers, that every row is one record exactly, and that a batch
-whose records do not parse to their end leaves no row behind. How large a chunk is, and making arrays of filled
-buffers, is left to `storage.record.columns`.
+whose records do not parse to their end leaves no row. The size of chunks, and making arrays of filled buffers, are
+left to `storage.record.columns`.
 """
 
 from cpython.buffer cimport Py_buffer, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -96,12 +96,12 @@ cdef class ColumnFiller:
 
     @property
     def rows(self):
-        """How many rows the chunk has."""
+        """The number of rows in the chunk."""
         return self.chunk.rows
 
     @property
     def used(self):
-        """What the chunk has used: rows, bytes of keys and of values, headers, bytes of their keys and values."""
+        """The room used in the chunk: rows, bytes of keys and of values, headers, bytes of their keys and values."""
         return (
             self.chunk.rows, self.chunk.key.used, self.chunk.value.used,
             self.chunk.headers, self.chunk.header_key.used, self.chunk.header_value.used,
@@ -109,7 +109,7 @@ cdef class ColumnFiller:
 
     @property
     def needed(self):
-        """What the record for which there was no room takes, in the order of `used`."""
+        """The room that the record needs which did not fit, in the order of `used`."""
         return (
             self.lacking.rows, self.lacking.key_bytes, self.lacking.value_bytes,
             self.lacking.headers, self.lacking.header_key_bytes, self.lacking.header_value_bytes,
@@ -174,7 +174,7 @@ cdef class ColumnFiller:
         return parts
 
     def wants(self, BatchFrame frame not None):
-        """Whether records of this batch may belong into the columns, going by its header."""
+        """True if the header allows that records of this batch belong into the columns."""
         cdef Batch batch = read_batch(frame.data(), frame.position, NULL, NULL)
         return self.wants_batch(&batch)
 

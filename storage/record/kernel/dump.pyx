@@ -84,7 +84,7 @@ cdef void set_up_decoder():
 
 
 cdef Printed measured(wire.Bytes data, int32_t size) noexcept nogil:
-    """How the bytes will be printed; a size below 0 is none."""
+    """The way in which the bytes will be printed; a size below 0 is none."""
     cdef Printed printed
     cdef int64_t index, total = 0
     cdef int state = 0
@@ -129,7 +129,7 @@ cdef uint8_t* put_printed(uint8_t* target, const Printed* printed) noexcept nogi
     cdef const Step* step
     if printed.is_text:
         return put(target, printed.data, printed.size)
-    # What is pending is never longer than what may have to replace it, so nothing is written behind the end.
+    # The pending text is never longer than what may replace it, so nothing is written past the end.
     while index < printed.size:
         byte = printed.data[index]
         step = &STEPS[state][CLASS_OF[byte]]
@@ -171,7 +171,7 @@ cdef inline uint8_t* put_timestamp_type(uint8_t* target, int timestamp_type) noe
 
 
 cdef int64_t names_size(Record record) noexcept nogil:
-    """How many bytes the header names and the commas between them take."""
+    """The size of the header names and the commas between them."""
     cdef wire.Bytes at = record.headers_at
     cdef wire.Bytes name = NULL
     cdef wire.Bytes value = NULL

@@ -58,7 +58,7 @@ cdef struct Row:
 
 
 cdef inline int64_t wrapped_difference(int64_t timestamp, int64_t base) noexcept:
-    """What, added to the base by a reader whose 64 bits wrap around, gives the timestamp again, however far apart."""
+    """The delta from which a reader whose 64 bits wrap around gets the timestamp back, at any distance."""
     return <int64_t>(<uint64_t>timestamp - <uint64_t>base)
 
 
@@ -89,7 +89,7 @@ cdef inline wire.Bytes name_bytes(PyObject* name, Py_ssize_t* size) noexcept:
 
 
 cdef bint measure_headers(Row* row, bint encoded) noexcept:
-    """Whether all headers are plain; if so the draft knows how many there are and how much room they take."""
+    """True if all headers are plain; the draft then has their number and their size."""
     cdef Py_ssize_t index, count = PySequence_Fast_GET_SIZE(row.headers)
     cdef Py_ssize_t name_size = 0
     cdef int64_t value_size, size = 0
@@ -127,7 +127,7 @@ cdef uint8_t* write_headers(uint8_t* at, PyObject* headers) noexcept:
 
 
 cdef inline bint read_row(PyObject* source, Row* row, bint encoded) noexcept:
-    """Whether the row is plain: a tuple of int, bytes or None, bytes or None, and a list or tuple of headers.
+    """True if the row is plain: a tuple of int, bytes or None, bytes or None, and a list or tuple of headers.
 
     `row` then points into it, and is right until Python code runs. `encoded` says that header names are bytes.
     """
@@ -224,7 +224,9 @@ def encode_rows(rows, *, max_bytes, start=0, base_timestamp=None):
         row.draft.offset_delta = records_data.count
         body = body_size(&row.draft)
         needed = wire.varint_size(body) + body
-        if needed > records_data.limit - at and not records_data.make_room(&at, needed, index - first + 1, total - first):
+        if needed > records_data.limit - at and not records_data.make_room(
+            &at, needed, index - first + 1, total - first
+        ):
             if records_data.count == 0:
                 raise RecordTooLargeError(f"row {index}: {needed} bytes do not fit into a batch")
             break

@@ -36,7 +36,7 @@ cdef extern from "Python.h":
     int PyObject_GenericSetAttr(object instance, object name, object value) except -1
 
 OBJECTS_MAX = 2_097_152
-"""What one message may make at most; the 8 MiB that a batch may have could else become several hundred."""
+"""The most that one message may make: without it, the 8 MiB of a batch could become several hundred."""
 UNKNOWN_TAGGED_FIELDS = "_unknownTaggedFields"
 """The name under which a structure keeps the tagged fields that its schema does not have: (tag, bytes) pairs."""
 
@@ -178,7 +178,7 @@ cdef object read_field(Field* field, bint flexible, Cursor* cursor):
 
 
 cdef bint is_null_struct(Field* field, Cursor* cursor) except -1:
-    """What comes before a structure that may be null: a varint where it has a tag, a byte where it has none."""
+    """The mark before a structure that may be null: a varint where it has a tag, a byte where it has none."""
     if field.tagged:
         return <int32_t>read_unsigned(cursor) <= 0
     need(cursor, 1)

@@ -13,7 +13,7 @@ cdef enum:
 
 cdef struct Slot:
     Fingerprint fingerprint
-    int64_t end  # the key's last offset and one more, so that 0 is a slot that nobody has taken
+    int64_t end  # the key's last offset and one more, so that 0 is a free slot
 
 cdef class OffsetMap:
     cdef Slot* table
@@ -33,7 +33,7 @@ cdef class OffsetMap:
         return siphash(self.low, self.high, key, size)
 
     cdef inline Slot* first_slot(self, Fingerprint sought) noexcept nogil:
-        """Where the search for a fingerprint begins."""
+        """The slot at which the search for a fingerprint begins."""
         return self.table + scaled(sought.low, <uint64_t>self.slots)
 
     cdef inline void fetch(self, Fingerprint sought) noexcept nogil:

@@ -1,9 +1,8 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
-"""The last offset of each key, in memory of a fixed size: what a cleaner knows of the part of a log that is dirty.
+"""The last offset of each key in the dirty part of a log, in memory of a fixed size.
 
-Keys are known by fingerprints of 128 bits alone, made with a key that nobody else knows: two keys that share one would be
-taken for the same, and nobody can choose them so. Which batches are looked at, and what becomes of records, is left to
-others.
+Keys are known by fingerprints of 128 bits alone, made with a secret seed: two keys that share one would be taken for
+the same, and no producer can choose such keys. The choice of batches, and dropping records, are left to the caller.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -83,7 +82,7 @@ cdef class OffsetMap:
         return self.slot_of(sought).end - 1
 
     cdef bint put(self, Fingerprint made, int64_t offset) noexcept nogil:
-        """Whether there was room; Kafka asks for some even if it knows the key, and so its rounds end where ours do."""
+        """Return True if there was room. As in Kafka, even a known key needs some, so that rounds end at the same place."""
         cdef Slot* slot
         if self.count >= self.keys_max:
             return False
@@ -121,9 +120,9 @@ cdef class OffsetMap:
         return TAKEN if at == end else DAMAGED
 
     def fill(self, BatchFrame batch not None, records_data, int64_t first_offset):
-        """Take in the keys of a batch from an offset on, and say whether there was room for all of them.
+        """Take in the keys of a batch from an offset on. Returns True if there was room for all of them.
 
-        `records_data` has the records where the batch is compressed. If there was none, `latest_offset` is that of the last
+        If the batch is compressed, `records_data` has its records. Without room, `latest_offset` is that of the last
         record taken in. Raises `MalformedRecordsError` if the records do not parse, or have offsets that their batch
         does not.
         """
@@ -146,7 +145,7 @@ cdef class OffsetMap:
                     result = self.take(at, end, count, base, last, first_offset)
         if result == DAMAGED:
             raise MalformedRecordsError(
-                f"the batch's records are not {count} within its offsets, one behind the other and nothing else",
+                f"the batch does not hold exactly {count} records within its offsets",
                 position=batch.position,
                 offset=batch.base_offset,
             )
@@ -155,7 +154,7 @@ cdef class OffsetMap:
         return result == TAKEN
 
     def add(self, bytes key not None, int64_t offset):
-        """Take in one key, whose offset is above all others, and say whether there was room for it."""
+        """Take in one key, whose offset is above all others. Returns True if there was room for it."""
         if not 0 <= offset < INT64_MAX:
             raise MalformedRecordsError("no record has this offset", offset=offset)
         return self.put(self.fingerprint(<const uint8_t*>PyBytes_AS_STRING(key), len(key)), offset)

@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from storage.record.kernel cimport wire
 
 
-# One record to be written. The bytes of its headers are the writer's own business, but for how many they are.
+# One record to be written. The writer itself adds the bytes of the headers; only their size is here.
 cdef struct Draft:
     int64_t timestamp_delta
     int64_t offset_delta
@@ -39,7 +39,7 @@ cdef int64_t whole(object value, str name, int64_t smallest, int64_t largest) ex
 
 
 cdef inline int64_t body_size(const Draft* draft) noexcept nogil:
-    """How many bytes follow the record's length. If the length cannot say so many, `make_room` refuses them."""
+    """The number of bytes after the record's length; `make_room` refuses what the length cannot express."""
     return (
         1
         + wire.varint_size(draft.timestamp_delta)

@@ -1,7 +1,7 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
 """Encoded records, and the batch that a header in front of them makes.
 
-Records are written behind room for the header, so an uncompressed batch is sealed where it lies: one allocation,
+Records are written after room for the header, so an uncompressed batch is sealed where it lies: one allocation,
 one pass. Every field is checked against its width; what the fields must mean together is left to the caller.
 """
 
@@ -74,7 +74,7 @@ cdef class RecordsData:
         PyBuffer_FillInfo(buffer, self, self.start + wire.HEADER_SIZE, len(self), True, flags)
 
     cdef bint make_room(self, uint8_t** at, int64_t needed, int64_t done, int64_t total) except -1:
-        """Whether so many bytes more may be written; if so there is room for them at `at`, which may have moved.
+        """Return True if so many bytes more may be written, with room for them at `at`, which may have moved.
 
         A first record may be larger than what was asked for. With these bytes `done` of the `total` input will be
         done, which foretells how much memory all of it will take.
@@ -115,8 +115,8 @@ cdef RecordsData new_records_data(object max_bytes):
 
 
 def seal(
-    records_data, *, base_offset, leader_epoch, attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id,
-    producer_epoch, base_sequence, count,
+    records_data, *, base_offset, leader_epoch, attributes, last_offset_delta, base_timestamp, max_timestamp,
+    producer_id, producer_epoch, base_sequence, count,
 ):
     """The v2 batch with these fields, its length and its checksum, and `records_data` for its stored records.
 
@@ -145,7 +145,7 @@ def seal(
 
 
 cdef bytes behind_room(object source):
-    """Room for a header and the source's bytes, in a bytes object that nobody else has seen yet."""
+    """Room for a header and the source's bytes, in a bytes object that nothing else refers to yet."""
     cdef RecordsData records_data
     cdef PinnedBuffer buffer
     cdef bytes batch
@@ -178,7 +178,7 @@ cdef bytes with_header(const uint8_t* header, bytes batch):
 
 
 def patch_offset(target, start, base_offset, leader_epoch):
-    """Give the v2 batch that begins at `start` of a writable buffer another offset and epoch; no checksum covers them."""
+    """Write the offset and epoch of the v2 batch at `start` of a writable buffer; no checksum covers them."""
     cdef int64_t at = whole(start, "start", 0, INT64_MAX)
     cdef int64_t offset = whole(base_offset, "base_offset", 0, INT64_MAX)
     cdef int64_t epoch = whole(leader_epoch, "leader_epoch", INT32_MIN, INT32_MAX)

@@ -34,7 +34,7 @@ cdef struct Sifted:
     bint has_value
     bint is_known
 
-# Records that lie one behind the other and are all kept.
+# Adjacent records that are all kept.
 cdef struct Run:
     wire.Bytes start
     wire.Bytes end
@@ -42,9 +42,9 @@ cdef struct Run:
 
 @final
 cdef class RetainedRecords:
-    """What is kept of a batch, and how much of it went for which reason.
+    """The records of a batch that a cleaner keeps, and the number of those dropped for each reason.
 
-    `keyless` records are of nobody's key; `expired` are tombstones. Of those kept, `tombstones` have no value, the first
+    `keyless` records have no key; `expired` are tombstones. Of those kept, `tombstones` have no value, the first
     has `first_timestamp`, and `max_timestamp` is the largest, -1 for none.
     """
 
@@ -202,7 +202,7 @@ cdef class RetainedRecords:
 
 
 def select_retained_records(BatchFrame batch not None, records_data, OffsetMap offsets, *, bint keep_tombstones):
-    """What is kept of a batch, whose records are in `records_data` where it is compressed; without a map, all of it.
+    """Select the records that a batch keeps; without a map, all of them. A compressed batch's are in `records_data`.
 
     Raises `MalformedRecordsError` if the records do not parse, or have offsets that their batch does not.
     """
@@ -229,7 +229,7 @@ def select_retained_records(BatchFrame batch not None, records_data, OffsetMap o
         raise MemoryError("there is no memory for the places of records that are kept")
     if result == DAMAGED:
         raise MalformedRecordsError(
-            f"the batch's records are not {batch.count} within its offsets, one behind the other and nothing else",
+            f"the batch does not hold exactly {batch.count} records within its offsets",
             position=batch.position,
             offset=batch.base_offset,
         )

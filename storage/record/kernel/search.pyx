@@ -2,7 +2,7 @@
 """Searching the entries of an index file: big-endian, ascending, all of one size.
 
 Every search gives the slot of the largest entry that is not above its target, or -1 if all are above it, and reads
-nothing behind the first `count` entries. The last 8 KiB are tried first: nearly every lookup is near the end of a
+nothing after the first `count` entries. The last 8 KiB are tried first: nearly every lookup is near the end of a
 log, and so it touches the same few pages again and again instead of a path of pages through the whole file.
 """
 

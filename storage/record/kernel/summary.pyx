@@ -64,6 +64,6 @@ def summarize_records(BatchFrame batch not None, records_data=None):
             failed = found.look(at, end, base_timestamp, count)
     if failed or count < 0:
         raise MalformedRecordsError(
-            f"the batch's records are not {count}, one behind the other and nothing else", position=batch.position
+            f"the batch does not hold exactly {count} records", position=batch.position
         )
     return found

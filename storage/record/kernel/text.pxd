@@ -51,7 +51,7 @@ cdef inline int character_size(Bytes at, Bytes end) noexcept nogil:
 
 
 cdef inline int64_t text_size(Bytes data, int32_t size) noexcept nogil:
-    """How many bytes `write_text` writes."""
+    """The number of bytes that `write_text` writes."""
     cdef Bytes end = data + size
     cdef int64_t total = 0
     cdef int step

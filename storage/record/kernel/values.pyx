@@ -104,7 +104,7 @@ cdef Bounds bounds_of(BatchFrame first, int64_t end_position, int64_t end_offset
 
 
 def run_lines(BatchFrame first not None, int64_t end_position, int64_t end_offset, bint with_transactions):
-    """How many bytes of the log the run from `first` on has, how many of them lie before its last batch, and its lines.
+    """Return the bytes of the log in the run from `first` on, those of them before its last batch, and its lines.
 
     The run is of batches that lie one after another in the same memory and before `end_position`. It ends before the
     first that begins at or above `end_offset`, or that needs a closer look: one that is compressed, of an old version,
@@ -159,7 +159,7 @@ cdef int64_t pass_section(BatchFrame batch, PinnedBuffer buffer, uint8_t* target
             size = put_lines(at, end, count, target)
     if size == DAMAGED or count < 0:
         raise MalformedRecordsError(
-            f"the batch's records are not {count}, one behind the other and nothing else",
+            f"the batch does not hold exactly {count} records",
             position=batch.position,
             offset=batch.base_offset,
         )
@@ -167,7 +167,7 @@ cdef int64_t pass_section(BatchFrame batch, PinnedBuffer buffer, uint8_t* target
 
 
 cdef bytes cut(bytes lines, Py_ssize_t size):
-    """The first bytes of an object that nobody else has seen yet."""
+    """The first bytes of an object that nothing else refers to yet."""
     cdef PyObject* memory = <PyObject*>lines
     cdef Py_ssize_t capacity = len(lines)
     if size == 0:

@@ -94,8 +94,8 @@ cdef void read_header(BatchFrame frame) noexcept:
 cdef class EntryFrame(Frame):
     """One entry of a v0 or v1 message set.
 
-    An entry whose key or value overruns it is still a frame, so that the walk can go on behind it; asking for its
-    record is an error.
+    An entry whose key or value overruns it is still a frame, so that the walk can go on after it; asking for its record
+    is an error.
     """
 
 
@@ -133,12 +133,12 @@ cdef class Walk:
 
     @property
     def position(self):
-        """Where the next frame begins, or would."""
+        """The position of the next frame, or where it would begin."""
         return self.origin + self.at
 
     @property
     def missing_bytes(self):
-        """How many bytes more than there are the next frame needs at least; 0 if nothing follows."""
+        """The bytes that the next frame lacks at least; 0 if nothing follows."""
         cdef Py_ssize_t left = self.end - self.at
         cdef int64_t length
         if left == 0:
@@ -153,7 +153,7 @@ cdef class Walk:
         cdef Py_ssize_t left = self.end - self.at
         cdef int32_t length
         cdef int8_t magic
-        # Kafka's readers want one byte more than a header up to its magic, and so does whoever agrees with them.
+        # Kafka's readers want one byte more than a header up to its magic.
         if left <= SMALLEST_FRAME:
             raise StopIteration
         length = <int32_t>wire.load32(data + wire.LENGTH_AT)
@@ -172,14 +172,14 @@ cdef class Walk:
 
     @property
     def next_last_offset(self):
-        """The last offset of the next frame, of which only the header has to be in the buffer; None if none is right."""
+        """The last offset of the next frame, only whose header has to be in the buffer; None without a valid header."""
         cdef int64_t last_offset
         return last_offset if self.next_size(&last_offset) else None
 
     def pass_over(self, int64_t offset, int64_t end):
         """Go on with the first frame that does not end below the offset, or that reaches beyond the position `end`.
 
-        Of the frames before it only the headers have to be in the buffer, behind which `position` may come to lie then.
+        Of the frames before it only the headers have to be in the buffer; `position` may come to lie beyond the buffer.
         The walk stays in front of a header that is not all there, or that cannot be right.
         """
         cdef int64_t size, last_offset
@@ -190,7 +190,7 @@ cdef class Walk:
             self.at += size
 
     cdef int64_t next_size(self, int64_t* last_offset) noexcept:
-        """How many bytes the next frame has; 0 if its header is not all there, or cannot be right."""
+        """Return the size of the next frame; 0 if its header is not all there, or cannot be right."""
         cdef const uint8_t* data = self.buffer.data + self.at
         cdef Py_ssize_t left = self.end - self.at
         cdef int64_t size

@@ -193,7 +193,7 @@ cdef inline int read_header(
 
 
 cdef inline int check_headers(Span* span) noexcept nogil:
-    """Whether the headers fill the rest of the record exactly."""
+    """Return 0 if the headers fill the rest of the record exactly, or else the reason."""
     cdef Bytes at = span.headers
     cdef Bytes key
     cdef Bytes value
@@ -253,7 +253,7 @@ cdef inline int read_record(Bytes* cursor, Bytes end, Span* span) noexcept nogil
     if end - at < USUAL_SIZE:
         return read_any_record(cursor, end, span)
     at = short_varint(at, &size)
-    # Two bytes behind the record may be read, so that its varints need no bounds of their own.
+    # Two bytes after the record may be read, so that its varints need no bounds of their own.
     if at == NULL or size < 1 or size > end - at - 2:
         return read_any_record(cursor, end, span)
     record_end = at + size
