@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from storage.record import BatchForm, Codec, batches_of_lines, batches_of_rows
+from storage.record import DEFAULT_FORM, BatchForm, Codec, batches_of_lines, batches_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
