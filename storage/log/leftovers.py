@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 _REPLACED_NAMES: Final = frozenset({EPOCHS_NAME, PARTITION_METADATA_NAME})
 
 
-def remove_leftovers(files: Files, directory: str | os.PathLike[str]) -> list[Step]:
-    """End what was under way, and remove what belongs to nothing; gives what was done."""
+def remove_leftovers(files: Files, directory: str | os.PathLike[str], names: list[str]) -> list[Step]:
+    """End what was under way, and remove what belongs to nothing; gives what was done to the files of these names."""
     steps = [
         Step(Repair.REMOVED if tidied.became is None else Repair.RENAMED, tidied.name, tidied.reason)
-        for tidied in finish_replacements(files, directory)
+        for tidied in finish_replacements(files, directory, names)
     ]
-    texts = sorted(files.names(directory))
-    names = [name for text in texts if (name := parse_name(text)) is not None and name.suffix is FileSuffix.LIVE]
-    bases = {name.offset for name in names if name.kind is Kind.LOG}
-    orphans = [str(name) for name in names if name.kind in SEGMENT_KINDS and name.offset not in bases]
+    texts = sorted(files.names(directory) if steps else names)
+    live = [name for text in texts if (name := parse_name(text)) is not None and name.suffix is FileSuffix.LIVE]
+    bases = {name.offset for name in live if name.kind is Kind.LOG}
+    orphans = [str(name) for name in live if name.kind in SEGMENT_KINDS and name.offset not in bases]
     doomed = dict.fromkeys(orphans, "there is no log to it")
     doomed |= dict.fromkeys(filter(_is_temporary, texts), "it was never completed")
     for text, reason in doomed.items():

@@ -11,6 +11,8 @@ from storage.log.epochs import LeaderEpochs
 from storage.log.log_parts import LogParts
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
+from storage.log.producers.snapshot import SnapshotFiles, snapshot_offsets
+from storage.log.recover.report import FoundLog
 from storage.segment.names import FileSuffix, Kind, parse_name
 from storage.segment.rolling import draw_jitter_ms
 from storage.segment.segment import Segment
@@ -34,14 +36,17 @@ def open_sound_log(
     rng: random.Random,
     start_offset: int = 0,
     producer_expiration_ms: int,
+    found: FoundLog | None = None,
 ) -> LogParts:
     """The parts of the log in a directory, which may be empty; it begins at `start_offset` or later.
 
-    Everything that is there is believed to be on disk. Only the last segment is opened.
+    Everything that is there is believed to be on disk. Only the last segment is opened. `found` is what recovery has
+    seen in the directory; without, that is looked at here.
     """
     now_ms, jitter_ms = clock.now_ms(), draw_jitter_ms(config, rng)
-    names = [name for text in files.names(directory) if (name := parse_name(text))]
-    bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
+    if found is None:
+        found = _look(files, directory)
+    bases = found.bases
     closed = [Segment(files, directory, base_offset) for base_offset in bases[:-1]]
     make = WritableSegment.open_writing if bases else WritableSegment.create
     base_offset = bases[-1] if bases else start_offset
@@ -49,13 +54,15 @@ def open_sound_log(
     try:
         checkpointed_start = start_offset
         start_offset = max(start_offset, bases[0] if bases else start_offset)
-        end_offset = max(active.read_next_offset(), start_offset)
-        producers = ProducerStates(files, directory, expiration_ms=producer_expiration_ms)
+        end_offset = max(found.end_offset, start_offset)
+        snapshots = SnapshotFiles(files, directory, offsets=found.snapshots)
+        producers = ProducerStates(files, directory, expiration_ms=producer_expiration_ms, snapshots=snapshots)
         producers.snapshots.remove_strays([*bases, base_offset])
         producers.truncate_and_reload(checkpointed_start, end_offset, now_ms)
-        replay(producers, [*closed, active], end_offset)
+        if producers.end_offset < end_offset:
+            replay(producers, [*closed, active], end_offset)
         producers.on_high_watermark(end_offset)
-        epochs = LeaderEpochs.load(files, directory)
+        epochs = LeaderEpochs(files, directory, found.epochs)
         epochs.truncate_from_start(start_offset)
         epochs.truncate_from_end(end_offset)
         if not bases:
@@ -64,3 +71,13 @@ def open_sound_log(
         active.close()
         raise
     return LogParts(closed, active, start_offset, end_offset, end_offset, producers, epochs)
+
+
+def _look(files: Files, directory: str | os.PathLike[str]) -> FoundLog:
+    """What the directory of a closed log has."""
+    texts = files.names(directory)
+    names = [name for text in texts if (name := parse_name(text))]
+    bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
+    end_offset = Segment(files, directory, bases[-1]).read_next_offset() if bases else 0
+    epochs = LeaderEpochs.load(files, directory).entries
+    return FoundLog(tuple(bases), end_offset, tuple(snapshot_offsets(texts)), epochs)

@@ -247,10 +247,7 @@ class LogView:
 
     def _batches(self, offset: int, window_bytes: int) -> Iterator[Batch]:
         for segment, end, _ in self.slices(offset):
-            first = segment.find(offset, end)
-            if first is not None:
-                yield first
-                yield from segment.batches(first.position + first.size_bytes, end, window_bytes=window_bytes)
+            yield from segment.batches_from(offset, end, window_bytes=window_bytes)
             segment.check_end(end)
 
     def _check(self, batch: Batch) -> None:

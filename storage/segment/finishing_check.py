@@ -23,26 +23,34 @@ def is_finished(files: Files, segment: Segment) -> bool:
     Costs a look at the end of each file.
     """
     try:
-        return ends_whole(files, segment) and _are_indexes_trimmed(files, segment) and _is_last_time_whole(segment)
+        return (
+            whole_end(files, segment) is not None
+            and _are_indexes_trimmed(files, segment)
+            and _is_last_time_whole(segment)
+        )
     except CorruptIndexError:
         return False
     finally:
         segment.unload()
 
 
-def ends_whole(files: Files, segment: Segment) -> bool:
-    """Whether a log ends with a whole batch, as far as the offset index leads to its end."""
+def whole_end(files: Files, segment: Segment) -> int | None:
+    """The offset after the last batch; None unless the log ends with a whole one, as far as the index leads there."""
+    next_offset = None
     try:
         start = segment.offset_index.lookup(segment.offset_index.last_offset).position
         with files.open_reading(segment.path(Kind.LOG)) as file:
             scan = LogScan(file, start=start)
-            for _ in scan:
-                pass
+            for batch in scan:
+                next_offset = batch.last_offset + 1
+            is_whole = start <= scan.end == scan.position
+        if is_whole and next_offset is None:
+            next_offset = segment.read_next_offset()
     except (CorruptBatchError, CorruptIndexError):
-        return False
+        return None
     finally:
         segment.unload()
-    return start <= scan.end == scan.position
+    return next_offset if is_whole else None
 
 
 def _are_indexes_trimmed(files: Files, segment: Segment) -> bool:

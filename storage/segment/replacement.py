@@ -18,7 +18,7 @@ from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from storage.files import Files
     from storage.segment.segment import Segment
@@ -63,9 +63,12 @@ def _rename(files: Files, directory: Path, base_offset: int, before: FileSuffix,
             files.rename(directory / str(name), directory / str(name.with_suffix(after)))
 
 
-def finish_replacements(files: Files, directory: str | os.PathLike[str]) -> list[Leftover]:
-    """End what a crash interrupted, as far as it had got, and remove what was about to be removed."""
-    finishing = _Finishing(files, Path(directory))
+def finish_replacements(files: Files, directory: str | os.PathLike[str], names: Iterable[str]) -> list[Leftover]:
+    """End what a crash interrupted, as far as it had got, and remove what was about to be removed.
+
+    `names` are those in the directory.
+    """
+    finishing = _Finishing(files, Path(directory), names)
     for name in finishing.having(FileSuffix.DELETED):
         finishing.remove(name, "it was about to be removed")
     finishing.remove_incomplete()
@@ -81,12 +84,11 @@ def finish_replacements(files: Files, directory: str | os.PathLike[str]) -> list
 class _Finishing:
     """A directory that is being leftovers, and what has been done to it."""
 
-    def __init__(self, files: Files, directory: Path) -> None:
+    def __init__(self, files: Files, directory: Path, names: Iterable[str]) -> None:
         self.leftovers: list[Leftover] = []
         self._files = files
         self._directory = directory
-        names = (parse_name(text) for text in sorted(files.names(directory)))
-        self._names = [name for name in names if name is not None]
+        self._names = [name for text in sorted(names) if (name := parse_name(text)) is not None]
 
     def having(self, suffix: FileSuffix) -> list[FileName]:
         return [name for name in self._names if name.suffix is suffix]

@@ -155,6 +155,19 @@ class Segment:
         with self.open_log() as file:
             yield from LogScan(file, start=start, end=bound, window_bytes=window_bytes)
 
+    def batches_from(self, offset: int, end: int | None, *, window_bytes: int = WINDOW_BYTES) -> Iterator[Batch]:
+        """The batches from the one on that `find` gives."""
+        bound = self.size_bytes if end is None else end
+        if bound <= 0:
+            return
+        with self.open_log() as file:
+            first = self._find_in(file, offset, bound)
+            if first is not None:
+                yield first
+                start = first.position + first.size_bytes
+                if start < bound:
+                    yield from LogScan(file, start=start, end=bound, window_bytes=window_bytes)
+
     def open_log(self) -> ReadableFile:
         """The log as the file that it is, to be closed by who opens it."""
         return self.own_files.open_log()

@@ -104,6 +104,7 @@ class LogOpener:
             rng=self._rng,
             start_offset=request.start_offset,
             producer_expiration_ms=request.producer_expiration_ms,
+            found=report.found,
         )
         return Log(
             request.files,

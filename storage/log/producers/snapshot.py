@@ -92,20 +92,33 @@ def read_snapshot(files: Files, path: str | os.PathLike[str]) -> bytes:
         return file.read_at(0, size_bytes)
 
 
+def snapshot_offsets(names: Iterable[str]) -> list[int]:
+    """The offsets of the snapshots among a partition's files, ascending."""
+    found = (parse_name(name) for name in names)
+    return sorted(
+        name.offset for name in found if name and name.kind is Kind.SNAPSHOT and name.suffix is FileSuffix.LIVE
+    )
+
+
 class SnapshotFiles:
     """The snapshots in a partition's directory; `offsets` are those in their names, ascending.
 
     With `read_only` no file is ever changed: snapshots that would be removed are only passed over.
     """
 
-    def __init__(self, files: Files, directory: str | os.PathLike[str], *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        files: Files,
+        directory: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        offsets: Iterable[int] | None = None,
+    ) -> None:
+        """List the directory, unless the caller has done that and gives the snapshots' `offsets`."""
         self._files = files
         self._directory = Path(directory)
         self._read_only = read_only
-        names = [name for text in files.names(directory) if (name := parse_name(text))]
-        self.offsets = sorted(
-            name.offset for name in names if name.kind is Kind.SNAPSHOT and name.suffix is FileSuffix.LIVE
-        )
+        self.offsets = snapshot_offsets(files.names(directory)) if offsets is None else sorted(offsets)
         self._unsynced: set[int] = set()
         self._syncing = Lock()  # held until what was unsynced is on disk, so that nobody believes it sooner
 

@@ -10,17 +10,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import CorruptBatchError, CorruptCheckpointError, CorruptIndexError, SymbolicLinkError
-from storage.files import read_small_file
-from storage.log.epochs import EPOCHS_NAME, EpochStart, LeaderEpochs
+from storage.errors import CorruptBatchError, CorruptIndexError, SymbolicLinkError
+from storage.log.epochs import LeaderEpochs
 from storage.log.leftovers import remove_leftovers
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
-from storage.log.recover.report import RecoveryReport, Repair, Step
+from storage.log.producers.snapshot import snapshot_offsets
+from storage.log.recover.epochs import EpochsRecovery, framed_batches
+from storage.log.recover.report import FoundLog, RecoveryReport, Repair, Step
 from storage.log.recover.snapshots import RecoveredSnapshots
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment.checked_scan import CheckedScan, lacks_offsets
-from storage.segment.finishing_check import ends_whole, is_finished
+from storage.segment.finishing_check import is_finished, whole_end
 from storage.segment.index.builder import IndexBuilder, IndexChange
 from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
 from storage.segment.segment import Segment
@@ -29,12 +30,11 @@ from storage.segment.writable_segment import remove_segment_files
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Sequence
 
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Files
-    from storage.record.reading import Batch
 
 _INDEXES: Final = SEGMENT_KINDS[1:]
 _CHANGES: Final = {
@@ -72,9 +72,11 @@ def recover_log(
     recovery = _Recovery(
         files, clock, directory, config, start_offset, producer_expiration_ms, allows_offset_gaps=allows_offset_gaps
     )
-    recovery.report.steps += remove_leftovers(files, directory)
+    names = files.names(directory)
+    recovery.report.steps += remove_leftovers(files, directory, names)
+    recovery.look(names)
     while not recovery.repair(None if is_clean else recovery_point):
-        pass  # a segment was split, which makes others of it
+        recovery.look()  # a segment was split, which makes others of it
     recovery.trim_to_bounds(is_clean=is_clean)
     return recovery.report
 
@@ -109,24 +111,26 @@ class _Recovery:
         self._names: set[FileName] = set()
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs(files, directory)
-        self._epochs_before = self._read_epochs()
+        self._epochs_recovery = EpochsRecovery(files, directory, self.report.steps.append)
         self._snapshots: RecoveredSnapshots | None = None
+        self._end_offset: int | None = None  # once the log's end was read
 
     def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int) -> None:
         self.report.steps.append(Step(repair, str(name), reason, lost_bytes, **place))
 
     def repair(self, recovery_point: int | None) -> bool:
-        """Repair every segment; False if that has to begin anew. Without a recovery point, all are believed whole."""
-        self._look()
-        self._load_epochs()
+        """Repair every segment; False if that has to begin again. Without a recovery point, all are taken for whole."""
+        self._epochs = self._epochs_recovery.load(self._segments)
         segments = self._segments
         believed = len(segments) if recovery_point is None else self._believed(recovery_point)
         for segment in segments[:believed]:
             faulty = self._faulty_indexes(segment)
             if faulty and not self._rebuild_indexes(segment, faulty):
                 return False
-        if believed == len(segments) and segments and not ends_whole(self._files, segments[-1]):
-            believed -= 1
+        if segments and believed == len(segments):
+            self._end_offset = whole_end(self._files, segments[-1])
+            if self._end_offset is None:
+                believed -= 1
         if recovery_point is not None:
             self.report.trusted_segments = believed
         return self._recover(believed)
@@ -147,39 +151,15 @@ class _Recovery:
                 self._sync(before, *_INDEXES)
         return believed
 
-    def _look(self) -> None:
-        """Take in which files there are."""
-        names = map(parse_name, self._files.names(self._directory))
+    def look(self, listed: Sequence[str] = ()) -> None:
+        """Take in which files there are: those listed, if nothing was changed since that."""
+        texts = self._files.names(self._directory) if self.report.steps else listed
+        names = map(parse_name, texts)
         self._names = {name for name in names if name is not None and name.suffix is FileSuffix.LIVE}
         bases = sorted(name.offset for name in self._names if name.kind is Kind.LOG)
         self._segments = [Segment(self._files, self._directory, base_offset) for base_offset in bases]
         if self._snapshots is None:
-            self._snapshots = RecoveredSnapshots(self._files, self._directory)
-
-    def _load_epochs(self) -> None:
-        try:
-            self._epochs = LeaderEpochs.load(self._files, self._directory)
-            if not self._are_epochs_wiped():
-                return
-            reason = "it is empty, and the log has epochs"
-        except CorruptCheckpointError as error:
-            reason = error.reason
-        starts = (
-            EpochStart(batch.leader_epoch, batch.base_offset)
-            for segment in self._segments
-            for batch in _framed(segment)
-            if batch.leader_epoch >= 0
-        )
-        self._epochs = LeaderEpochs.make(self._files, self._directory, starts)
-        self._add(Repair.REBUILT, EPOCHS_NAME, reason)
-
-    def _are_epochs_wiped(self) -> bool:
-        """Whether a loss of power has emptied the file: it is made empty, and filled before the first batch."""
-        status = self._files.status(self._directory / EPOCHS_NAME)
-        if status is None or status.size_bytes:
-            return False
-        first = next((batch for segment in reversed(self._segments) for batch in _framed(segment)), None)
-        return first is not None and first.leader_epoch >= 0
+            self._snapshots = RecoveredSnapshots(self._files, self._directory, snapshot_offsets(texts))
 
     def _faulty_indexes(self, segment: Segment) -> Collection[Kind]:
         """Which indexes of the segment are of no use, as far as can be seen without the log.
@@ -229,6 +209,7 @@ class _Recovery:
             if scan.overflows:
                 return self._split(segment)
             producers.set_end_offset(scan.next_offset)
+            self._end_offset = scan.next_offset
             later = unsure[index + 1 :]
             goes_on = not later or later[0].base_offset == scan.next_offset
             # Where the next segment goes on nothing is missing, and bytes that are cut never were the log's.
@@ -289,13 +270,13 @@ class _Recovery:
 
         They may where the one cannot have what the other begins with. Elsewhere they are missing within some as well.
         """
-        first = next(_framed(after), None)
+        first = next(framed_batches(after), None)
         if first is not None and first.last_offset - before.base_offset > LARGEST_OFFSET_DELTA:
             return True
         return (
             self._may_lack
             or self._config.compact
-            or any(lacks_offsets(segment.base_offset, _framed(segment)) for segment in self._segments)
+            or any(lacks_offsets(segment.base_offset, framed_batches(segment)) for segment in self._segments)
         )
 
     def _drop(self, segments: list[Segment], reason: str) -> None:
@@ -333,11 +314,15 @@ class _Recovery:
 
     def trim_to_bounds(self, *, is_clean: bool) -> None:
         """Fit the log to where it is to begin, and producers and epochs to the log."""
-        self._look()
+        if self.report.steps:
+            self.look()
         segments, snapshots = self._segments, self._snapshots
+        bases = [each.base_offset for each in segments]
         assert snapshots is not None
-        end_offset = segments[-1].read_next_offset() if segments else self._start_offset
+        assert not segments or self._end_offset is not None
+        end_offset = self._start_offset if not segments or self._end_offset is None else self._end_offset
         if end_offset < self._start_offset:
+            bases.clear()
             self._drop(segments, f"the log ends at {end_offset}, and is to begin at {self._start_offset}")
             for offset in snapshots.offsets:
                 snapshots.remove(offset)
@@ -347,7 +332,6 @@ class _Recovery:
             checkpointed_start = self._start_offset
             if segments:
                 self._start_offset = max(self._start_offset, segments[0].base_offset)
-            bases = [each.base_offset for each in segments]
             if is_clean:  # what is whole and of no use any more goes when the log is opened, as a broker opens it
                 for offset in snapshots.strays(bases):
                     if not snapshots.is_readable(offset):
@@ -359,8 +343,9 @@ class _Recovery:
             if not is_clean or self.report.lost_bytes:  # a leader that has written nothing yet has an epoch at the end
                 self._epochs.truncate_from_end(end_offset)
         self.report.steps += snapshots.settle("no segment of the log goes on from it")
-        self._note_epochs()
+        self._epochs_recovery.finish(self._epochs)
         self.report.start_offset, self.report.end_offset = self._start_offset, end_offset
+        self.report.found = FoundLog(tuple(bases), end_offset, tuple(snapshots.offsets), self._epochs.entries)
 
     def _leave_snapshots_before_start(self, checkpointed_start: int, end_offset: int) -> None:
         """Have those not count from which recovery would not go on; the one at the log's end is always the newest.
@@ -373,21 +358,3 @@ class _Recovery:
             is_kept = checkpointed_start < offset == self._start_offset and self._snapshots.has_producers(offset)
             if offset <= self._start_offset and offset != end_offset and not is_kept:
                 self._snapshots.remove(offset)
-
-    def _read_epochs(self) -> bytes | None:
-        path = self._directory / EPOCHS_NAME
-        try:
-            return read_small_file(self._files, path, CorruptCheckpointError)
-        except (CorruptCheckpointError, FileNotFoundError):
-            return None  # one that is too large is made again, which is told then
-
-    def _note_epochs(self) -> None:
-        is_told = any(step.name == EPOCHS_NAME for step in self.report.steps)
-        if not is_told and self._read_epochs() != self._epochs_before:
-            self._add(Repair.REBUILT, EPOCHS_NAME, "its epochs are not those of the log from its start to its end")
-
-
-def _framed(segment: Segment) -> Iterator[Batch]:
-    """The segment's batches, as far as they can be told apart."""
-    with suppress(CorruptBatchError):
-        yield from segment.batches()

@@ -7,7 +7,10 @@ step of its log. Without a step no file changed.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from storage.log.epochs import EpochStart
 
 
 class Repair(Enum):
@@ -37,11 +40,23 @@ class Step(NamedTuple):
     offset: int | None = None
 
 
+class FoundLog(NamedTuple):
+    """What a sound directory has, for opening its log without another look at it.
+
+    `bases` are where its segments begin, `snapshots` the offsets of its producer snapshots, both ascending.
+    """
+
+    bases: tuple[int, ...] = ()
+    end_offset: int = 0
+    snapshots: tuple[int, ...] = ()
+    epochs: tuple[EpochStart, ...] = ()
+
+
 class RecoveryReport:
     """The steps in their order, and how much was read for them. The log's bounds are those after all of them.
 
     `trusted_segments` of a log that was not closed properly were not read, because its recovery point says that they
-    are on disk.
+    are on disk. `found` is what is in the directory now.
     """
 
     def __init__(self) -> None:
@@ -51,6 +66,7 @@ class RecoveryReport:
         self.scanned_bytes = 0
         self.start_offset = 0
         self.end_offset = 0
+        self.found = FoundLog()
 
     @property
     def lost_bytes(self) -> int:

@@ -27,8 +27,8 @@ class RecoveredSnapshots(SnapshotFiles):
     `offsets` are those that count. No file is removed before `settle`.
     """
 
-    def __init__(self, files: Files, directory: str | os.PathLike[str]) -> None:
-        super().__init__(files, directory)
+    def __init__(self, files: Files, directory: str | os.PathLike[str], offsets: Iterable[int]) -> None:
+        super().__init__(files, directory, offsets=offsets)
         self._found = frozenset(self.offsets)
         self._changed: set[int] = set()
 

@@ -59,8 +59,11 @@ class Bench:
 
     def finish(self) -> list[tuple[str, str | None]]:
         """What is done; done once more, nothing is."""
-        done = [(tidied.name, tidied.became) for tidied in finish_replacements(self.files, DIRECTORY)]
-        assert finish_replacements(self.files, DIRECTORY) == []
+        done = [
+            (tidied.name, tidied.became)
+            for tidied in finish_replacements(self.files, DIRECTORY, self.files.names(DIRECTORY))
+        ]
+        assert finish_replacements(self.files, DIRECTORY, self.files.names(DIRECTORY)) == []
         return done
 
 
@@ -249,7 +252,7 @@ def test_finishing_may_itself_be_interrupted_anywhere() -> None:
             bench = interrupted()
             bench.files.cut = Cut(step, Effect.DEATH)
             with pytest.raises(CutError):
-                finish_replacements(bench.files, DIRECTORY)
+                finish_replacements(bench.files, DIRECTORY, bench.files.names(DIRECTORY))
             bench.files = bench.files.after_power_loss(seed) if seed else bench.files.after_process_death()
             bench.finish()
             assert bench.contents() == expected

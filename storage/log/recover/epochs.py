@@ -1,0 +1,81 @@
+"""The leader epochs of a log while it is recovered: read, made from the batches where the file is lost, and told of."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.errors import CorruptBatchError, CorruptCheckpointError
+from storage.files import read_small_file
+from storage.log.epochs import EPOCHS_NAME, EpochStart, LeaderEpochs
+from storage.log.recover.report import Repair, Step
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Sequence
+
+    from storage.files import Files
+    from storage.record.reading import Batch
+    from storage.segment.segment import Segment
+
+
+class EpochsRecovery:
+    """What becomes of the epochs file of one log; each of its steps is told to `tell`."""
+
+    def __init__(self, files: Files, directory: str | os.PathLike[str], tell: Callable[[Step], None]) -> None:
+        self._files = files
+        self._directory = Path(directory)
+        self._data_before = self._read()
+        self._entries_before: tuple[EpochStart, ...] | None = None
+        self._tell = tell
+        self._is_told = False
+
+    def load(self, segments: Sequence[Segment]) -> LeaderEpochs:
+        """The epochs of the file, or of the batches if the file is damaged or was emptied by a loss of power."""
+        try:
+            epochs = LeaderEpochs.load(self._files, self._directory)
+            if self._entries_before is None:
+                self._entries_before = epochs.entries
+            if not self._is_wiped(segments):
+                return epochs
+            reason = "it is empty, and the log has epochs"
+        except CorruptCheckpointError as error:
+            reason = error.reason
+        starts = (
+            EpochStart(batch.leader_epoch, batch.base_offset)
+            for segment in segments
+            for batch in framed_batches(segment)
+            if batch.leader_epoch >= 0
+        )
+        epochs = LeaderEpochs.make(self._files, self._directory, starts)
+        self._tell(Step(Repair.REBUILT, EPOCHS_NAME, reason))
+        self._is_told = True
+        return epochs
+
+    def _is_wiped(self, segments: Sequence[Segment]) -> bool:
+        """True if a loss of power has emptied the file: it is made empty, and filled before the first batch."""
+        status = self._files.status(self._directory / EPOCHS_NAME)
+        if status is None or status.size_bytes:
+            return False
+        first = next((batch for segment in reversed(segments) for batch in framed_batches(segment)), None)
+        return first is not None and first.leader_epoch >= 0
+
+    def finish(self, epochs: LeaderEpochs) -> None:
+        """Tell whether the file, which has these epochs now, was changed, unless that is told already."""
+        is_written = epochs.entries is not self._entries_before
+        if is_written and not self._is_told and self._read() != self._data_before:
+            reason = "its epochs are not those of the log from its start to its end"
+            self._tell(Step(Repair.REBUILT, EPOCHS_NAME, reason))
+
+    def _read(self) -> bytes | None:
+        try:
+            return read_small_file(self._files, self._directory / EPOCHS_NAME, CorruptCheckpointError)
+        except (CorruptCheckpointError, FileNotFoundError):
+            return None  # one that is too large is made again, which is told then
+
+
+def framed_batches(segment: Segment) -> Iterator[Batch]:
+    """The segment's batches, as far as they can be told apart."""
+    with suppress(CorruptBatchError):
+        yield from segment.batches()
