@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.cleaning import server_properties_option
-from kafkafs.cli.findings import end_with_verdict, finding_line
+from kafkafs.cli.findings import end_with_verdict, finding_line, verify_command
 from kafkafs.cli.progress import Progress
-from kafkafs.cli.store_argument import store_argument
 from storage.files import Files, NamedFiles
 from storage.log_dir import read_server_properties
 from storage.verify import Verification
@@ -19,11 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.command(
-    epilog="\b\nExample:\n  kafkafs verify /var/lib/kafka | jq -r 'select(.severity == \"damage\") | .reason'"
-)
-@store_argument
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@verify_command("verify")
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -41,9 +36,6 @@ def verify(
     Not one byte is changed, and a broker may be running. Each finding is a JSON object on a line of its own. Its
     severity is `damage`, or `notice` for what sound brokers of any version leave, or `unreadable`; it has the path
     below the log directory and, where known, the positions of the bytes and the offsets of the records around them.
-
-    Exit code 1 says that something is damaged, 3 that nothing is as far as could be seen, but not everything could be
-    read.
     """
     settings = {} if server_properties is None else read_server_properties(NamedFiles(), server_properties)
     verification = Verification(Files(), store, topics=topics, jobs=jobs, server_properties=settings)

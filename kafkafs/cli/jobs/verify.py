@@ -6,29 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.findings import end_with_verdict, finding_line
+from kafkafs.cli.findings import end_with_verdict, finding_line, verify_command
 from kafkafs.cli.jobs.job_options import job_options
 from kafkafs.cli.jobs.job_session import job_session
-from kafkafs.cli.store_argument import store_argument
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.command(
-    epilog="\b\nExample:\n  kafkafs spark verify /var/lib/kafka | jq -r 'select(.severity == \"damage\") | .reason'"
-)
-@store_argument
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@verify_command("spark verify")
 @job_options
 @click.pass_context
 def verify(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...]) -> None:
     """Check a store, or some of its topics, as `kafkafs verify` does: the findings and the exit codes are the same.
 
     Not one byte is changed, and a broker may be running. Each finding is a JSON object on a line of its own.
-
-    Exit code 1 says that something is damaged, 3 that nothing is as far as could be seen, but not everything could be
-    read.
     """
     with job_session(ctx) as session:
         from kafkafs.spark.jobs.verify import check_store
