@@ -64,18 +64,20 @@ __all__ = [
 __version__: str
 
 
-def __getattr__(name: str) -> object:
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # a type checker knows the names, and finds those that there are not
 
-        return version("kafkafs")
-    if name in __all__:
-        from kafkafs import library
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
 
-        found = globals()[name] = getattr(library, name)
-        return found
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)
+            return version("kafkafs")
+        if name in __all__:
+            from kafkafs import library
+
+            found = globals()[name] = getattr(library, name)
+            return found
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,7 @@ _REFERENCE: Final = "cli"
 _PAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "semantics": "What the files of a mount mean: names, reading, writing, living.",
+        "python": "A store from Python: kafkafs.open, what it reads, follows and appends, and what it raises.",
         "pyspark": "A store through Spark: queries, streams, jobs, from a laptop to a cluster.",
         "troubleshooting": "What each error says, and what to do about it.",
         "changes": "What is another than before, for scripts that use kafkafs.",

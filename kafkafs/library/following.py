@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.library.record import given
-from storage.errors import RecordsGoneError
+from storage.errors import RecordsGoneError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -82,10 +82,15 @@ def followed(context: Context, followers: Callable[[], Sequence[Follower]], time
     idle_since_s = clock.elapsed_s()
     while not context.closed.is_set():
         is_idle = True
-        for follower in followers():
-            for records in follower.poll():
-                is_idle = False
-                yield from follower.given(records)
+        try:
+            for follower in followers():
+                for records in follower.poll():
+                    is_idle = False
+                    yield from follower.given(records)
+        except StorageError:
+            if context.closed.is_set():
+                return
+            raise
         if not is_idle:
             idle_since_s = clock.elapsed_s()
             continue
@@ -93,5 +98,3 @@ def followed(context: Context, followers: Callable[[], Sequence[Follower]], time
         if left_s is not None and left_s <= 0:
             return
         context.closed.wait(_POLL_S if left_s is None else min(_POLL_S, left_s))
-        if not context.closed.is_set():
-            context.store.look_again()

@@ -36,7 +36,8 @@ class LogReader:
 
     @property
     def log(self) -> ReadableLog:
-        """The log; raises `UnknownPartitionError`, and what opening it raises."""
+        """The log as others have left it by now; raises `UnknownPartitionError`, and what opening it raises."""
+        self._context.store.look_again()
         log = self._context.store.log(self.topic, self.partition)
         assert isinstance(log, ReadableLog)
         return log

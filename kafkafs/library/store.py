@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
 from kafkafs.library.context import Context
 from kafkafs.library.topic import Topic
 from storage.clock import Clock
-from storage.errors import NotAStoreError, ReadOnlyStoreError
+from storage.errors import NotAStoreError, ReadOnlyStoreError, StoreLockedError
 from storage.files import Files, NamedFiles
 from storage.log.view import Isolation
 from storage.log_dir import are_vacant, read_server_properties
@@ -32,6 +34,9 @@ Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 """One log directory, or several: a text with commas between them, as in `log.dirs`, or an iterable."""
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_written_here: Final[set[str]] = set()
+"""The log directories that this process has open for writing."""
+_noting: Final = Lock()
 
 
 def open(  # noqa: A001 -- as gzip and io call theirs
@@ -54,7 +59,8 @@ def open(  # noqa: A001 -- as gzip and io call theirs
     if not write:
         opened = StoredTopics.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings)
     else:
-        opened = _opened_for_writing(paths, files, clock, settings, is_foreign_allowed=foreign)
+        with _writing_here(paths):
+            opened = _opened_for_writing(paths, files, clock, settings, is_foreign_allowed=foreign)
     return Store(Context(opened, files, clock, Isolation(isolation)), settings)
 
 
@@ -127,8 +133,14 @@ class Store(Mapping[str, Topic]):
             logger.warning("%s; its log directory still counts as not closed properly", failure)
 
     def _close(self) -> None:
+        if self._context.closed.is_set():
+            return
         self._context.closed.set()
-        self._context.store.close()
+        try:
+            self._context.store.close()
+        finally:
+            if self._context.store.mode is Mode.READ_WRITE:
+                _written_here.difference_update(map(os.path.realpath, self.paths))
 
     def __enter__(self) -> Self:
         return self
@@ -152,6 +164,25 @@ def _paths(store: Paths) -> list[Path]:
     if not paths:
         raise NotAStoreError("a store is the path of a directory, or several with commas between them")
     return paths
+
+
+@contextmanager
+def _writing_here(paths: list[Path]) -> Iterator[None]:
+    """Note what this process opens for writing: a lock of Kafka's kind keeps out other processes alone.
+
+    One that opened a store twice would lose the lock of the first with the second.
+    """
+    names = {os.path.realpath(path) for path in paths}
+    with _noting:
+        taken = names & _written_here
+        if taken:
+            raise StoreLockedError("this process has it open for writing already", path=min(taken))
+        _written_here.update(names)
+    try:
+        yield
+    except BaseException:
+        _written_here.difference_update(names)
+        raise
 
 
 def _opened_for_writing(
