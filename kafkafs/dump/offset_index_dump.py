@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from struct import Struct
 from typing import TYPE_CHECKING
 
 from kafkafs.dump.entry_dump import Entry
@@ -11,7 +10,8 @@ from kafkafs.dump.index_dump import IndexDump, IndexView
 from kafkafs.dump.mismatches import Mismatches
 from storage.errors import StorageError
 from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
-from storage.segment.index.offset import OffsetIndex
+from storage.segment.index.entries import OFFSET_ENTRY
+from storage.segment.index.offset import OffsetIndexReader
 from storage.segment.index.stale_tail import StaleTail
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class OffsetIndexDump(IndexDump):
     begin, and they are not compared.
     """
 
-    slot = Struct(">ii")  # last offset less the base offset, position
+    slot = OFFSET_ENTRY
     _known_stale_begin: int | None = None
 
     def __init__(self, files: Files, file: ReadableFile, form: EntryForm, view: IndexView, *, limit_bytes: int) -> None:
@@ -108,7 +108,7 @@ class OffsetIndexDump(IndexDump):
 
     def _check(self) -> None:
         path = self._file.path
-        OffsetIndex.open_reading(self._files, path, self._base_offset, limit_bytes=self._limit_bytes).check()
+        OffsetIndexReader.open(self._files, path, self._base_offset, limit_bytes=self._limit_bytes).check()
 
     def _is_said_to_be_empty(self) -> bool:
         return self._slots_count == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.dump.entry_dump import Entry
@@ -12,8 +11,9 @@ from kafkafs.dump.index_dump import IndexDump, IndexView
 from kafkafs.dump.mismatches import Mismatches
 from storage.errors import CorruptIndexError, FramingError, StorageError
 from storage.record import NO_TIMESTAMP
-from storage.segment.index.offset import OffsetIndex
-from storage.segment.index.time import TimeIndex
+from storage.segment.index.entries import TIME_ENTRY
+from storage.segment.index.offset import OffsetIndexReader
+from storage.segment.index.time import TimeIndexReader
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class TimeIndexDump(IndexDump):
     Older brokers write entries for which that is not so: they have the offset of the record that has the time.
     """
 
-    slot = Struct(">qi")  # timestamp, last offset less the base offset
+    slot = TIME_ENTRY
 
     def __init__(self, files: Files, file: ReadableFile, form: EntryForm, view: IndexView, *, limit_bytes: int) -> None:
         super().__init__(files, file, form, view, limit_bytes=limit_bytes)
@@ -46,7 +46,7 @@ class TimeIndexDump(IndexDump):
             "The following indexed offsets are not found in the log.", "Indexed offset: {}, found log offset: {}"
         )
         index_path = beside(file.path, Kind.OFFSET_INDEX)
-        self._offset_index = OffsetIndex.open_reading(files, index_path, self._base_offset, limit_bytes=limit_bytes)
+        self._offset_index = OffsetIndexReader.open(files, index_path, self._base_offset, limit_bytes=limit_bytes)
 
     def _entries(self, log: LogBeside | None) -> Iterator[Entry | StorageError]:
         if self._files.status(self._offset_index.path) is None:
@@ -103,7 +103,7 @@ class TimeIndexDump(IndexDump):
         return self._differing, self._descending, self._not_found
 
     def _check(self) -> None:
-        index = TimeIndex.open_reading(self._files, self._file.path, self._base_offset, limit_bytes=self._limit_bytes)
+        index = TimeIndexReader.open(self._files, self._file.path, self._base_offset, limit_bytes=self._limit_bytes)
         index.check()
         # Kafka takes an untrimmed tail for entries, the last of which has a time of 0 then.
         if index.ignored_slots and index.entries_count and next(iter(index)).timestamp > 0:

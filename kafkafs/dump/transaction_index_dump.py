@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.dump.entry_dump import Entry
 from kafkafs.dump.slot_dump import SlotDump
 from storage.errors import CorruptIndexError, StorageError
+from storage.segment.index.entries import TRANSACTION_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ _VERSION: Final = 0
 class TransactionIndexDump(SlotDump):
     """One transaction index's dump."""
 
-    slot = Struct(">hqqqq")
+    slot = TRANSACTION_ENTRY
 
     def _parts(self) -> Iterator[Entry | StorageError]:
         for _, values in self._slots():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.log.producers.state import ProducerState
     from storage.log.view import LogView
-    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.index.entries import AbortedTransaction
 
 ABORTED_MAX: Final = 1000
 """How many of the aborted transactions are told of."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.options import TreeOptions
     from storage.log.view import LogView
     from storage.record import Batch, Record
-    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.index.entries import AbortedTransaction
     from storage.segment.segment import Segment
 
 _FEW_OFFSETS: Final = 64  # what is likely to be in a batch or two

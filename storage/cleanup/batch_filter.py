@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from storage.record.kernel.offset_map import OffsetMap
     from storage.record.legacy import LegacyBatch
     from storage.record.reading import Batch
-    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.index.entries import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from storage.record.reading import Batch
-    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.index.entries import AbortedTransaction
 
 
 class AbortedBatches:

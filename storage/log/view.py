@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from storage.log.index_cache import IndexCache
     from storage.record.reading import Batch
-    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.index.entries import AbortedTransaction
     from storage.segment.segment import Segment
 
 DEFAULT_READ_BYTES: Final = 1024 * 1024

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storage.log_dir.checkpoints import Partition
     from storage.record.reading import Batch
     from storage.rewrite.store_builder import StoreBuilder
-    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.index.entries import AbortedTransaction
     from storage.store.store import Store
 
 

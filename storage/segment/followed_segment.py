@@ -142,7 +142,7 @@ class FollowedSegment(Segment):
 
     def refresh_indexes(self) -> None:
         """Bring in what has changed in those indexes that were used."""
-        for index in (self._offset_index, self._time_index, self._transaction_index):
+        for index in (self._offset_reader, self._time_reader, self._transaction_reader):
             if index is not None:
                 index.refresh()
 

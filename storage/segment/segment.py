@@ -13,9 +13,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.record.layout import NO_TIMESTAMP
-from storage.segment.index.offset import OffsetIndex
-from storage.segment.index.time import TimeEntry, TimeIndex
-from storage.segment.index.txn import TransactionIndex
+from storage.segment.index.entries import TimeEntry
+from storage.segment.index.offset import OffsetIndex, OffsetIndexReader
+from storage.segment.index.time import TimeIndex, TimeIndexReader
+from storage.segment.index.txn import TransactionIndex, TransactionIndexReader
 from storage.segment.names import Kind, SegmentNames
 from storage.segment.scan import WINDOW_BYTES, LogScan
 from storage.segment.segment_files import SegmentFiles
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from storage.files import Files, FileStatus, ReadableFile
     from storage.record.reading import Batch
-    from storage.segment.index.offset import OffsetEntry
+    from storage.segment.index.entries import OffsetEntry
 
 LOOKUP_WINDOW_BYTES: Final = 32 * 1024
 """What is read at a time where one batch is sought, not far from where an index points to."""
@@ -62,10 +63,10 @@ class Segment:
         "_is_finished",
         "_largest",
         "_lock",
-        "_offset_index",
+        "_offset_reader",
         "_size_bytes",
-        "_time_index",
-        "_transaction_index",
+        "_time_reader",
+        "_transaction_reader",
         "base_offset",
         "own_files",
     )
@@ -95,9 +96,9 @@ class Segment:
         self._is_finished = is_finished
         self._first_timestamp: int | None = None
         self._largest: tuple[int, int] | None = None
-        self._offset_index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
-        self._transaction_index: TransactionIndex | None = None
+        self._offset_reader: OffsetIndexReader | None = None
+        self._time_reader: TimeIndexReader | None = None
+        self._transaction_reader: TransactionIndexReader | None = None
         self._lock = Lock()  # held while an index is made, so that there is one of each
 
     def path(self, kind: Kind) -> Path:
@@ -121,31 +122,31 @@ class Segment:
     @property
     def offset_index(self) -> OffsetIndex:
         """From offsets to positions."""
-        if self._offset_index is None:
+        if self._offset_reader is None:
             with self._lock:
-                if self._offset_index is None:
+                if self._offset_reader is None:
                     source = self.own_files.index(Kind.OFFSET_INDEX)
-                    self._offset_index = OffsetIndex.reading(source, self.base_offset)
-        return self._offset_index
+                    self._offset_reader = OffsetIndexReader(source, self.base_offset)
+        return self._offset_reader
 
     @property
     def time_index(self) -> TimeIndex:
         """From timestamps to offsets."""
-        if self._time_index is None:
+        if self._time_reader is None:
             with self._lock:
-                if self._time_index is None:
-                    self._time_index = TimeIndex.reading(self.own_files.index(Kind.TIME_INDEX), self.base_offset)
-        return self._time_index
+                if self._time_reader is None:
+                    self._time_reader = TimeIndexReader(self.own_files.index(Kind.TIME_INDEX), self.base_offset)
+        return self._time_reader
 
     @property
     def transaction_index(self) -> TransactionIndex:
         """The transactions that were aborted in here."""
-        if self._transaction_index is None:
+        if self._transaction_reader is None:
             with self._lock:
-                if self._transaction_index is None:
+                if self._transaction_reader is None:
                     source = self.own_files.index(Kind.TRANSACTION_INDEX)
-                    self._transaction_index = TransactionIndex.reading(self._files, source, self.base_offset)
-        return self._transaction_index
+                    self._transaction_reader = TransactionIndexReader(source, self.base_offset)
+        return self._transaction_reader
 
     def batches(self, start: int = 0, end: int | None = None, *, window_bytes: int = WINDOW_BYTES) -> Iterator[Batch]:
         """The batches from the position `start`, at which one begins, up to the end."""
@@ -319,6 +320,6 @@ class Segment:
     def unload(self) -> None:
         """Give back the memory of the indexes and the descriptor of the log; both are had again when needed."""
         self.own_files.release_log()
-        for index in (self._offset_index, self._time_index, self._transaction_index):
+        for index in (self._offset_reader, self._time_reader, self._transaction_reader):
             if index is not None:
                 index.unload()

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from storage.errors import PoisonedLogError
 from storage.record.batch import RecordBatch
 from storage.record.layout import LARGEST_OFFSET_DELTA, NO_TIMESTAMP
-from storage.segment.index.offset import OffsetIndex
-from storage.segment.index.time import TimeIndex
-from storage.segment.index.txn import AbortedTransaction, TransactionIndex
+from storage.segment.index.offset import OffsetIndexWriter
+from storage.segment.index.time import TimeIndexWriter
+from storage.segment.index.txn import TransactionIndexWriter
 from storage.segment.names import SEGMENT_KINDS, Kind
 from storage.segment.segment import Segment
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from storage.config import TopicConfig
     from storage.files import Files, WritableFile
     from storage.record.reading import Batch
+    from storage.segment.index.entries import AbortedTransaction
 
 
 class PlacedBatches(NamedTuple):
@@ -73,6 +74,9 @@ class WritableSegment(Segment):
         "_is_finalised",
         "_is_named_on_disk",
         "_log",
+        "_offset_index",
+        "_time_index",
+        "_transaction_index",
         "created_ms",
         "jitter_ms",
     )
@@ -80,9 +84,9 @@ class WritableSegment(Segment):
     _log: WritableFile
     _size_bytes: int
     _largest: tuple[int, int]
-    _offset_index: OffsetIndex
-    _time_index: TimeIndex
-    _transaction_index: TransactionIndex
+    _offset_index: OffsetIndexWriter
+    _time_index: TimeIndexWriter
+    _transaction_index: TransactionIndexWriter
 
     def __init__(
         self,
@@ -122,7 +126,7 @@ class WritableSegment(Segment):
         """
         segment = cls(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
         segment._is_named_on_disk = False
-        opened: list[WritableFile | OffsetIndex | TimeIndex] = []
+        opened: list[WritableFile | OffsetIndexWriter | TimeIndexWriter] = []
         try:
             segment.remove_files()
             log = files.open_writing(segment.path(Kind.LOG), create=True, exclusive=True)
@@ -130,9 +134,9 @@ class WritableSegment(Segment):
             if config.preallocate:
                 log.allocate(config.segment_bytes)
             index_bytes = config.segment_index_bytes
-            offset_index = OffsetIndex.create(files, segment.path(Kind.OFFSET_INDEX), base_offset, index_bytes)
+            offset_index = OffsetIndexWriter.create(files, segment.path(Kind.OFFSET_INDEX), base_offset, index_bytes)
             opened.append(offset_index)
-            time_index = TimeIndex.create(files, segment.path(Kind.TIME_INDEX), base_offset, index_bytes)
+            time_index = TimeIndexWriter.create(files, segment.path(Kind.TIME_INDEX), base_offset, index_bytes)
         except BaseException:
             with undoing(segment.path(Kind.LOG)):
                 for each in opened:
@@ -140,7 +144,7 @@ class WritableSegment(Segment):
                 segment.remove_files()
             raise
         segment._log, segment._offset_index, segment._time_index = log, offset_index, time_index
-        segment._transaction_index = TransactionIndex(files, segment.path(Kind.TRANSACTION_INDEX), base_offset)
+        segment._transaction_index = TransactionIndexWriter(files, segment.path(Kind.TRANSACTION_INDEX), base_offset)
         return segment
 
     @classmethod
@@ -160,21 +164,21 @@ class WritableSegment(Segment):
             files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms, share_files_with=share_files_with
         )
         log = files.open_writing(segment.path(Kind.LOG))
-        opened: list[WritableFile | OffsetIndex | TimeIndex] = [log]
+        opened: list[WritableFile | OffsetIndexWriter | TimeIndexWriter] = [log]
         try:
             segment._size_bytes = log.size_bytes()
-            for index_type, kind in ((OffsetIndex, Kind.OFFSET_INDEX), (TimeIndex, Kind.TIME_INDEX)):
+            for index_type, kind in ((OffsetIndexWriter, Kind.OFFSET_INDEX), (TimeIndexWriter, Kind.TIME_INDEX)):
                 path = segment.path(kind)
-                open_index = index_type.create if files.status(path) is None else index_type.open_writing
+                open_index = index_type.create if files.status(path) is None else index_type.open
                 index = open_index(files, path, base_offset, config.segment_index_bytes)
                 opened.append(index)
                 index.expand()
-                if isinstance(index, OffsetIndex):
+                if isinstance(index, OffsetIndexWriter):
                     segment._offset_index = index
                 else:
                     segment._time_index = index
             path = segment.path(Kind.TRANSACTION_INDEX)
-            segment._transaction_index = TransactionIndex.open_writing(files, path, base_offset)
+            segment._transaction_index = TransactionIndexWriter.open(files, path, base_offset)
         except BaseException:
             with suppress(OSError):
                 for each in opened:
@@ -183,6 +187,21 @@ class WritableSegment(Segment):
         segment._log = log
         segment._largest = segment._time_index.last_entry
         return segment
+
+    @property
+    def offset_index(self) -> OffsetIndexWriter:
+        """From offsets to positions."""
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndexWriter:
+        """From timestamps to offsets."""
+        return self._time_index
+
+    @property
+    def transaction_index(self) -> TransactionIndexWriter:
+        """The transactions that were aborted in here."""
+        return self._transaction_index
 
     def append(self, placed: PlacedBatches) -> None:
         """Write batches and index each of them.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from storage.log.readable_log import ReadableLog
     from storage.log.view import LogView, SegmentSlice
-    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.index.entries import AbortedTransaction
 
     OnLoss: TypeAlias = Callable[[RecordsGoneError], None]
 

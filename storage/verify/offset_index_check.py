@@ -10,9 +10,9 @@ Entries of brokers of any version are right:
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING
 
+from storage.segment.index.entries import OFFSET_ENTRY
 from storage.verify.finding import FindingKind
 from storage.verify.index_check import Entry, IndexCheck, IndexEntries
 
@@ -25,7 +25,7 @@ class OffsetIndexCheck(IndexCheck):
     """Every entry points to the beginning of a batch, and has its first offset, its last, or that of a later one."""
 
     kind = FindingKind.INDEX_ENTRY
-    slot = Struct(">ii")  # an offset of the batch less the base offset, position
+    slot = OFFSET_ENTRY
     _key_name = "position"
     _run: Entry | None = None  # an entry whose batch has come, but not yet one with its offset
     _first_offsets = 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.log.producers.state import ProducerState
-    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.index.entries import AbortedTransaction
     from storage.verify.batch_check import CheckedBatch
     from storage.verify.context import PartitionContext
 

@@ -12,11 +12,11 @@ Entries of brokers of any version are right:
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError
 from storage.record.layout import NO_TIMESTAMP
+from storage.segment.index.entries import TIME_ENTRY
 from storage.verify.finding import FindingKind
 from storage.verify.index_check import Entry, IndexCheck, IndexEntries
 
@@ -36,7 +36,7 @@ class TimeIndexCheck(IndexCheck):
     """
 
     kind = FindingKind.TIME_INDEX_ENTRY
-    slot = Struct(">qi")  # timestamp, offset less the base offset
+    slot = TIME_ENTRY
     _key_name = "timestamp"
     _largest = NO_TIMESTAMP
     _indexed = NO_TIMESTAMP

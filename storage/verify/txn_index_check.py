@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 from storage.errors import CorruptIndexError
-from storage.segment.index.txn import AbortedTransaction, TransactionIndex
+from storage.segment.index.entries import TRANSACTION_ENTRY
+from storage.segment.index.txn import TransactionIndex, TransactionIndexReader
 from storage.segment.names import FileName, Kind
 from storage.verify.finding import Finding, FindingKind, Severity, damage, unreadable
 
@@ -13,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.record.reading import Batch
+    from storage.segment.index.entries import AbortedTransaction
     from storage.verify.batch_check import CheckedBatch
     from storage.verify.context import PartitionContext, SegmentExpectation
 
-_ENTRY_BYTES: Final = 34
+_ENTRY_BYTES: Final = TRANSACTION_ENTRY.size
 
 
 class TransactionIndexCheck:
@@ -40,7 +42,7 @@ class TransactionIndexCheck:
             reason = f"the file has {status.size_bytes} bytes, not a multiple of {_ENTRY_BYTES}"
             self._findings.add(damage(FindingKind.INDEX_SIZE, name, reason))
         path = context.directory.path_of(name)
-        self._waiting = self._entries(TransactionIndex.open_reading(context.files, path, expected.base_offset))
+        self._waiting = self._entries(TransactionIndexReader.open(context.files, path, expected.base_offset))
         self._next = next(self._waiting, None)
 
     @classmethod

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.files import Files
-    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.index.entries import AbortedTransaction
     from storage.segment.segment import Segment
 
 _ABORTED_MAX: Final = 1000

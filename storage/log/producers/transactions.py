@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storage.segment.index.txn import AbortedTransaction
+from storage.segment.index.entries import AbortedTransaction
 
 
 @dataclass(frozen=True, slots=True)

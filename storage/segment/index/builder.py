@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from storage.record.layout import NO_TIMESTAMP
+from storage.segment.index.entries import AbortedTransaction
 from storage.segment.index.offset import OffsetIndex
 from storage.segment.index.time import TimeIndex
 from storage.segment.index.txn import TransactionIndex
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from storage.config import TopicConfig
     from storage.files import Files
     from storage.record.reading import Batch
-    from storage.segment.index.txn import AbortedTransaction
+    from storage.segment.index.entries import AbortedTransaction
     from storage.segment.segment import Segment
 
 

@@ -69,13 +69,18 @@ class LoadedEntries:
     def used(self) -> tuple[bytes, int]:
         """The entries, and how many they are."""
         if self._data is None:
-            self._look()
-            self._load()
+            if self._size_bytes is None:
+                self._refresh(loads=True)
+            if self._data is None:
+                self._load()
         assert self._data is not None
         return self._data, self._count
 
     def refresh(self) -> bool:
         """Look at the file again, and say whether the entries changed. If the file is gone, they stay."""
+        return self._refresh(loads=False)
+
+    def _refresh(self, *, loads: bool) -> bool:
         status = self._source.status()
         if status is None:
             self._size_bytes = self._size_bytes or 0
@@ -88,7 +93,7 @@ class LoadedEntries:
             self._size_bytes = self._size_bytes or 0
             return False
         with file:
-            return self._bring_in(file, status.identity, is_same=is_same)
+            return self._bring_in(file, status.identity, is_same=is_same, loads=loads)
 
     def unload(self) -> None:
         """Give the memory back; the entries are read again when they are needed."""
@@ -98,7 +103,7 @@ class LoadedEntries:
         if self._size_bytes is None:
             self.refresh()
 
-    def _bring_in(self, file: ReadableFile, identity: tuple[int, int], *, is_same: bool) -> bool:
+    def _bring_in(self, file: ReadableFile, identity: tuple[int, int], *, is_same: bool, loads: bool) -> bool:
         size_bytes = file.size_bytes()
         slots = size_bytes // self._entry_bytes
         # The last entry is read again: its writer may have been in the middle of it when we looked, or may have
@@ -117,7 +122,11 @@ class LoadedEntries:
         data = self._data
         if changed and data is not None:
             data = data + self._read(file, known, count - known) if known else None
-        last = self._read(file, count - 1, 1) if count else b""
+        if loads and data is None:
+            data = self._read(file, 0, count)
+            last = data[max(count - 1, 0) * self._entry_bytes :]
+        else:
+            last = self._read(file, count - 1, 1) if count else b""
         if len(last) < self._entry_bytes:
             count = 0  # there is none, or the file was cut while we looked
         if data is not None and len(data) != count * self._entry_bytes:

@@ -80,11 +80,6 @@ class MappedEntries:
         """How long the file is."""
         return self.slots * self._entry_bytes if self._file.is_resting else self._file.size_bytes()
 
-    @property
-    def loaded_bytes(self) -> int:
-        """The memory held for the entries; a map needs none that the system could not take back."""
-        return 0
-
     def last(self) -> bytes:
         """The last entry, empty if there is none."""
         end = self.count * self._entry_bytes

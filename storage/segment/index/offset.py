@@ -6,27 +6,20 @@ where to begin to read, and no more: when to add one is the segment's decision, 
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from storage.record.kernel.search import floor_offset
-from storage.segment.index.ascending import IndexFile, slots_before
+from storage.segment.index.ascending import AscendingIndex, AscendingReader, AscendingWriter, slots_before
+from storage.segment.index.entries import OFFSET_ENTRY, OffsetEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ENTRY: Final = struct.Struct(">ii")
+_ENTRY: Final = OFFSET_ENTRY
 _MAX_POSITION: Final = 2**31 - 1
 
 
-class OffsetEntry(NamedTuple):
-    """A batch that ends with `offset` begins at `position`."""
-
-    offset: int
-    position: int
-
-
-class OffsetIndex(IndexFile):
+class OffsetIndex(AscendingIndex):
     """The offset index of one segment; offsets and positions ascend."""
 
     entry_bytes = _ENTRY.size
@@ -38,13 +31,6 @@ class OffsetIndex(IndexFile):
         """The offset of the last entry, or the base offset if there is none."""
         with self._lock:
             return self._last_offset()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there is no slot for another entry, which makes the log roll."""
-        with self._lock:
-            entries = self._writing()
-            return entries.count >= entries.slots
 
     def lookup(self, offset: int) -> OffsetEntry:
         """The largest entry that is not above the offset, or the segment's beginning if there is none."""
@@ -69,25 +55,6 @@ class OffsetIndex(IndexFile):
         entries = [OffsetEntry(self.base_offset + relative, position) for relative, position in found]
         return [entry for entry in entries if entry.offset <= offset]
 
-    def append(self, offset: int, position: int) -> None:
-        """Add an entry above all others, or raise `InvalidIndexEntryError`."""
-        with self._lock:
-            entries = self._writing()
-            if entries.count >= entries.slots:
-                raise self._refused(f"the index is full: it has {entries.slots} slots", offset)
-            if entries.count and offset <= self._last_offset():
-                raise self._refused(f"the offset is not above the last one, {self._last_offset()}", offset)
-            if not 0 <= position <= _MAX_POSITION:
-                raise self._refused(f"the position {position} cannot be stored in 32 bits", offset)
-            entries.add(self.pack(self._relative(offset), position))
-
-    def truncate_to(self, offset: int) -> None:
-        """Drop the entries at and above the offset."""
-        with self._lock:
-            entries = self._writing()
-            # Not above the offset's predecessor is the same as below the offset.
-            entries.truncate(floor_offset(*entries.used(), offset - 1 - self.base_offset) + 1)
-
     def check(self) -> None:
         """Raise `CorruptIndexError` if the index cannot be one, by what Kafka's own check looks at.
 
@@ -106,3 +73,37 @@ class OffsetIndex(IndexFile):
         last = self._entries.last()
         relative: int = _ENTRY.unpack(last)[0] if last else 0
         return self.base_offset + relative
+
+
+class OffsetIndexReader(AscendingReader, OffsetIndex):
+    """The offset index of a segment, to look things up in."""
+
+
+class OffsetIndexWriter(AscendingWriter, OffsetIndex):
+    """The offset index of a segment that is appended to."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no slot for another entry, which makes the log roll."""
+        with self._lock:
+            entries = self._entries
+            return entries.count >= entries.slots
+
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry above all others, or raise `InvalidIndexEntryError`."""
+        with self._lock:
+            entries = self._entries
+            if entries.count >= entries.slots:
+                raise self._refused(f"the index is full: it has {entries.slots} slots", offset)
+            if entries.count and offset <= self._last_offset():
+                raise self._refused(f"the offset is not above the last one, {self._last_offset()}", offset)
+            if not 0 <= position <= _MAX_POSITION:
+                raise self._refused(f"the position {position} cannot be stored in 32 bits", offset)
+            entries.add(self.pack(self._relative(offset), position))
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at and above the offset."""
+        with self._lock:
+            entries = self._entries
+            # Not above the offset's predecessor is the same as below the offset.
+            entries.truncate(floor_offset(*entries.used(), offset - 1 - self.base_offset) + 1)

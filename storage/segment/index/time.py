@@ -6,28 +6,21 @@ the segment's base offset. When to add one is the segment's decision.
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptIndexError
 from storage.record.kernel.search import floor_timed_offset, floor_timestamp
-from storage.segment.index.ascending import IndexFile, slots_before
+from storage.segment.index.ascending import AscendingIndex, AscendingReader, AscendingWriter, slots_before
+from storage.segment.index.entries import TIME_ENTRY, TimeEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ENTRY: Final = struct.Struct(">qi")
+_ENTRY: Final = TIME_ENTRY
 _NO_TIMESTAMP: Final = -1
 
 
-class TimeEntry(NamedTuple):
-    """No batch up to the one that ends with `offset` has a timestamp above this one."""
-
-    timestamp: int
-    offset: int
-
-
-class TimeIndex(IndexFile):
+class TimeIndex(AscendingIndex):
     """The time index of one segment; timestamps ascend, and offsets never descend.
 
     A segment may begin with a record of 1970-01-01T00:00:00Z, whose entry is all zeros. Where it is the file's only
@@ -43,12 +36,6 @@ class TimeIndex(IndexFile):
         """The last entry, or no timestamp (-1) and the base offset if there is none."""
         with self._lock:
             return self._last_entry()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether only the slot is left that is kept for the final entry, which makes the log roll."""
-        with self._lock:
-            return self._is_full()
 
     def lookup(self, timestamp: int) -> TimeEntry:
         """The largest entry that is not above the timestamp, or no timestamp (-1) and the base offset."""
@@ -73,34 +60,6 @@ class TimeIndex(IndexFile):
         entries = [TimeEntry(known, self.base_offset + relative) for known, relative in found]
         return [entry for entry in entries if entry.timestamp <= timestamp]
 
-    def maybe_append(self, timestamp: int, offset: int, *, final: bool = False) -> None:
-        """Add an entry if its timestamp is above the last one; if it is the same there is nothing to add.
-
-        A smaller timestamp or offset, an offset out of range, and a full index raise `InvalidIndexEntryError`. The
-        `final` entry, when a segment is rolled or closed, may take the slot that is kept for it.
-        """
-        with self._lock:
-            entries = self._writing()
-            last = self._last_entry()
-            if not final and self._is_full():
-                raise self._refused(f"the time index is full: it has {entries.slots} slots", offset)
-            if entries.count and offset < last.offset:
-                raise self._refused(f"the offset is below the last one, {last.offset}", offset)
-            if entries.count and timestamp < last.timestamp:
-                raise self._refused(f"the timestamp {timestamp} is below the last one, {last.timestamp}", offset)
-            if timestamp <= last.timestamp:
-                return
-            if entries.count >= entries.slots:
-                raise self._refused(f"all {entries.slots} slots are used, and none is left for the final entry", offset)
-            entries.add(self.pack(timestamp, self._relative(offset)))
-
-    def truncate_to(self, offset: int) -> None:
-        """Drop the entries whose offsets are at or above the offset."""
-        with self._lock:
-            entries = self._writing()
-            # Not above the offset's predecessor is the same as below the offset.
-            entries.truncate(floor_timed_offset(*entries.used(), offset - 1 - self.base_offset) + 1)
-
     def check(self) -> None:
         """Raise `CorruptIndexError` if the index cannot be one, by what Kafka's own check looks at.
 
@@ -124,11 +83,53 @@ class TimeIndex(IndexFile):
             for timestamp, relative in _ENTRY.iter_unpack(run):
                 yield TimeEntry(timestamp, self.base_offset + relative)
 
-    def _is_full(self) -> bool:
-        entries = self._writing()
-        return entries.count >= entries.slots - 1
-
     def _last_entry(self) -> TimeEntry:
         last = self._entries.last()
         timestamp, relative = _ENTRY.unpack(last) if last else (_NO_TIMESTAMP, 0)
         return TimeEntry(timestamp, self.base_offset + relative)
+
+
+class TimeIndexReader(AscendingReader, TimeIndex):
+    """The time index of a segment, to look things up in."""
+
+
+class TimeIndexWriter(AscendingWriter, TimeIndex):
+    """The time index of a segment that is appended to."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether only the slot is left that is kept for the final entry, which makes the log roll."""
+        with self._lock:
+            return self._is_full()
+
+    def maybe_append(self, timestamp: int, offset: int, *, final: bool = False) -> None:
+        """Add an entry if its timestamp is above the last one; if it is the same there is nothing to add.
+
+        A smaller timestamp or offset, an offset out of range, and a full index raise `InvalidIndexEntryError`. The
+        `final` entry, when a segment is rolled or closed, may take the slot that is kept for it.
+        """
+        with self._lock:
+            entries = self._entries
+            last = self._last_entry()
+            if not final and self._is_full():
+                raise self._refused(f"the time index is full: it has {entries.slots} slots", offset)
+            if entries.count and offset < last.offset:
+                raise self._refused(f"the offset is below the last one, {last.offset}", offset)
+            if entries.count and timestamp < last.timestamp:
+                raise self._refused(f"the timestamp {timestamp} is below the last one, {last.timestamp}", offset)
+            if timestamp <= last.timestamp:
+                return
+            if entries.count >= entries.slots:
+                raise self._refused(f"all {entries.slots} slots are used, and none is left for the final entry", offset)
+            entries.add(self.pack(timestamp, self._relative(offset)))
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries whose offsets are at or above the offset."""
+        with self._lock:
+            entries = self._entries
+            # Not above the offset's predecessor is the same as below the offset.
+            entries.truncate(floor_timed_offset(*entries.used(), offset - 1 - self.base_offset) + 1)
+
+    def _is_full(self) -> bool:
+        entries = self._entries
+        return entries.count >= entries.slots - 1

@@ -1,19 +1,22 @@
 """The transaction index of a segment (`.txnindex`): the transactions whose abort markers lie in it.
 
-An entry is 34 bytes. The file is neither mapped nor preallocated, and there is none until an abort is indexed.
-Filtering a reader's records by what is found here is the reader's business.
+An entry is 34 bytes. The file is neither mapped nor preallocated, and there is none until an abort is indexed. Readers
+leave out records of aborted transactions themselves.
 """
 
 from __future__ import annotations
 
 import os
-import struct
+from abc import ABC, abstractmethod
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from storage.errors import CorruptIndexError, InvalidIndexEntryError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
+from storage.segment.index.entries import TRANSACTION_ENTRY as _ENTRY
+from storage.segment.index.entries import TRANSACTION_ENTRY_VERSION as _VERSION
+from storage.segment.index.entries import AbortedTransaction
 from storage.segment.index.loaded import LoadedEntries
 from storage.segment.index.source import PathSource
 from storage.segment.index.zero_tail import used_slots
@@ -24,120 +27,34 @@ if TYPE_CHECKING:
     from storage.files import Files, WritableFile
     from storage.segment.index.source import IndexSource
 
-_ENTRY: Final = struct.Struct(">hqqqq")
-_VERSION: Final = 0
 
+class TransactionIndex(ABC):
+    """The aborted transactions of one segment, their markers ascending. One thread may write while any number read."""
 
-class AbortedTransaction(NamedTuple):
-    """A producer's records from `first_offset` to its marker at `last_offset`, none of which was committed.
-
-    `last_stable_offset` is what the log's was once the marker was written.
-    """
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
-
-
-class TransactionIndex:
-    """The aborted transactions of one segment, their markers ascending.
-
-    Open for writing, the file is ours alone; open for reading, not one byte of it changes, whatever others do to it.
-    One thread may write while any number read.
-    """
-
-    def __init__(self, files: Files, path: str | os.PathLike[str], base_offset: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], base_offset: int) -> None:
         self.path = os.fspath(path)
         self.base_offset = base_offset
-        self._files = files
-        self._file: WritableFile | None = None
-        self._is_named_on_disk = True
         self._lock = Lock()  # held for every look at the entries and every change
-        self._closing_lock = Lock()  # taken before the other: no flush of a closed file, and none stops readers
-        self._entries: LoadedEntries | bytearray = bytearray()
 
-    @classmethod
-    def open_writing(cls, files: Files, path: str | os.PathLike[str], base_offset: int) -> Self:
-        """Open the file if there is one; an incomplete last entry, or zeros behind the last, are cut off."""
-        index = cls(files, path, base_offset)
-        if files.status(path) is None:
-            return index
-        file = files.open_writing(path)
-        try:
-            used_bytes = used_slots(file, file.size_bytes() // _ENTRY.size, _ENTRY.size) * _ENTRY.size
-            index._entries = bytearray(file.read_at(0, used_bytes))
-            if file.size_bytes() > used_bytes:
-                file.truncate(used_bytes)
-        except BaseException:
-            file.close()
-            raise
-        index._file = file
-        return index
+    @abstractmethod
+    def _used(self) -> bytes:
+        """All entries."""
 
-    @classmethod
-    def open_reading(
-        cls,
-        files: Files,
-        path: str | os.PathLike[str],
-        base_offset: int,
-        *,
-        limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
-    ) -> Self:
-        """An index of which nothing is read before it is asked for. A file that is missing has no entries.
-
-        More than `limit_bytes` of entries is a `CorruptIndexError`.
-        """
-        return cls.reading(files, PathSource(files, path), base_offset, limit_bytes=limit_bytes)
-
-    @classmethod
-    def reading(
-        cls,
-        files: Files,
-        source: IndexSource,
-        base_offset: int,
-        *,
-        limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
-    ) -> Self:
-        """The same of a file that may be called otherwise later."""
-        index = cls(files, source.path, base_offset)
-        index._entries = LoadedEntries(source, _ENTRY.size, zeros_may_lead=False, limit_bytes=limit_bytes)
-        return index
+    @abstractmethod
+    def _last(self) -> bytes | bytearray:
+        """The last entry, empty if there is none."""
 
     @property
     def entries_count(self) -> int:
-        """How many aborted transactions there are."""
+        """The number of aborted transactions."""
         with self._lock:
             return len(self._used()) // _ENTRY.size
 
     @property
     def last_offset(self) -> int | None:
-        """Where the last marker lies; None if there is none."""
+        """The offset of the last marker; None if there is none."""
         with self._lock:
             return self._last_offset()
-
-    @property
-    def loaded_bytes(self) -> int:
-        """The memory that `unload` would give back."""
-        with self._lock:
-            return self._entries.loaded_bytes if isinstance(self._entries, LoadedEntries) else 0
-
-    def append(self, transaction: AbortedTransaction) -> None:
-        """Add a transaction whose marker lies above all others, or raise `InvalidIndexEntryError`."""
-        with self._lock:
-            entries, last_offset = self._writing(), self._last_offset()
-            if last_offset is not None and transaction.last_offset <= last_offset:
-                raise InvalidIndexEntryError(
-                    f"the marker is not above the last one, {last_offset}",
-                    path=self.path,
-                    offset=transaction.last_offset,
-                )
-            if self._file is None:
-                self._is_named_on_disk = False
-                self._file = self._files.open_writing(self.path, create=True)
-            entry = self.pack(transaction)
-            self._file.write_at(len(entries), [entry])
-            entries += entry
 
     @staticmethod
     def pack(transaction: AbortedTransaction) -> bytes:
@@ -157,6 +74,127 @@ class TransactionIndex:
                 return found, True
         return found, False
 
+    def check(self) -> None:
+        """Raise `CorruptIndexError` if an entry cannot be one, by what Kafka's own check looks at."""
+        for slot, transaction in enumerate(self):
+            if transaction.last_offset < self.base_offset:
+                raise CorruptIndexError(
+                    f"a marker lies below the base offset {self.base_offset}",
+                    path=self.path,
+                    position=slot * _ENTRY.size,
+                    offset=transaction.last_offset,
+                )
+
+    def __iter__(self) -> Iterator[AbortedTransaction]:
+        with self._lock:
+            raw = self._used()
+        for slot, (version, *fields) in enumerate(_ENTRY.iter_unpack(raw)):
+            if version != _VERSION:
+                raise CorruptIndexError(
+                    f"the entry has version {version}, and only {_VERSION} is known",
+                    path=self.path,
+                    position=slot * _ENTRY.size,
+                )
+            yield AbortedTransaction(*fields)
+
+    def _last_offset(self) -> int | None:
+        last = self._last()
+        last_offset: int | None = _ENTRY.unpack(last)[3] if last else None
+        return last_offset
+
+
+class TransactionIndexReader(TransactionIndex):
+    """A transaction index of which nothing is read before it is asked for. A file that is missing has no entries.
+
+    Not one byte of the file changes, whatever others do to it. More than `limit_bytes` of entries is a
+    `CorruptIndexError`.
+    """
+
+    def __init__(self, source: IndexSource, base_offset: int, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> None:
+        super().__init__(source.path, base_offset)
+        self._entries = LoadedEntries(source, _ENTRY.size, zeros_may_lead=False, limit_bytes=limit_bytes)
+
+    @classmethod
+    def open(
+        cls,
+        files: Files,
+        path: str | os.PathLike[str],
+        base_offset: int,
+        *,
+        limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
+    ) -> Self:
+        """The index at a path."""
+        return cls(PathSource(files, path), base_offset, limit_bytes=limit_bytes)
+
+    @property
+    def loaded_bytes(self) -> int:
+        """The memory that `unload` would give back."""
+        with self._lock:
+            return self._entries.loaded_bytes
+
+    def refresh(self) -> bool:
+        """Bring in what has changed in the file; True if anything has. If the file is gone, what is known stays."""
+        with self._lock:
+            return self._entries.refresh()
+
+    def unload(self) -> None:
+        """Give the memory back; the next look reads the file again."""
+        with self._lock:
+            self._entries.unload()
+
+    def _used(self) -> bytes:
+        return self._entries.used()[0]
+
+    def _last(self) -> bytes:
+        return self._entries.last()
+
+
+class TransactionIndexWriter(TransactionIndex):
+    """A transaction index whose file is this object's alone, and is made with the first entry."""
+
+    def __init__(self, files: Files, path: str | os.PathLike[str], base_offset: int) -> None:
+        super().__init__(path, base_offset)
+        self._files = files
+        self._file: WritableFile | None = None
+        self._is_named_on_disk = True
+        self._closing_lock = Lock()  # taken before the other: no flush of a closed file, and none stops readers
+        self._entries = bytearray()
+
+    @classmethod
+    def open(cls, files: Files, path: str | os.PathLike[str], base_offset: int) -> Self:
+        """Open the file if there is one; an incomplete last entry, or zeros behind the last, are cut off."""
+        index = cls(files, path, base_offset)
+        if files.status(path) is None:
+            return index
+        file = files.open_writing(path)
+        try:
+            used_bytes = used_slots(file, file.size_bytes() // _ENTRY.size, _ENTRY.size) * _ENTRY.size
+            index._entries = bytearray(file.read_at(0, used_bytes))
+            if file.size_bytes() > used_bytes:
+                file.truncate(used_bytes)
+        except BaseException:
+            file.close()
+            raise
+        index._file = file
+        return index
+
+    def append(self, transaction: AbortedTransaction) -> None:
+        """Add a transaction whose marker lies above all others, or raise `InvalidIndexEntryError`."""
+        with self._lock:
+            entries, last_offset = self._entries, self._last_offset()
+            if last_offset is not None and transaction.last_offset <= last_offset:
+                raise InvalidIndexEntryError(
+                    f"the marker is not above the last one, {last_offset}",
+                    path=self.path,
+                    offset=transaction.last_offset,
+                )
+            if self._file is None:
+                self._is_named_on_disk = False
+                self._file = self._files.open_writing(self.path, create=True)
+            entry = self.pack(transaction)
+            self._file.write_at(len(entries), [entry])
+            entries += entry
+
     def truncate_to(self, offset: int) -> None:
         """Drop the transactions whose markers lie at or above the offset."""
         kept = 0
@@ -172,34 +210,9 @@ class TransactionIndex:
         with self._lock:
             self._cut(0)
 
-    def check(self) -> None:
-        """Raise `CorruptIndexError` if an entry cannot be one, by what Kafka's own check looks at."""
-        for slot, transaction in enumerate(self):
-            if transaction.last_offset < self.base_offset:
-                raise CorruptIndexError(
-                    f"a marker lies below the base offset {self.base_offset}",
-                    path=self.path,
-                    position=slot * _ENTRY.size,
-                    offset=transaction.last_offset,
-                )
-
-    def refresh(self) -> bool:
-        """Bring in what has changed in a file open for reading, and say whether anything has.
-
-        If the file is gone, what is known of it stays.
-        """
-        with self._lock:
-            return self._reading().refresh()
-
-    def unload(self) -> None:
-        """Give back the memory of an index open for reading; the next look reads the file again."""
-        with self._lock:
-            self._reading().unload()
-
     def flush(self) -> None:
         """Return when the entries are on disk, and the file's name with them. Reading and appending go on meanwhile."""
         with self._closing_lock:
-            self._writing()
             if self._file is not None and not self._file.is_resting:
                 self._file.sync()
                 if not self._is_named_on_disk:
@@ -219,43 +232,18 @@ class TransactionIndex:
                 self._file.wake()
 
     def close(self) -> None:
-        """Let go of the file and all memory. Closing twice is harmless."""
+        """Let go of the file. Closing twice is harmless."""
         with self._closing_lock, self._lock:
-            if isinstance(self._entries, LoadedEntries):
-                self._entries.unload()
-            elif self._file is not None:
+            if self._file is not None:
                 self._file.close()
 
-    def __iter__(self) -> Iterator[AbortedTransaction]:
-        with self._lock:
-            raw = self._used()
-        for slot, (version, *fields) in enumerate(_ENTRY.iter_unpack(raw)):
-            if version != _VERSION:
-                raise CorruptIndexError(
-                    f"the entry has version {version}, and only {_VERSION} is known",
-                    path=self.path,
-                    position=slot * _ENTRY.size,
-                )
-            yield AbortedTransaction(*fields)
-
     def _used(self) -> bytes:
-        return self._entries.used()[0] if isinstance(self._entries, LoadedEntries) else bytes(self._entries)
+        return bytes(self._entries)
 
-    def _last_offset(self) -> int | None:
-        last = self._entries.last() if isinstance(self._entries, LoadedEntries) else self._entries[-_ENTRY.size :]
-        last_offset: int | None = _ENTRY.unpack(last)[3] if last else None
-        return last_offset
+    def _last(self) -> bytearray:
+        return self._entries[-_ENTRY.size :]
 
     def _cut(self, size_bytes: int) -> None:
-        entries = self._writing()
-        if self._file is not None and size_bytes < len(entries):
+        if self._file is not None and size_bytes < len(self._entries):
             self._file.truncate(size_bytes)
-            del entries[size_bytes:]
-
-    def _writing(self) -> bytearray:
-        assert isinstance(self._entries, bytearray), "the index is open for reading"
-        return self._entries
-
-    def _reading(self) -> LoadedEntries:
-        assert isinstance(self._entries, LoadedEntries), "the index is open for writing"
-        return self._entries
+            del self._entries[size_bytes:]

@@ -14,7 +14,7 @@ from storage.log.past_damage import batches_past_damage
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
 from storage.record.reading import read_batches
-from storage.segment.index.txn import AbortedTransaction
+from storage.segment.index.entries import AbortedTransaction
 from storage.testing.codec import OracleRecord, encode_entry, entry_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from storage.config import TopicConfig
 from storage.errors import InvalidIndexEntryError
 from storage.record import read_batches
 from storage.segment.index.builder import IndexBuilder
-from storage.segment.index.txn import AbortedTransaction
+from storage.segment.index.entries import AbortedTransaction
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.segment import Segment
 from storage.segment.writable_segment import PlacedBatches, WritableSegment

@@ -10,9 +10,10 @@ import pytest
 
 from storage.errors import CorruptIndexError
 from storage.files import Files
-from storage.segment.index.offset import OffsetEntry, OffsetIndex
-from storage.segment.index.time import TimeEntry, TimeIndex
-from storage.segment.index.txn import AbortedTransaction, TransactionIndex
+from storage.segment.index.entries import AbortedTransaction, OffsetEntry, TimeEntry
+from storage.segment.index.offset import OffsetIndexReader, OffsetIndexWriter
+from storage.segment.index.time import TimeIndexReader, TimeIndexWriter
+from storage.segment.index.txn import TransactionIndexReader, TransactionIndexWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -79,7 +80,7 @@ def test_every_set_is_there_whole(datasets: Callable[[str], Path], name: str) ->
 def test_offset_indexes_read_as_the_real_tool_reads_them(datasets: Callable[[str], Path], name: str) -> None:
     for found in indexes(datasets(name), ".index"):
         before = found.path.stat()
-        index = OffsetIndex.open_reading(FILES, found.path, found.base_offset)
+        index = OffsetIndexReader.open(FILES, found.path, found.base_offset)
         entries = list(index)
         assert as_printed(found, entries, before.st_size // 8) == found.lines, found.path
         for offset in around([entry.offset for entry in entries]) | {found.base_offset}:
@@ -99,7 +100,7 @@ def test_offset_indexes_read_as_the_real_tool_reads_them(datasets: Callable[[str
 def test_time_indexes_read_as_the_real_tool_reads_them(datasets: Callable[[str], Path], name: str) -> None:
     for found in indexes(datasets(name), ".timeindex"):
         before = found.path.stat()
-        index = TimeIndex.open_reading(FILES, found.path, found.base_offset)
+        index = TimeIndexReader.open(FILES, found.path, found.base_offset)
         entries = list(index)
         assert as_printed(found, entries, before.st_size // 12) == found.lines, found.path
         assert index.last_entry == (entries[-1] if entries else (-1, found.base_offset))
@@ -119,7 +120,7 @@ def test_time_indexes_read_as_the_real_tool_reads_them(datasets: Callable[[str],
 @pytest.mark.parametrize("name", COUNTS)
 def test_transaction_indexes_read_as_the_real_tool_reads_them(datasets: Callable[[str], Path], name: str) -> None:
     for found in indexes(datasets(name), ".txnindex"):
-        index = TransactionIndex.open_reading(FILES, found.path, found.base_offset)
+        index = TransactionIndexReader.open(FILES, found.path, found.base_offset)
         assert list(index) == found.lines, found.path
         assert index.entries_count == len(found.lines)
         index.check()
@@ -130,13 +131,13 @@ def test_offset_indexes_are_written_again_byte_for_byte(
     datasets: Callable[[str], Path], name: str, tmp_path: Path
 ) -> None:
     for found in indexes(datasets(name), ".index"):
-        entries = list(OffsetIndex.open_reading(FILES, found.path, found.base_offset))
+        entries = list(OffsetIndexReader.open(FILES, found.path, found.base_offset))
         if any(entry.offset < found.base_offset for entry in entries):
             assert (name, found.path.parent.name) == ("kafka-3.9-recovery", "t-none-1")
             continue
         target = tmp_path / "rewritten"
         size_bytes = found.path.stat().st_size // 8 * 8
-        index = OffsetIndex.create(FILES, target, found.base_offset, size_bytes + 15)
+        index = OffsetIndexWriter.create(FILES, target, found.base_offset, size_bytes + 15)
         for entry in entries:
             index.append(*entry)
         assert target.stat().st_size == size_bytes + 8
@@ -152,10 +153,10 @@ def test_time_indexes_are_written_again_byte_for_byte(
     datasets: Callable[[str], Path], name: str, tmp_path: Path
 ) -> None:
     for found in indexes(datasets(name), ".timeindex"):
-        entries = list(TimeIndex.open_reading(FILES, found.path, found.base_offset))
+        entries = list(TimeIndexReader.open(FILES, found.path, found.base_offset))
         target = tmp_path / "rewritten"
         size_bytes = found.path.stat().st_size
-        index = TimeIndex.create(FILES, target, found.base_offset, size_bytes + 23)
+        index = TimeIndexWriter.create(FILES, target, found.base_offset, size_bytes + 23)
         for entry in entries:
             index.maybe_append(*entry)
         assert target.stat().st_size == size_bytes + 12
@@ -171,33 +172,38 @@ def test_transaction_indexes_are_written_again_byte_for_byte(
     for found in indexes(datasets(name), ".txnindex"):
         target = tmp_path / "rewritten"
         target.unlink(missing_ok=True)
-        index = TransactionIndex.open_writing(FILES, target, found.base_offset)
+        index = TransactionIndexWriter.open(FILES, target, found.base_offset)
         for transaction in found.lines:
             index.append(AbortedTransaction(*transaction))
         index.close()
         assert (target.read_bytes() if target.exists() else b"") == found.contents
 
 
-@pytest.mark.parametrize("index_type", [OffsetIndex, TimeIndex])
+@pytest.mark.parametrize("kind", ["OffsetIndex", "TimeIndex"])
 def test_the_tails_that_a_killed_broker_left_are_recognised(
-    datasets: Callable[[str], Path], index_type: type[OffsetIndex | TimeIndex], tmp_path: Path
+    datasets: Callable[[str], Path], kind: str, tmp_path: Path
 ) -> None:
-    suffix, full_bytes = (".index", 10485760) if index_type is OffsetIndex else (".timeindex", 10485756)
+    writer: type[OffsetIndexWriter | TimeIndexWriter]
+    reader: type[OffsetIndexReader | TimeIndexReader]
+    if kind == "OffsetIndex":
+        writer, reader, suffix, full_bytes = OffsetIndexWriter, OffsetIndexReader, ".index", 10485760
+    else:
+        writer, reader, suffix, full_bytes = TimeIndexWriter, TimeIndexReader, ".timeindex", 10485756
     full = 0
     for found in indexes(datasets("kafka-3.9-killed"), suffix):
         contents = found.contents
-        entry_bytes = index_type.entry_bytes
+        entry_bytes = writer.entry_bytes
         # A first slot of zeros is the one line that the tool prints of a tail.
         count = 0 if any(0 in line for line in found.lines[:1]) else len(found.lines)
         target = tmp_path / "copy"
         with target.open("wb") as copy:
             copy.write(contents.rstrip(b"\0"))
             copy.truncate(len(contents))
-        index = index_type.open_writing(FILES, target, found.base_offset, full_bytes)
+        index = writer.open(FILES, target, found.base_offset, full_bytes)
         assert index.entries_count == count, found.path
         assert index.ignored_slots == len(contents) // entry_bytes - count
         assert target.read_bytes() == contents  # opening changed nothing
-        reading = index_type.open_reading(FILES, found.path, found.base_offset)
+        reading = reader.open(FILES, found.path, found.base_offset)
         assert (reading.entries_count, reading.ignored_slots) == (index.entries_count, index.ignored_slots)
         assert list(reading) == list(index)
         full += len(contents) == full_bytes
@@ -212,11 +218,11 @@ def test_the_checks_find_what_the_real_tool_finds(datasets: Callable[[str], Path
         root = datasets(name)
         for found in indexes(root, ".index"):
             try:
-                OffsetIndex.open_reading(FILES, found.path, found.base_offset).check()
+                OffsetIndexReader.open(FILES, found.path, found.base_offset).check()
             except CorruptIndexError as error:
                 refused.append(("/".join(found.path.parts[-4:]), error.reason))
         for found in indexes(root, ".timeindex"):
-            TimeIndex.open_reading(FILES, found.path, found.base_offset).check()
+            TimeIndexReader.open(FILES, found.path, found.base_offset).check()
     # Of the zero tails, which stop the tool's check of a time index, nothing is said: they are known for what they are.
     assert refused == [
         ("before/d1/t-delrec-0/00000000000000000750.index", "the file has 107 bytes, which is not a multiple of 8")
@@ -225,7 +231,7 @@ def test_the_checks_find_what_the_real_tool_finds(datasets: Callable[[str], Path
 
 def test_a_damaged_first_entry_is_shown_as_it_is(datasets: Callable[[str], Path]) -> None:
     path = datasets("kafka-3.9-recovery") / "kafka-3.9-recovery/before/d2/t-none-1/00000000000000000000.index"
-    index = OffsetIndex.open_reading(FILES, path, 0)
+    index = OffsetIndexReader.open(FILES, path, 0)
     entries = list(index)
     assert entries[0] == (-1, -1)
     assert entries[1:] == list(struct.iter_unpack(">ii", path.read_bytes()[8:]))
