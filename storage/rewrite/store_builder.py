@@ -203,7 +203,7 @@ class StoreBuilder:
         directory = _directory(files, target)
         state = _read(directory, _PURPOSE_NAME)
         if state is None or state["run"] != run:
-            raise BuildError("what was being made here is finished, or was begun anew", path=directory)
+            raise BuildError("the store that was being made here is finished, or was begun again", path=directory)
         return cls(files, target, directory, state, None)
 
     @contextmanager
@@ -240,7 +240,7 @@ def _locked(directory: Directory) -> FileLock:
     try:
         return directory.lock(LOCK_NAME)
     except BlockingIOError:
-        raise StoreLockedError("somebody is making a store here just now; wait for that", path=directory) from None
+        raise StoreLockedError("another process is making a store here; wait until it ends", path=directory) from None
 
 
 def _begun_before(directory: Directory, purpose: Mapping[str, object]) -> dict[str, Any] | None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _WINDOW_BYTES: Final = 4 * 1024 * 1024
-_PLANS_MAX: Final = 8  # how often a log may change under somebody who is about to read it
+_PLANS_MAX: Final = 8  # how often a log may change before its reader gives up
 
 
 class SplitWalk(ABC, Generic[T]):
@@ -131,7 +131,7 @@ class SplitPass(ABC, Generic[T]):
         self._split = split
         self._on_damage = on_damage
         self._position = split.start
-        self._due_offset = split.base_offset  # no batch behind the position may begin below it
+        self._due_offset = split.base_offset  # no batch after the position may begin below it
         self._is_done = False
         self._is_one_before_doubtful = False
 
@@ -155,7 +155,7 @@ class SplitPass(ABC, Generic[T]):
         """Raise a `CorruptBatchError` unless the batch has offsets of its split, after those of the one before.
 
         Offsets that are not after those make the batch before as doubtful as this one, since no checksum covers where a
-        batch begins. With `on_damage` that is only told.
+        batch begins. With an `on_damage` that is only reported.
         """
         check_place(batch, self._split.base_offset, self._split.limit_offset)
         try:

@@ -26,7 +26,7 @@ _REACHED: Final = (OffsetCheckpoint.RECOVERY_POINT, OffsetCheckpoint.LOG_START, 
 
 
 class Standing(NamedTuple):
-    """What the files at the top of a log directory say of a partition.
+    """The state of a partition by the files at the top of its log directory.
 
     `reached` are offsets that the log had reached when a checkpoint was written, by the checkpoints' names. Those that
     are `outdated` may be older than a truncation of the log.
@@ -75,7 +75,7 @@ def outdated(log_dir: Directory, *, is_clean: bool) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionExpectation:
-    """What is known of a partition before its directory is read. Can be sent to another process.
+    """The facts known of a partition before its directory is read. Can be sent to another process.
 
     The log begins at `start_offset` or later; records before that are deleted, also where they are still there.
     `is_clean`, `reached` and `outdated` are those of a `Standing`. A partition that `is_compacted` may lack offsets,
@@ -114,7 +114,7 @@ class PartitionExpectation:
 
 
 class SegmentExpectation(NamedTuple):
-    """What is known of a segment before its files are read.
+    """The facts known of a segment before its files are read.
 
     A broker appends to one that `is_active`, or did when it was killed. One that `begins_epoch` may have the first
     record of a leader epoch at its base.
@@ -131,7 +131,7 @@ def _ignore(_more_bytes: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PartitionContext:
-    """What the checks of one partition share. `advance` is called with bytes of logs as they are read."""
+    """The state that the checks of one partition share. They call `advance` with the bytes of logs that they read."""
 
     files: Files
     directory: Directory

@@ -1,4 +1,4 @@
-"""What verifying finds: one value for every kind of damage, wherever it is shown.
+"""The findings of verify: one value for every kind of damage, wherever it is shown.
 
 A check of one file knows only that file; `within` adds what its callers know.
 """
@@ -124,11 +124,11 @@ def unreadable(path: str, error: OSError) -> Finding:
 
 
 KEPT_MAX: Final = 100
-"""How many findings of a kind are kept of a file."""
+"""The number of findings of a kind that are kept of a file."""
 
 
 class FindingList:
-    """The findings of one check, in their order. A file with thousands of one kind is told with the first and the last.
+    """The findings of one check, in their order. Of thousands of one kind in a file it keeps the first and the last.
 
     Of a symbolic link it keeps one finding and nothing else.
     """

@@ -1,4 +1,4 @@
-"""What the checks of a segment's offset index and time index share: reading the entries, and judging wrong ones.
+"""The common part of the checks of offset index and time index: reading the entries, and judging wrong ones.
 
 Entries that a broker of today would not write, but that mislead no reader, are no damage: those of old brokers, and
 those that a truncation leaves in the file of an active segment. They are counted in one notice for each file. A missing

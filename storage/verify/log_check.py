@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 class LogCheck:
     """The sound batches of a log up to `end`, in order; iterate over it once.
 
-    `position` is behind the last of them and `next_offset` above the highest. `claimed_offset` is where the log would
+    `position` is after the last of them and `next_offset` above the highest. `claimed_offset` is where the log would
     end if the headers of damaged batches were right. `lost` are the offsets of the ranges that do not decode: from the
     first that is not known to be elsewhere up to the next that is, or None where nothing follows.
 
-    `may_end_in_zeros` says that zeros behind the last batch are those of a file allocated in advance.
+    `may_end_in_zeros` says that zeros after the last batch are those of a file allocated in advance.
     """
 
     def __init__(

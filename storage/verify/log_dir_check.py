@@ -50,7 +50,7 @@ class PartitionTarget(NamedTuple):
 
 
 class Compacted(NamedTuple):
-    """What is known to be compacted: topics by their settings, and partitions by a cleaner's checkpoint.
+    """The partitions known to be compacted: topics by their settings, and partitions by a cleaner's checkpoint.
 
     `current` are the partitions in the store. Nothing is known of a partition that is copied from elsewhere, nor of a
     stray, whose topic may be another one of that name.

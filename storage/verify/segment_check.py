@@ -66,7 +66,7 @@ class SegmentCheck:
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes of the log were read."""
+        """The number of bytes of the log that were read."""
         return 0 if self._log is None else self._log.end
 
     @property

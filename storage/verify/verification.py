@@ -76,9 +76,9 @@ class Verification:
         self._findings: list[Finding] = []
         settings = self._settings(paths)
         self._cluster = ClusterCheck(files, self._log_dirs)
-        told = {topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")}
+        set_here = {topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")}
         names = {name.topic for each in self._log_dirs for name in each.listing.partitions}
-        compacted = COMPACTED_BY_BROKERS | self._cluster.compacted(names, server_properties) | told
+        compacted = COMPACTED_BY_BROKERS | self._cluster.compacted(names, server_properties) | set_here
         known = Compacted(
             topics=compacted,
             partitions={partition for each in self._log_dirs for partition in each.cleaned},
@@ -159,7 +159,7 @@ class Verification:
             yield finding
 
     def _settings(self, paths: Sequence[Path]) -> TopicSettings:
-        """What kafkafs knows of topics; nothing if that cannot be read."""
+        """Read the settings file that kafkafs keeps; empty settings if it cannot be read."""
         try:
             found = SettingsFile.find([self._files.directory(path) for path in paths], self._cluster_id())
         except ConfigError as error:

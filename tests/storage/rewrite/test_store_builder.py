@@ -121,7 +121,7 @@ def test_of_several_attempts_the_first_that_is_done_counts() -> None:
     late = StoreBuilder.opened(files, TARGET, build.run)
     with late.attempt(("t", 0)):
         build.publish(CLOCK, [SOURCE])
-    with pytest.raises(BuildError, match="is finished, or was begun anew"):
+    with pytest.raises(BuildError, match="is finished, or was begun again"):
         StoreBuilder.opened(files, TARGET, build.run)
     check_whole(files)
 
@@ -143,7 +143,7 @@ def test_who_comes_later_goes_on_or_begins_anew_if_that_is_wanted() -> None:
     files = source_files()
     first = begin(files)
     work(files, first, ("t", 0))
-    with pytest.raises(StoreLockedError, match="somebody is making a store here"):
+    with pytest.raises(StoreLockedError, match="another process is making a store here"):
         begin(files)
     first.close()
     with pytest.raises(BuildError, match="something else was being made here"):
@@ -154,7 +154,7 @@ def test_who_comes_later_goes_on_or_begins_anew_if_that_is_wanted() -> None:
     third = begin(files, resumes=False)
     assert third.run != first.run
     assert third.missing() == [("t", 0), ("t", 1)]
-    with pytest.raises(BuildError, match="was begun anew"):
+    with pytest.raises(BuildError, match="was begun again"):
         work(files, first, ("t", 1))
     third.close()
 
