@@ -14,7 +14,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from storage.commit.ledger import Entries, Extent, Intent, Ledger
+from storage.commit.ledger import Entries, Intent, Ledger, OffsetRange
 from storage.commit.staged_file import StagedFile, find_staged, is_staged_name
 from storage.commit.withdrawal import StagedBatches, withdrawal_of
 from storage.errors import DiskFullError, StagingError, StorageError, StoreLockedError
@@ -90,8 +90,8 @@ class Commits:
             self._prepare_topics(staged)
             self._check_space(staged)
             with _advising(_REPEAT):
-                extents = self._extents(staged)
-            self._say(self._entries.with_pending(Intent(transaction, tuple(names), extents)))
+                ranges = self._ranges(staged)
+            self._say(self._entries.with_pending(Intent(transaction, tuple(names), ranges)))
             self.finish()
             self._remove_old()
             return True
@@ -106,7 +106,7 @@ class Commits:
             with _advising(_PUT_BACK):
                 staged = self._opened(pending.staged) if logs else []
                 for partition, log in logs.items():
-                    self._apply(partition, log, pending.extents[partition], staged)
+                    self._apply(partition, log, pending.ranges[partition], staged)
             for log in logs.values():
                 log.flush()
             self._say(self._entries.with_applied())
@@ -115,7 +115,7 @@ class Commits:
     def finish_for(self, partition: Partition) -> None:
         """Bring the commit to its end that is pending in this partition, before anybody sees half of it."""
         pending = self._entries.pending
-        if pending is not None and partition in pending.extents:
+        if pending is not None and partition in pending.ranges:
             self.finish()
 
     def check_pending(self) -> None:
@@ -124,7 +124,7 @@ class Commits:
         if pending is not None:
             with _advising(_PUT_BACK):
                 staged = self._opened(pending.staged)
-                for partition in pending.extents:
+                for partition in pending.ranges:
                     for _ in _batches(staged, partition):
                         pass
 
@@ -140,7 +140,7 @@ class Commits:
             found: list[Withdrawal] = []
             for partition, log in self._logs(pending).items():
                 staged = StagedBatches.read(self._files, self._directories, pending.staged, partition)
-                there = withdrawal_of(partition, pending.extents[partition], log.view, staged)
+                there = withdrawal_of(partition, pending.ranges[partition], log.view, staged)
                 if there is not None and not there.is_kept:
                     log.truncate_to(there.first_offset)
                 found += [] if there is None else [there]
@@ -202,17 +202,17 @@ class Commits:
             if size_bytes > self._files.free_bytes(log_dir.path):
                 raise DiskFullError(f"nothing was committed: {size_bytes} bytes are needed", path=log_dir.path)
 
-    def _extents(self, staged: Sequence[StagedFile]) -> Mapping[Partition, Extent]:
+    def _ranges(self, staged: Sequence[StagedFile]) -> Mapping[Partition, OffsetRange]:
         """Where everything is going to be. What is before it is on disk, and what is staged is sound."""
-        extents = {}
+        ranges = {}
         for partition in sorted({run.partition for each in staged for run in each.runs}):
             log = self._open_log(*partition)
             log.flush()
             records = sum(batch.count for each in staged for batch in each.batches(partition))
             first_offset = log.view.end_offset
             topic_id = self._topics.topic_id(partition[0])
-            extents[partition] = Extent(topic_id, first_offset, first_offset + records)
-        return MappingProxyType(extents)
+            ranges[partition] = OffsetRange(topic_id, first_offset, first_offset + records)
+        return MappingProxyType(ranges)
 
     def _say(self, entries: Entries) -> None:
         try:
@@ -227,20 +227,24 @@ class Commits:
     def _logs(self, pending: Intent) -> dict[Partition, Log]:
         """The logs of the partitions that are still there."""
         logs = {}
-        for partition, extent in pending.extents.items():
+        for partition, offset_range in pending.ranges.items():
             topic, number = partition
             if number not in self._topics.inventory.topics.get(topic, {}):
                 logger.warning("%s-%d is gone, and with it what was to be committed to it", *partition)
-            elif self._topics.topic_id(topic) != extent.topic_id:
+            elif self._topics.topic_id(topic) != offset_range.topic_id:
                 logger.warning("%s is another topic than the one that was to be committed to", topic)
             else:
                 logs[partition] = self._open_log(topic, number)
         return logs
 
-    def _apply(self, partition: Partition, log: Log, extent: Extent, staged: Sequence[StagedFile]) -> None:
+    def _apply(self, partition: Partition, log: Log, offset_range: OffsetRange, staged: Sequence[StagedFile]) -> None:
         """Append what is not there yet of what is to be in a partition: all of it, unless a crash cut it short."""
         view = log.view
-        present = _present(view, extent, _batches(staged, partition)) if view.end_offset > extent.first_offset else 0
+        present = (
+            _present(view, offset_range, _batches(staged, partition))
+            if view.end_offset > offset_range.first_offset
+            else 0
+        )
         log.append_as_follower(_placed(_batches(staged, partition), log, skip=present))
 
     # Staged files
@@ -292,17 +296,17 @@ def _batches(staged: Sequence[StagedFile], partition: Partition) -> Iterator[Rec
         yield from each.batches(partition)
 
 
-def _present(view: LogView, extent: Extent, batches: Iterator[RecordBatch]) -> int:
+def _present(view: LogView, offset_range: OffsetRange, batches: Iterator[RecordBatch]) -> int:
     """How many of the batches, from the first one on, are in the log, or were and are deleted since."""
     places: dict[int, tuple[int, int]] = {}
-    present, offset = 0, extent.first_offset
+    present, offset = 0, offset_range.first_offset
     for number, batch in enumerate(batches, start=1):
         places[offset] = (number, batch.crc)
         offset += batch.count
         if offset <= view.start_offset:
             present = number
-    for stored in view.batches(min(max(extent.first_offset, view.start_offset), view.end_offset)):
-        if stored.base_offset >= extent.end_offset:
+    for stored in view.batches(min(max(offset_range.first_offset, view.start_offset), view.end_offset)):
+        if stored.base_offset >= offset_range.end_offset:
             break
         number, crc = places.get(stored.base_offset, (0, 0))
         if number and crc == stored.crc:

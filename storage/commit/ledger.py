@@ -38,8 +38,8 @@ class Transaction(NamedTuple):
     version: int
 
 
-class Extent(NamedTuple):
-    """Where a commit is going to be in a partition of the topic with this id: from here up to the end, excluded."""
+class OffsetRange(NamedTuple):
+    """The offsets that a commit is to take in a partition of the topic with this id; `end_offset` is excluded."""
 
     topic_id: UUID | None
     first_offset: int
@@ -52,7 +52,7 @@ class Intent:
 
     transaction: Transaction | None
     staged: tuple[str, ...]
-    extents: Mapping[Partition, Extent]
+    ranges: Mapping[Partition, OffsetRange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +113,10 @@ class Ledger:
     def withheld(self, partition: Partition) -> UncommittedRange:
         """What readers are not shown of the partition, as long as a commit is under way."""
         entries = self.current
-        extent = None if entries.pending is None else entries.pending.extents.get(partition)
-        if extent is None:
+        offset_range = None if entries.pending is None else entries.pending.ranges.get(partition)
+        if offset_range is None:
             return UncommittedRange(entries.sequence)
-        return UncommittedRange(entries.sequence, extent.first_offset, extent.end_offset)
+        return UncommittedRange(entries.sequence, offset_range.first_offset, offset_range.end_offset)
 
     def names_of(self, names: Collection[str]) -> set[str]:
         """Those of the staged files that the commit which is pending needs."""
@@ -140,8 +140,13 @@ def _text(entries: Entries) -> str:
             "transaction": pending.transaction,
             "staged": pending.staged,
             "extents": [
-                [topic, number, "" if extent.topic_id is None else format_id(extent.topic_id), *extent[1:]]
-                for (topic, number), extent in pending.extents.items()
+                [
+                    topic,
+                    number,
+                    "" if offset_range.topic_id is None else format_id(offset_range.topic_id),
+                    *offset_range[1:],
+                ]
+                for (topic, number), offset_range in pending.ranges.items()
             ],
         }
     return json.dumps(said, separators=(",", ":")) + "\n"
@@ -163,12 +168,12 @@ def _parsed(data: bytes, path: Path) -> Entries:
 
 def _intent(said: Mapping[str, Any]) -> Intent:
     transaction = said["transaction"]
-    extents = {
-        (str(topic), int(number)): Extent(parse_id(topic_id) if topic_id else None, int(first), int(end))
+    ranges = {
+        (str(topic), int(number)): OffsetRange(parse_id(topic_id) if topic_id else None, int(first), int(end))
         for topic, number, topic_id, first, end in said["extents"]
     }
     return Intent(
         None if transaction is None else Transaction(str(transaction[0]), int(transaction[1])),
         tuple(map(str, said["staged"])),
-        MappingProxyType(extents),
+        MappingProxyType(ranges),
     )

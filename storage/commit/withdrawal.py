@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from storage.commit.ledger import Extent
+    from storage.commit.ledger import OffsetRange
     from storage.files import Files
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
@@ -61,14 +61,16 @@ class StagedBatches:
         return batch.crc in self.checksums or (not self.are_complete and batch.producer_id < 0)
 
 
-def withdrawal_of(partition: Partition, extent: Extent, view: LogView, staged: StagedBatches) -> Withdrawal | None:
+def withdrawal_of(
+    partition: Partition, offset_range: OffsetRange, view: LogView, staged: StagedBatches
+) -> Withdrawal | None:
     """What there is of a commit in the whole of a partition's log; None if that is nothing."""
-    first_offset = max(extent.first_offset, view.start_offset)
+    first_offset = max(offset_range.first_offset, view.start_offset)
     if view.end_offset <= first_offset:
         return None
     is_kept = (
-        first_offset > extent.first_offset
-        or view.end_offset > extent.end_offset
+        first_offset > offset_range.first_offset
+        or view.end_offset > offset_range.end_offset
         or not all(staged.may_have(batch) for batch in view.batches(first_offset))
     )
-    return Withdrawal(partition, first_offset, min(view.end_offset, extent.end_offset), is_kept)
+    return Withdrawal(partition, first_offset, min(view.end_offset, offset_range.end_offset), is_kept)

@@ -64,11 +64,11 @@ def _withdrawals(store: Store, pending: Intent) -> list[Withdrawal]:
     """What withdrawing the commit would take back, and what it would leave."""
     directories = [log_dir.path for log_dir in store.log_dirs]
     found = []
-    for (topic, partition), extent in pending.extents.items():
+    for (topic, partition), offset_range in pending.ranges.items():
         if partition not in store.topics.inventory.topics.get(topic, {}):
             continue
         staged = StagedBatches.read(store.files, directories, pending.staged, (topic, partition))
         with closing(store.follow_partition(topic, partition, withheld=UncommittedRange)) as log:
-            there = withdrawal_of((topic, partition), extent, log.view, staged)
+            there = withdrawal_of((topic, partition), offset_range, log.view, staged)
         found += [] if there is None else [there]
     return found

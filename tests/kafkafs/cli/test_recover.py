@@ -17,7 +17,7 @@ from kafkafs.cli import main
 from kafkafs.cli.failures import EXIT_FAILED, EXIT_USAGE
 from kafkafs.cli.recovered_commit import commit_lines, commit_object
 from storage.clock import Clock
-from storage.commit.ledger import Entries, Extent, Intent, Ledger, Transaction
+from storage.commit.ledger import Entries, Intent, Ledger, OffsetRange, Transaction
 from storage.commit.withdrawal import Withdrawal
 from storage.files import Files
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
@@ -280,7 +280,7 @@ def interrupted(tmp_path: Path) -> tuple[Path, Path]:
             staging.add("t", 0, (Clock().now_ms(), None, b"value", ()))
             staged = staging.finish()
     assert staged is not None
-    intent = Intent(Transaction("app", 3), (staged.name,), {("t", 0): Extent(topic_id, 0, 1)})
+    intent = Intent(Transaction("app", 3), (staged.name,), {("t", 0): OffsetRange(topic_id, 0, 1)})
     Ledger(Files(), [path]).replace(Entries().with_pending(intent))
     return path, path / staged.name
 
