@@ -52,7 +52,7 @@ def test_a_damaged_batch_is_an_error_where_its_records_are(data: bytes) -> None:
 def test_a_count_that_is_not_the_records_is_an_error(change: int) -> None:
     data = bytearray(encode_batch(batch_of([OracleRecord(0, 5, b"k", b"v"), OracleRecord(1, 6, None, b"v")])))
     data[57:61] = (2 + change & 0xFFFFFFFF).to_bytes(4, "big")
-    with pytest.raises(MalformedRecordsError, match="nothing else"):
+    with pytest.raises(MalformedRecordsError, match="does not hold exactly"):
         summarize_records(read(bytes(data)))
 
 

@@ -108,7 +108,7 @@ def test_a_count_that_is_not_the_records_is_damage(change: int) -> None:
     batch = read(bytes(data))
     assert run_lines(batch, FAR, FAR, True)[0] == 0
     for look in (batch_lines, batch_lines_size):
-        with pytest.raises(MalformedRecordsError, match="nothing else"):
+        with pytest.raises(MalformedRecordsError, match="does not hold exactly"):
             look(batch, batch.records_data())
 
 
