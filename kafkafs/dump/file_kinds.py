@@ -10,7 +10,7 @@ from typing import Final
 from kafkafs.dump.log_names import is_log
 from storage.log.epochs import EPOCHS_NAME
 from storage.log_dir import OffsetCheckpoint
-from storage.segment.names import Kind
+from storage.segment import Kind
 
 
 class FileKind(Enum):

@@ -17,7 +17,7 @@ from kafkafs.dump.log_beside import LogBeside
 from kafkafs.dump.log_names import as_printed
 from kafkafs.dump.slot_dump import SlotDump
 from storage.errors import CorruptIndexError, StorageError
-from storage.segment.names import Kind
+from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

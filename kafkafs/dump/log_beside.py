@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import CorruptBatchError, CorruptIndexError, StorageError
 from storage.record import NO_TIMESTAMP
-from storage.segment.scan import LogScan
-from storage.segment.truncation import EarliestTruncation
+from storage.segment import EarliestTruncation, LogScan
 
 if TYPE_CHECKING:
     from storage.files import ReadableFile

@@ -16,7 +16,7 @@ from kafkafs.dump.bounds import Bounds
 from kafkafs.dump.log_names import as_printed
 from storage.errors import FramingError, StorageError
 from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES, LOG_OVERHEAD_BYTES, Codec, RecordBatch, RecordIterator
-from storage.segment.scan import LogScan
+from storage.segment import LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

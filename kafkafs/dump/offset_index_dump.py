@@ -10,9 +10,7 @@ from kafkafs.dump.index_dump import IndexDump, IndexView
 from kafkafs.dump.mismatches import Mismatches
 from storage.errors import StorageError
 from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
-from storage.segment.index.entries import OFFSET_ENTRY
-from storage.segment.index.offset import OffsetIndexReader
-from storage.segment.index.stale_tail import StaleTail
+from storage.segment.index import OFFSET_ENTRY, OffsetIndexReader, StaleTail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

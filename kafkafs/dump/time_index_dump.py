@@ -11,10 +11,8 @@ from kafkafs.dump.index_dump import IndexDump, IndexView
 from kafkafs.dump.mismatches import Mismatches
 from storage.errors import CorruptIndexError, FramingError, StorageError
 from storage.record import NO_TIMESTAMP
-from storage.segment.index.entries import TIME_ENTRY
-from storage.segment.index.offset import OffsetIndexReader
-from storage.segment.index.time import TimeIndexReader
-from storage.segment.names import Kind
+from storage.segment import Kind
+from storage.segment.index import TIME_ENTRY, OffsetIndexReader, TimeIndexReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

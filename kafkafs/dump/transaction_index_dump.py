@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.dump.entry_dump import Entry
 from kafkafs.dump.slot_dump import SlotDump
 from storage.errors import CorruptIndexError, StorageError
-from storage.segment.index.entries import TRANSACTION_ENTRY
+from storage.segment.index import TRANSACTION_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from storage.record import Batch, Record
-    from storage.segment.index.entries import AbortedTransaction
+    from storage.segment.index import AbortedTransaction
 
 _MAY_BE_HIDDEN: Final = CONTROL_BIT | TRANSACTIONAL_BIT
 

@@ -24,7 +24,7 @@ from kafkafs.sizes.pieces import UNSETTLED, LinePieces, gathered
 from kafkafs.sizes.positions import Positions
 from kafkafs.sizes.seen import Seen, SeenFile, end_of, shown_segments
 from storage.log.view import Isolation
-from storage.segment.names import Kind
+from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from storage.files import ReadableFile
     from storage.log.readable_log import ReadableLog
     from storage.log.view import LogView
-    from storage.segment.segment import Segment
+    from storage.segment import Segment
 
 
 class _Known(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafkafs.sizes.positions import Place
 from storage.errors import CorruptBatchError, FramingError, UnknownPartitionError
-from storage.segment.scan import LogScan
+from storage.segment import LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import TypeAlias
 
-    from storage.segment.segment import Segment
+    from storage.segment import Segment
 
     Identity: TypeAlias = tuple[int, int]
 

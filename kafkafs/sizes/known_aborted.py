@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from kafkafs.sizes.counted_file import CountedFile
     from kafkafs.sizes.seen import Seen, SeenFile
-    from storage.segment.index.entries import AbortedTransaction
+    from storage.segment.index import AbortedTransaction
 
 
 class KnownAborted:

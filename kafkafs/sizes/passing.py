@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kafkafs.render.batch_lines import BatchLines, Passed, Visible
     from storage.record import Batch
-    from storage.segment.scan import GappedScan, LogScan
+    from storage.segment import GappedScan, LogScan
 
     Outcome: TypeAlias = "Passed | CorruptBatchError"
     Group: TypeAlias = "tuple[list[Batch], Future[list[Outcome]]]"

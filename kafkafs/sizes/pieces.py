@@ -13,7 +13,7 @@ from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
 from kafkafs.sizes.passing import Passing
 from storage.errors import CorruptBatchError, FramingError
-from storage.segment.scan import GappedScan, LogScan
+from storage.segment import GappedScan, LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,12 +7,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import CorruptBatchError
-from storage.segment.index.zero_tail import is_zero
+from storage.segment.index import is_zero
 
 if TYPE_CHECKING:
     from kafkafs.sizes.counted_file import CountedFile
     from storage.log.view import LogView
-    from storage.segment.segment import Segment
+    from storage.segment import Segment
 
 
 class SeenFile(NamedTuple):

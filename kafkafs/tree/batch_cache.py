@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from kafkafs.tree.held_batch import HeldBatch
     from storage.errors import CorruptBatchError
-    from storage.segment.segment import Segment
+    from storage.segment import Segment
 
 CACHE_BYTES: Final = 32 * 1024 * 1024
 _SHARE_MAX: Final = 4  # no batch takes more than this part of it

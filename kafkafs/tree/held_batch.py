@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.record import Batch, Record
-    from storage.segment.segment import Segment
+    from storage.segment import Segment
 
 _BATCH_BYTES: Final = 800  # what one takes besides its bytes and its records, with its place in a cache
 _RECORD_BYTES: Final = 112  # what one takes besides its data

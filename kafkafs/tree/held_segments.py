@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kafkafs.sizes.held_files import HeldFiles
     from kafkafs.tree.visible_log import VisibleLog
-    from storage.segment.segment import Segment
+    from storage.segment import Segment
 
 COMMITTED_FILES_MAX: Final = 16
 """As many where it has to be found out what is aborted in each of them, while their indexes are still there."""

@@ -31,7 +31,7 @@ from storage.errors import StorageError
 from storage.ids import format_id
 from storage.log.partition_metadata import read_topic_id
 from storage.log_dir import OffsetCheckpoint
-from storage.segment.names import SEGMENT_KINDS, Kind
+from storage.segment import SEGMENT_KINDS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ from kafkafs.tree.range_sizes import RangeSizes
 from kafkafs.tree.replacements import Replacements
 from kafkafs.tree.visible_log import VisibleLog
 from storage.log.followed_log import FollowedLog
-from storage.segment.names import Kind
+from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable

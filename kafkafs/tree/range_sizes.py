@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from kafkafs.locator.formats import Format
-    from storage.segment.segment import Segment
+    from storage.segment import Segment
 
 _RANGES_MAX: Final = 64
 

@@ -15,7 +15,7 @@ from kafkafs.tree.record_xattrs import record_xattrs
 from kafkafs.tree.stream_file import unknown_xattr
 from storage.log.transaction_ends import TransactionEnd, transaction_end
 from storage.record import NO_TIMESTAMP
-from storage.segment.names import Kind
+from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from kafkafs.tree.held_segments import HeldSegments
 from kafkafs.tree.range_sizes import RangeKey, RangeSize
 from storage.errors import CorruptBatchError
 from storage.record import BATCH_HEADER_BYTES
-from storage.segment.names import Kind
+from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafkafs.sizes.held_files import HeldFiles
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import VisibleBatch, VisibleLog
-    from storage.segment.segment import Segment
+    from storage.segment import Segment
 
 _PIECE_BYTES: Final = 128 * 1024
 _MARKS_MAX: Final = 1024

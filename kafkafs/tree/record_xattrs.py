@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from storage.record import NO_TIMESTAMP, TimestampType
-from storage.segment.names import Kind
+from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.segment.followed_segment import FollowedSegment
+from storage.segment import FollowedSegment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from storage.log.view import LogView
-    from storage.segment.segment import Segment
+    from storage.segment import Segment
 
 
 class _Known(NamedTuple):

@@ -11,7 +11,7 @@ import kafkafs
 from kafkafs.locator.paths import BY_TIME_NAME, CONTROL_NAME, PartitionPath, TopicPath
 from storage.errors import StorageError
 from storage.properties import escaped_character
-from storage.segment.names import Kind, parse_name
+from storage.segment import Kind, parse_name
 from storage.store import Mode
 
 if TYPE_CHECKING:

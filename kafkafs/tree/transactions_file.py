@@ -13,13 +13,13 @@ from kafkafs.tree.log_fact import ProducerFact, age_s
 from kafkafs.tree.tab_separated import tab_separated
 from storage.errors import StorageError
 from storage.log.producers.state import marker_of
-from storage.segment.names import FileSuffix, Kind, parse_name
+from storage.segment import FileSuffix, Kind, parse_name
 
 if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.log.producers.state import ProducerState
     from storage.log.view import LogView
-    from storage.segment.index.entries import AbortedTransaction
+    from storage.segment.index import AbortedTransaction
 
 ABORTED_MAX: Final = 1000
 """How many of the aborted transactions are told of."""

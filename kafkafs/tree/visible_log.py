@@ -17,9 +17,7 @@ from storage.errors import CorruptBatchError
 from storage.log.aborted_batches import AbortedBatches
 from storage.log.past_damage import batches_past_damage
 from storage.log.view import Isolation
-from storage.segment.names import Kind
-from storage.segment.scan import WINDOW_BYTES
-from storage.segment.segment import LOOKUP_WINDOW_BYTES
+from storage.segment import LOOKUP_WINDOW_BYTES, WINDOW_BYTES, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
     from kafkafs.tree.options import TreeOptions
     from storage.log.view import LogView
     from storage.record import Batch, Record
-    from storage.segment.index.entries import AbortedTransaction
-    from storage.segment.segment import Segment
+    from storage.segment import Segment
+    from storage.segment.index import AbortedTransaction
 
 _FEW_OFFSETS: Final = 64  # what is likely to be in a batch or two
 

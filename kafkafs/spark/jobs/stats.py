@@ -11,7 +11,7 @@ from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
 from storage.log.statistics import LogStatistics, counted_ranges
-from storage.segment.batch_counts import CountedRange, count_batches
+from storage.segment import CountedRange, count_batches
 from storage.split import packed
 from storage.store import Mode, Store
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.log_dirs import StorePath
-    from storage.segment.batch_counts import BatchCounts
+    from storage.segment import BatchCounts
 
 SCHEMA: Final = (
     "topic string, partition int, records long, batches long, bytes long, indexBytes long, segments long, "
