@@ -13,8 +13,7 @@ from kafkafs.cli.store_argument import store_argument
 from kafkafs.tree.group_lines import COLUMNS, row_in_a_line, shown_groups
 from storage.clock import Clock
 from storage.internal import offsets
-from storage.log.followed_log import FollowedLog
-from storage.log.log import Log
+from storage.log import FollowedLog, Log
 from storage.store import InternalTopics
 
 if TYPE_CHECKING:

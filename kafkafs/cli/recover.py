@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from kafkafs.cli.finishing import Change
-    from storage.log.recover.report import Step
+    from storage.log import Step
     from storage.store import Recovered
 
     Outcome: TypeAlias = Recovered | RecoveredCommit | RecoveredLogDir

@@ -12,14 +12,14 @@ from kafkafs.cli.store_argument import store_argument
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
-from storage.log.statistics import log_statistics
+from storage.log import log_statistics
 from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from storage.log.statistics import LogStatistics
+    from storage.log import LogStatistics
 
 COLUMNS = (
     "topic",

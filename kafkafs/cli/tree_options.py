@@ -7,7 +7,7 @@ from dataclasses import replace
 import click
 
 from kafkafs.tree.options import Damage, TreeOptions
-from storage.log.view import Isolation
+from storage.log import Isolation
 
 isolation_option = click.option(
     "--isolation",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.log.log import Log
-from storage.log.producers.state import AppendOrigin
+from storage.log import AppendOrigin, Log
 from storage.record import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Final
 
 from kafkafs.dump.log_names import is_log
-from storage.log.epochs import EPOCHS_NAME
+from storage.log import EPOCHS_NAME
 from storage.log_dir import OffsetCheckpoint
 from storage.segment import Kind
 

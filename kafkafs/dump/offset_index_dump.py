@@ -9,7 +9,7 @@ from kafkafs.dump.entry_dump import Entry
 from kafkafs.dump.index_dump import IndexDump, IndexView
 from kafkafs.dump.mismatches import Mismatches
 from storage.errors import StorageError
-from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
+from storage.log import EPOCHS_NAME, LeaderEpochs, may_begin_at
 from storage.segment.index import OFFSET_ENTRY, OffsetIndexReader, StaleTail
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from kafkafs.dump.entry_dump import Entry, EntryDump
 from storage.errors import CorruptSnapshotError, StorageError
-from storage.log.producers.snapshot import decode_snapshot
+from storage.log import decode_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kafkafs.dump.entry_dump import EntryForm
     from storage.files import ReadableFile
-    from storage.log.producers.state import ProducerState
+    from storage.log import ProducerState
 
 
 class ProducerSnapshotDump(EntryDump):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.files import Files
-    from storage.log.view import Isolation
+    from storage.log import Isolation
     from storage.store import Store
 
 

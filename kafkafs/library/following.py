@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafkafs.library.context import Context
     from kafkafs.library.reading import LogReader
     from kafkafs.library.record import Record
-    from storage.log.view import LogView
+    from storage.log import LogView
     from storage.record import Record as DecodedRecord
 
 logger: Final = logging.getLogger("kafkafs")

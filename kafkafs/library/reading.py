@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from kafkafs.library.selection import parse_range, parse_times
 from kafkafs.locator.offsets import AtOffset, FromEnd
-from storage.log.readable_log import ReadableLog
+from storage.log import ReadableLog
 from storage.split import PartitionPlace, RecordReader, splits_of
 
 if TYPE_CHECKING:

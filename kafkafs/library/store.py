@@ -16,7 +16,7 @@ from kafkafs.library.topic import Topic
 from storage.clock import Clock
 from storage.errors import NotAStoreError, ReadOnlyStoreError, StoreLockedError
 from storage.files import Files, NamedFiles
-from storage.log.view import Isolation
+from storage.log import Isolation
 from storage.log_dir import are_vacant, read_server_properties
 from storage.store import FlushThread, LogOpener, Mode, recover_unclosed_logs
 from storage.store import Store as StoredTopics

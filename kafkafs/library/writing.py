@@ -10,7 +10,7 @@ from kafkafs.library.record import Record, Row
 from kafkafs.library.selection import milliseconds
 from kafkafs.render.packing import Packing
 from storage.errors import InvalidTopicError, ReadOnlyStoreError, UnknownPartitionError
-from storage.log.log import Log
+from storage.log import Log
 from storage.log_dir import BROKERS_OWN
 from storage.store import Mode
 

@@ -6,7 +6,7 @@ import resource
 from contextlib import suppress
 from typing import Final
 
-from storage.log.awake_logs import DESCRIPTORS_A_LOG
+from storage.log import DESCRIPTORS_A_LOG
 
 AWAKE_LOGS_MAX: Final = 10_000
 """The kernel allows a process some 65,000 maps, of which a log that is awake has two."""

@@ -14,7 +14,7 @@ from kafkafs.mount.holds import elsewhere, holds, is_from_here, server_of, text_
 from storage.clock import Clock
 from storage.errors import StorageError, StoreLockedError
 from storage.files import Files, NamedFiles
-from storage.log.awake_logs import AwakeLogs
+from storage.log import AwakeLogs
 from storage.log_dir import LOCK_NAME, are_vacant, read_server_properties
 from storage.store import FlushThread, LogOpener, Mode, Store
 

@@ -13,7 +13,7 @@ from kafkafs.mount.ownership import Ownership
 from kafkafs.render.key_values import KeyValueSyntax
 from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.store_texts import in_a_line
-from storage.log.view import Isolation
+from storage.log import Isolation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

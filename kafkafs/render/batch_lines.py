@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.render.envelope import Envelope
-from storage.log.aborted_batches import AbortedBatches
+from storage.log import AbortedBatches
 from storage.record import (
     CODEC_MASK,
     CONTROL_BIT,

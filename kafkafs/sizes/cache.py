@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from kafkafs.render.batch_lines import BatchLines
     from kafkafs.sizes.counted_file import CountedFile
     from storage.files import Files
-    from storage.log.readable_log import ReadableLog
-    from storage.log.view import Isolation
+    from storage.log import Isolation, ReadableLog
 
 KNOWN_MAX: Final = 4096
 """How many logs, each in one form, and files are remembered; of others what was saved is what remains."""

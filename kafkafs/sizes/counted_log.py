@@ -23,7 +23,7 @@ from kafkafs.sizes.known_aborted import KnownAborted
 from kafkafs.sizes.pieces import UNSETTLED, LinePieces, gathered
 from kafkafs.sizes.positions import Positions
 from kafkafs.sizes.seen import Seen, SeenFile, end_of, shown_segments
-from storage.log.view import Isolation
+from storage.log import Isolation
 from storage.segment import Kind
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from kafkafs.sizes.followers import Follower
     from kafkafs.sizes.pieces import Piece, Pieces
     from storage.files import ReadableFile
-    from storage.log.readable_log import ReadableLog
-    from storage.log.view import LogView
+    from storage.log import LogView, ReadableLog
     from storage.segment import Segment
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.log.view import Isolation
+from storage.log import Isolation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

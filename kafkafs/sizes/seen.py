@@ -11,7 +11,7 @@ from storage.segment.index import is_zero
 
 if TYPE_CHECKING:
     from kafkafs.sizes.counted_file import CountedFile
-    from storage.log.view import LogView
+    from storage.log import LogView
     from storage.segment import Segment
 
 

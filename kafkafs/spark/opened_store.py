@@ -12,8 +12,7 @@ from kafkafs.spark.task_limit import parts, within
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
-from storage.log.followed_log import FollowedLog
-from storage.log.readable_log import ReadableLog
+from storage.log import FollowedLog, ReadableLog
 from storage.log_dir import COMPACTED_BY_BROKERS, OffsetCheckpoint
 from storage.split import PartitionPlace, packed, splits_of
 from storage.store import Mode, Store
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.bounds import Bound
     from kafkafs.spark.options import StoreOptions
     from storage.errors import RecordsGoneError
-    from storage.log.epochs import LeaderEpochs
-    from storage.log.view import LogView
+    from storage.log import LeaderEpochs, LogView
     from storage.log_dir import Partition
     from storage.split import Split
 

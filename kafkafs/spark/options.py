@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from kafkafs.spark.bounds import ENDING, STARTING, Edge, NoMatch, check_batch_bounds
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.selection import parse_selection
-from storage.log.view import Isolation
+from storage.log import Isolation
 from storage.split import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafkafs.render.intake import Intake
     from kafkafs.tree.log_source import LogSource
     from storage.clock import Clock
-    from storage.log.log import Log
+    from storage.log import Log
 
 
 class AppendFile(LogInput):

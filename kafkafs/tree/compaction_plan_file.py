@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from storage.cleanup import CompactionPlan
     from storage.clock import Clock
-    from storage.log.view import LogView
+    from storage.log import LogView
     from storage.store import Store
 
 

@@ -8,7 +8,7 @@ from kafkafs.tree.log_fact import LogFact
 from kafkafs.tree.tab_separated import tab_separated
 
 if TYPE_CHECKING:
-    from storage.log.view import LogView
+    from storage.log import LogView
 
 
 class EpochsFile(LogFact):

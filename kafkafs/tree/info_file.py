@@ -29,14 +29,14 @@ from kafkafs.locator.times import Instant
 from kafkafs.tree.log_fact import LogFact, is_long_to_read
 from storage.errors import StorageError
 from storage.ids import format_id
-from storage.log.partition_metadata import read_topic_id
+from storage.log import read_topic_id
 from storage.log_dir import OffsetCheckpoint
 from storage.segment import SEGMENT_KINDS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from storage.log.view import LogView
+    from storage.log import LogView
 
     T = TypeVar("T")
 

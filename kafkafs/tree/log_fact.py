@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.node import Attributes
 from kafkafs.tree.stream_file import unknown_xattr
-from storage.log.followed_log import FollowedLog
+from storage.log import FollowedLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
     from storage.clock import Clock
-    from storage.log.view import LogView
+    from storage.log import LogView
 
 
 class LogFact(GeneratedFile):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Reading
-    from storage.log.log import Log
+    from storage.log import Log
 
 
 class LogInput(WritableFile):

@@ -10,7 +10,7 @@ from kafkafs.tree.batch_cache import BatchCache
 from kafkafs.tree.range_sizes import RangeSizes
 from kafkafs.tree.replacements import Replacements
 from kafkafs.tree.visible_log import VisibleLog
-from storage.log.followed_log import FollowedLog
+from storage.log import FollowedLog
 from storage.segment import Kind
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.options import TreeOptions
     from storage.config import TopicConfig
     from storage.files import Files
-    from storage.log.log import Log
-    from storage.log.view import LogView
+    from storage.log import Log, LogView
     from storage.log_dir import LogDir
 
 NUMBERS_BITS: Final = 32  # of an identity, for what has become of the contents

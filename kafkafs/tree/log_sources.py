@@ -13,14 +13,14 @@ from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.opened_logs import OpenedLogs
 from storage.errors import UnknownPartitionError
-from storage.log.log import Log
+from storage.log import Log
 from storage.store import Mode
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import LogPath, UnattachedPath
     from kafkafs.tree.options import TreeOptions
     from storage.clock import Clock
-    from storage.log.followed_log import FollowedLog
+    from storage.log import FollowedLog
     from storage.log_dir import Inventory, LogDir
     from storage.store import Store
 

@@ -10,8 +10,7 @@ import math
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.log.followed_log import FollowedLog
-from storage.log.log import Log
+from storage.log import FollowedLog, Log
 
 if TYPE_CHECKING:
     from storage.clock import Clock

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kafkafs.render.key_values import KeyValueSyntax
-from storage.log.view import Isolation
+from storage.log import Isolation
 
 
 class Damage(Enum):

@@ -15,8 +15,7 @@ from kafkafs.tree.tab_separated import tab_separated
 
 if TYPE_CHECKING:
     from storage.clock import Clock
-    from storage.log.producers.state import ProducerState
-    from storage.log.view import LogView
+    from storage.log import LogView, ProducerState
 
 _NAMES: Final = (
     "producerId",

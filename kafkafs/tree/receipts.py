@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.log.appending import Appended
+    from storage.log import Appended
 
 
 class Receipts:

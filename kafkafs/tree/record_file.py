@@ -13,7 +13,7 @@ from kafkafs.tree.log_fact import is_long_to_read
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.record_xattrs import record_xattrs
 from kafkafs.tree.stream_file import unknown_xattr
-from storage.log.transaction_ends import TransactionEnd, transaction_end
+from storage.log import TransactionEnd, transaction_end
 from storage.record import NO_TIMESTAMP
 from storage.segment import Kind
 

@@ -14,7 +14,7 @@ from storage.segment import FollowedSegment
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.log.view import LogView
+    from storage.log import LogView
     from storage.segment import Segment
 
 

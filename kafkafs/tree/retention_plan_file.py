@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
     from storage.clock import Clock
-    from storage.log.view import LogView
+    from storage.log import LogView
     from storage.store import Store
 
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
-    from storage.log.log import Log
-    from storage.log.view import LogView
+    from storage.log import Log, LogView
 
 _ALL: Final = "-1"  # as in Kafka's DeleteRecords: up to the high watermark
 _OFFSET: Final = re.compile(f"{_ALL}|{DIGITS}")

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkafs.tree.log_fact import ProducerFact, age_s
 from kafkafs.tree.tab_separated import tab_separated
 from storage.errors import StorageError
-from storage.log.producers.state import marker_of
+from storage.log import marker_of
 from storage.segment import FileSuffix, Kind, parse_name
 
 if TYPE_CHECKING:
     from storage.clock import Clock
-    from storage.log.producers.state import ProducerState
-    from storage.log.view import LogView
+    from storage.log import LogView, ProducerState
     from storage.segment.index import AbortedTransaction
 
 ABORTED_MAX: Final = 1000

@@ -14,9 +14,7 @@ from kafkafs.tree.errors import DamagedError
 from kafkafs.tree.held_batch import HeldBatch, decode
 from kafkafs.tree.options import Damage
 from storage.errors import CorruptBatchError
-from storage.log.aborted_batches import AbortedBatches
-from storage.log.past_damage import batches_past_damage
-from storage.log.view import Isolation
+from storage.log import AbortedBatches, Isolation, batches_past_damage
 from storage.segment import LOOKUP_WINDOW_BYTES, WINDOW_BYTES, Kind
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
     from kafkafs.tree.batch_cache import BatchCache
     from kafkafs.tree.options import TreeOptions
-    from storage.log.view import LogView
+    from storage.log import LogView
     from storage.record import Batch, Record
     from storage.segment import Segment
     from storage.segment.index import AbortedTransaction

@@ -15,7 +15,7 @@ from storage.config import TopicConfig
 from storage.errors import StorageError
 from storage.files import Files
 from storage.internal import offsets
-from storage.log.followed_log import FollowedLog
+from storage.log import FollowedLog
 from storage.split import packed
 from storage.store import Mode, Store
 

@@ -15,7 +15,7 @@ from kafkafs.spark.jobs.selected import refuse
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.log.followed_log import FollowedLog
+from storage.log import FollowedLog
 from storage.split import DEFAULT_SPLIT_BYTES, RecordCounter, Stretch, packed
 
 if TYPE_CHECKING:

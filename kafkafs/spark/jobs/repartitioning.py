@@ -20,8 +20,7 @@ from kafkafs.spark.partitioner import Sticky, key_hashes
 from storage.clock import Clock
 from storage.commit import StagedFile
 from storage.files import Files
-from storage.log.readable_log import ReadableLog
-from storage.log.view import Isolation
+from storage.log import Isolation, ReadableLog
 from storage.record import MAGIC_AT, Codec, codec_of
 from storage.rewrite import ATTEMPT_SUFFIX, copy_staged
 from storage.split import PartitionPlace, SplitReader, packed, splits_of

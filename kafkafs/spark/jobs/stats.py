@@ -10,7 +10,7 @@ from kafkafs.spark.jobs.results import results_of, task_bytes
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
-from storage.log.statistics import LogStatistics, counted_ranges
+from storage.log import LogStatistics, counted_ranges
 from storage.segment import CountedRange, count_batches
 from storage.split import packed
 from storage.store import Mode, Store
