@@ -19,9 +19,8 @@ from kafka.record.memory_records import MemoryRecords as KafkaRecords
 from segments import SEGMENT_BYTES, Row, Shape, rows, segment
 from timing import Scoreboard, medians_seconds
 
-from storage.record import Codec, read_batches
+from storage.record import Codec, batches_of_lines, batches_of_rows, read_batches
 from storage.record.columns import read_columns
-from storage.record.encoding import batches_of_lines, batches_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

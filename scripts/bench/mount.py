@@ -21,8 +21,7 @@ from segments import Shape
 from store_opening import PARTITIONS_COUNT, make_partitions
 from timing import ROUNDS, Scoreboard
 
-from storage.record import Codec, read_batches
-from storage.record.layout import BATCH_HEADER_BYTES
+from storage.record import BATCH_HEADER_BYTES, Codec, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable

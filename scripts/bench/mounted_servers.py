@@ -14,7 +14,7 @@ from segments import Shape, rows
 
 from storage.clock import Clock
 from storage.files import Files
-from storage.record.encoding import BatchForm, batches_of_rows
+from storage.record import BatchForm, batches_of_rows
 from storage.store import Store
 
 if TYPE_CHECKING:

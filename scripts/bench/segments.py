@@ -6,8 +6,7 @@ import random
 from dataclasses import dataclass
 from functools import cache
 
-from storage.record import Codec
-from storage.record.encoding import BatchForm, batches_of_rows
+from storage.record import BatchForm, Codec, batches_of_rows
 
 Row = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 SEGMENT_BYTES = 12_000_000

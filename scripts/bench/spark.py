@@ -28,8 +28,8 @@ from timing import Scoreboard
 from kafkafs.spark import jobs, read, session
 from storage.clock import Clock
 from storage.files import Files
+from storage.record import batches_of_rows
 from storage.record.columns import read_columns
-from storage.record.encoding import batches_of_rows
 from storage.store import Store
 
 if TYPE_CHECKING:

@@ -23,20 +23,17 @@ from timing import ROUNDS, Scoreboard, medians_seconds
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.log.log import Log
-from storage.log.opening import open_sound_log
-from storage.log.recover.recovery import recover_log
-from storage.record.encoding import batches_of_rows
+from storage.log import Log, open_sound_log, recover_log
+from storage.record import batches_of_rows, read_batches
 from storage.record.kernel.crc32c import crc32c
-from storage.record.reading import read_batches
-from storage.segment.names import Kind
+from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
 
     from storage.files import ReadableFile
-    from storage.record.reading import Batch
+    from storage.record import Batch
 
     Found: TypeAlias = Iterator[tuple[int, Batch]]
 

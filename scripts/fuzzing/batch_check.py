@@ -19,8 +19,7 @@ from fuzzing.reading import read_log
 from fuzzing.rewrite_check import check_rewriting
 from fuzzing.value_check import check_values
 from storage.errors import DecompressedTooLargeError, StorageError
-from storage.record import LegacyBatch, RecordBatch, decode_control, read_batches
-from storage.record.control import EndTransactionMarker
+from storage.record import EndTransactionMarker, LegacyBatch, RecordBatch, decode_control, read_batches
 from storage.testing.batch_codec import BATCH_HEADER, HEADER_FIELDS
 from storage.testing.codec import (
     ABORT,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fuzzing.findings import Finding
+from storage.record import retaining
 from storage.record.kernel.offset_map import SLOT_BYTES, OffsetMap
 from storage.record.kernel.retained import select_retained_records
-from storage.record.rewriting import retaining
 from storage.testing.codec import decode_batch
 
 if TYPE_CHECKING:

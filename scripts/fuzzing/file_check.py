@@ -13,7 +13,7 @@ from fuzzing.reading import read_log
 from storage.errors import FramingError
 from storage.files import Files
 from storage.record import read_batches
-from storage.segment.scan import LogScan
+from storage.segment import LogScan
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fuzzing.findings import Finding
-from storage.record import Codec
-from storage.record.rewriting import assign_offset, recompressed, retaining
+from storage.record import Codec, assign_offset, recompressed, retaining
 from storage.testing.codec import OracleBatch, OracleRecord, decode_batch
 from storage.testing.integers import wrap64
 

@@ -11,8 +11,16 @@ from fuzzing.limits import within_limits
 from fuzzing.reading import read_log
 from fuzzing.rewrite_check import check_rewriting
 from storage.errors import InvalidRecordError, RecordTooLargeError
-from storage.record import Codec, RecordBatch, TimestampType, encode_entries, encode_wrapper, read_batches
-from storage.record.encoding import batches_of_lines, batches_of_rows
+from storage.record import (
+    Codec,
+    RecordBatch,
+    TimestampType,
+    batches_of_lines,
+    batches_of_rows,
+    encode_entries,
+    encode_wrapper,
+    read_batches,
+)
 from storage.testing.codec import (
     OracleBatch,
     OracleRecord,

@@ -7,9 +7,8 @@ from random import Random
 from typing import Any
 
 from fuzzing import generation
-from storage.record import Codec
+from storage.record import BatchForm, Codec
 from storage.record.compression import level_range
-from storage.record.encoding import BatchForm
 
 ROWS_MAX = 40
 LINES_MAX = 60

@@ -8,9 +8,7 @@ from fuzzing.findings import Finding
 from fuzzing.limits import OUTPUT_BYTES_MAX
 from fuzzing.reading import check_error, in_exact_memory
 from storage.errors import StorageError
-from storage.record import RecordBatch, read_batches
-from storage.record.kernel.values import batch_lines, batch_lines_size, run_lines, run_size
-from storage.record.layout import CODEC_MASK
+from storage.record import CODEC_MASK, RecordBatch, batch_lines, batch_lines_size, read_batches, run_lines, run_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -63,12 +63,20 @@ GIVEN_ON_DEMAND = ("kafkafs", "kafkafs.library")
 
 # Rooms that kafkafs enters by their faces alone: what it imports is in their `__all__`.
 FACES = (
+    "storage.cleanup",
+    "storage.cluster",
+    "storage.commit",
     "storage.config",
     "storage.files",
     "storage.internal",
+    "storage.log",
+    "storage.log_dir",
     "storage.record",
     "storage.rewrite",
+    "storage.segment",
     "storage.split",
+    "storage.store",
+    "storage.topics",
     "storage.verify",
 )
 # Modules beside those faces, because they load what only some installations have.
