@@ -1,4 +1,8 @@
-"""The files of one segment: the log and its indexes, read, written, followed and replaced."""
+"""One segment of a log: its files, the walk over its batches, and its indexes (`storage.segment.index`).
+
+`Segment` is one that is read, `FollowedSegment` one that another process may be writing. `LogScan` gives the batches of
+a `.log` file, `GappedScan` goes on after damage. `FileName` and `parse_name` are the names of files in a partition.
+"""
 
 from __future__ import annotations
 

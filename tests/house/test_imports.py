@@ -73,7 +73,6 @@ FACES = (
     "storage.log_dir",
     "storage.record",
     "storage.rewrite",
-    "storage.segment",
     "storage.split",
     "storage.store",
     "storage.topics",
