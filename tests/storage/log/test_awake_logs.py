@@ -102,6 +102,7 @@ def values(view: LogView) -> list[bytes | None]:
 def opened(directory: Path, awake: AwakeLogs | None = None) -> Log:
     directory.mkdir(exist_ok=True)
     files, clock, rng = Files(), Clock(), random.Random(0)
+    files.add_root(directory.parent)  # only a log directory is kept open
     config = StoreConfig.resolve({}).topic({"segment.index.bytes": "4096", "index.interval.bytes": "0"})
     parts = open_sound_log(files, clock, directory, config, rng=rng, producer_expiration_ms=86_400_000)
     return Log(files, clock, directory, config, parts, rng=rng, awake=awake)
@@ -112,16 +113,16 @@ class TestALogAtRest:
         log = opened(tmp_path / "log")
         for number in range(20):
             log.append_as_leader(sent(b"%d" % number))
-        assert 0 < descriptors(tmp_path) <= DESCRIPTORS_A_LOG
+        assert 0 < descriptors(tmp_path / "log") <= DESCRIPTORS_A_LOG
         view = log.view
         assert log.rest()
-        assert descriptors(tmp_path) == 0
+        assert descriptors(tmp_path / "log") == 0
         assert log.recovery_point == view.end_offset == 20
         for looked_at in (view, log.view):
             assert values(looked_at) == [b"%d" % number for number in range(20)]
             assert next(looked_at.batches(13)).base_offset == 13
         log.flush()
-        assert descriptors(tmp_path) == 0
+        assert descriptors(tmp_path / "log") == 0
         assert not log.rest()
         log.close()
 
@@ -168,7 +169,7 @@ class TestALogAtRest:
         with pytest.raises(FileNotFoundError):
             log.append_as_leader(sent(b"y"))
         assert not log.is_poisoned
-        assert descriptors(tmp_path) == 0
+        assert descriptors(tmp_path / "log") == 0
         for path in (tmp_path / "log").iterdir():
             path.unlink()
         (tmp_path / "log").rmdir()
@@ -182,7 +183,7 @@ class TestALogAtRest:
             raise OSError(5, "failed")
         assert not log.rest()
         log.close()
-        assert descriptors(tmp_path) == 0
+        assert descriptors(tmp_path / "log") == 0
 
     def test_many_share_few_descriptors(self, tmp_path: Path) -> None:
         awake = AwakeLogs(4)
@@ -194,7 +195,7 @@ class TestALogAtRest:
             rng = random.Random(seed)
             for _ in range(200):
                 rng.choice(logs).append_as_leader(sent(b"x"))
-                highest = max(highest, descriptors(tmp_path))
+                highest = max(highest, descriptors(tmp_path / "log"))
 
         threads = [threading.Thread(target=write, args=(seed,)) for seed in range(3)]
         for thread in threads:
@@ -202,9 +203,9 @@ class TestALogAtRest:
         for thread in threads:
             thread.join()
         assert highest <= (4 + 2 * len(threads)) * DESCRIPTORS_A_LOG
-        assert descriptors(tmp_path) <= 4 * DESCRIPTORS_A_LOG
+        assert descriptors(tmp_path / "log") <= 4 * DESCRIPTORS_A_LOG
         assert sum(log.view.end_offset for log in logs) == 600
         for log in logs:
             assert len(values(log.view)) == log.view.end_offset
             log.close()
-        assert (len(awake), descriptors(tmp_path)) == (0, 0)
+        assert (len(awake), descriptors(tmp_path / "log")) == (0, 0)
