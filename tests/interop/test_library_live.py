@@ -27,7 +27,7 @@ SETTINGS = {
     "log.initial.task.delay.ms": "100",
 }
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
-RETAINED = {"segment.ms": "1000", "retention.bytes": "100"}
+RETAINED = {"segment.ms": "1000", "retention.bytes": "8000"}  # more than is produced at a time
 COUNT = 40
 
 
