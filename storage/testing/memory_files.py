@@ -18,7 +18,7 @@ from storage.files import FileLock, Files, FileStatus, MappedRegion, ReadableFil
 from storage.files.ownership import Access, Terms, terms_of_directory, terms_of_file
 from storage.files.paths import PathDirectory
 from storage.testing.faults import Cut, CutError, Effect, InterruptError
-from storage.testing.memory_nodes import Content, Directory
+from storage.testing.memory_nodes import Content, Directory, MemoryLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -388,18 +388,3 @@ class MemoryRegion(MappedRegion):
     def close(self) -> None:
         """Give the memory back."""
         self.view.release()
-
-
-class MemoryLock(FileLock):
-    """A lock among those who use the same files."""
-
-    def __init__(self, path: str, held: set[str]) -> None:
-        if path in held:
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
-        held.add(path)
-        self.path = path
-        self._held = held
-
-    def release(self) -> None:
-        """Let others have it."""
-        self._held.discard(self.path)

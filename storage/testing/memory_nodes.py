@@ -1,4 +1,4 @@
-"""Files and directories in memory that know what of them is on disk.
+"""Files, directories and locks in memory. Files and directories know what of them is on disk.
 
 A loss of power is at least as cruel as ext4 and xfs let it be, with barriers and without `data=writeback`:
 
@@ -14,9 +14,12 @@ A loss of power is at least as cruel as ext4 and xfs let it be, with barriers an
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from storage.files import FileLock
 from storage.files.ownership import Access
 
 if TYPE_CHECKING:
@@ -143,3 +146,18 @@ def _apply(entries: dict[str, Content | Directory], changes: dict[str, Content |
             entries.pop(name, None)
         else:
             entries[name] = node
+
+
+class MemoryLock(FileLock):
+    """A lock among those who use the same files."""
+
+    def __init__(self, path: str, held: set[str]) -> None:
+        if path in held:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
+        held.add(path)
+        self.path = path
+        self._held = held
+
+    def release(self) -> None:
+        """Let others have it."""
+        self._held.discard(self.path)
