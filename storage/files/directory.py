@@ -51,11 +51,11 @@ class Directory(ABC):
     @property
     @abstractmethod
     def is_of_store(self) -> bool:
-        """True if what is made in it is given to its owner, as `storage.files.ownership` says."""
+        """True if new files in it are given to its owner, as `storage.files.ownership` says."""
 
     @abstractmethod
     def at(self, name: str) -> Directory:
-        """The directory of this name in it, which need not exist."""
+        """Return the directory of this name in it, which need not exist."""
 
     @abstractmethod
     def open_reading(self, name: str) -> ReadableFile:
@@ -66,12 +66,12 @@ class Directory(ABC):
         """Open a file for writing, or make an empty one; `exclusive` refuses one that exists."""
 
     def read(self, name: str) -> bytes:
-        """All of a small file."""
+        """Read all of a small file."""
         with self.open_reading(name) as file:
             return file.read_at(0, file.size_bytes())
 
     def read_small(self, name: str, refusal: type[StorageError]) -> bytes:
-        """All of a small file; raises `refusal`, having read nothing, if it is larger than `SMALL_FILE_BYTES_MAX`."""
+        """Read all of a small file; raises `refusal` before it reads one larger than `SMALL_FILE_BYTES_MAX`."""
         with self.open_reading(name) as file:
             size_bytes = file.size_bytes()
             if size_bytes > SMALL_FILE_BYTES_MAX:
@@ -120,24 +120,24 @@ class Directory(ABC):
 
     @abstractmethod
     def status(self, name: str) -> FileStatus | None:
-        """What the file system knows of a file, directory or link in it; None if there is none of that name."""
+        """Return the file system's answer about a file, directory or link in it, None if there is none of that name."""
 
     @abstractmethod
     def own_status(self) -> FileStatus | None:
-        """What the file system knows of what is at its path now; None if nothing is there."""
+        """Return the file system's answer about its path now, None if nothing is there."""
 
     def exists(self) -> bool:
-        """True if the directory itself is there."""
+        """Return True if the directory itself is there."""
         found = self.own_status()
         return found is not None and found.is_directory
 
     @abstractmethod
     def names(self) -> list[str]:
-        """The names in it, in no order."""
+        """List the names in it, in no order."""
 
     @abstractmethod
     def links(self) -> list[str]:
-        """The names of the symbolic links in it, in no order. No file is opened."""
+        """List the symbolic links in it, in no order. No file is opened."""
 
     @abstractmethod
     def rename(self, old: str, new: str, into: Directory | None = None) -> None:
@@ -172,15 +172,15 @@ class Directory(ABC):
 
     @abstractmethod
     def free_bytes(self) -> int:
-        """How much its file system has left for this user."""
+        """Return the space that its file system has left for this user."""
 
     @abstractmethod
     def check_can_give(self) -> None:
-        """Raise `OwnerError` if what is made in it cannot be given to its owner, as it has to be."""
+        """Raise `OwnerError` if new files in it cannot be given to its owner."""
 
     @abstractmethod
     def access_list(self, name: str) -> bytes | None:
-        """The POSIX access list of a file in it, or of itself under the name `.`; None if it has none."""
+        """Return the POSIX access list of a file in it, or of itself under the name `.`; None if it has none."""
 
     def __fspath__(self) -> str:
         return self.path

@@ -1,7 +1,7 @@
-"""Giving what was just made the owner and the permissions that `storage.files.ownership` says.
+"""Give new files and directories the owner and the permissions that `storage.files.ownership` says.
 
-All is done on descriptors of what was just made: nothing that was there before is given away or opened to others, and
-no data is in a file before it is settled.
+This works on descriptors of what was just made, so no older file is given away or opened to others. No data is in a
+file before it is settled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ACL: Final = "system.posix_acl_access"
 
 
 def settle(descriptor: int, path: str, terms: Terms) -> None:
-    """Have what was just made, and is empty, be as the terms say; raises `OwnerError` where it cannot be given away."""
+    """Apply the terms to an empty new file or directory; raises `OwnerError` if it cannot be given away."""
     found = os.fstat(descriptor)
     made = Access(found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
     uid, gid, mode = terms.settled(made)
@@ -45,7 +45,7 @@ def settle(descriptor: int, path: str, terms: Terms) -> None:
 
 @contextmanager
 def undoing(descriptor: int, path: str, undo: Callable[[], None]) -> Iterator[None]:
-    """Close and remove what was just made, if the block fails."""
+    """Close and remove a new file or directory if the block fails."""
     try:
         yield
     except BaseException as error:

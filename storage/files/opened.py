@@ -1,4 +1,4 @@
-"""What is open: files that are read, written, mapped or locked, whose descriptors these objects own."""
+"""Open files: read, written, mapped or locked. Each object owns its descriptor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VECTOR_MAX: Final = 1024  # buffers that one call to the kernel takes
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """What the file system knows of a path; `identity` stays through renames and never belongs to two at once."""
+    """The file system's answer about a path. `identity` survives renames and never belongs to two files at once."""
 
     size_bytes: int
     modified_ms: int
@@ -35,7 +35,7 @@ class FileStatus:
 
     @classmethod
     def of(cls, found: os.stat_result) -> Self:
-        """What the kernel says."""
+        """Convert the kernel's answer."""
         return cls(
             found.st_size,
             found.st_mtime_ns // 1_000_000,
@@ -57,14 +57,14 @@ class ReadableFile:
         self._descriptor = descriptor
 
     def size_bytes(self) -> int:
-        """How long the file is now."""
+        """Return the file's length now."""
         try:
             return os.fstat(self._descriptor).st_size
         except OSError as error:
             raise located(error, self.path) from None
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
-        """The bytes from `position`; fewer than asked for only where the file ends."""
+        """Read bytes from `position`. Fewer than asked for come only where the file ends."""
         parts: list[bytes] = []
         try:
             while size_bytes > 0:
@@ -79,7 +79,7 @@ class ReadableFile:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_cached_at(self, position: int, size_bytes: int) -> bytearray | None:
-        """The same if no disk has to be waited for; None otherwise, or if the file system cannot tell."""
+        """Do the same without waiting for a disk. None if that would wait, or if the file system cannot tell."""
         buffer = bytearray(size_bytes)
         try:
             count = os.preadv(self._descriptor, [buffer], position, os.RWF_NOWAIT)
@@ -91,7 +91,7 @@ class ReadableFile:
         return None if position + count < self.size_bytes() else buffer[:count]
 
     def close(self) -> None:
-        """Give the descriptor back. Closing twice is harmless."""
+        """Close the descriptor. Closing twice is harmless."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -120,11 +120,11 @@ class WritableFile(ReadableFile):
 
     @property
     def is_resting(self) -> bool:
-        """Whether it has to be woken before it is used."""
+        """True if the file must be woken before it is used."""
         return self._rested is not None
 
     def rest(self) -> None:
-        """Give the descriptor back. What was not synced is not known to get to disk; resting twice is harmless."""
+        """Close the descriptor. Data that was not synced may not reach the disk. Resting twice is harmless."""
         if self._descriptor >= 0:
             self._rested = _identity_of(self._descriptor, self.path)
             self.close()
@@ -140,7 +140,7 @@ class WritableFile(ReadableFile):
         self._descriptor, self._rested = descriptor, None
 
     def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
-        """Write the buffers one behind the other. An error may leave any part of them written."""
+        """Write the buffers one after the other. An error may leave any part of them written."""
         views = [view for buffer in buffers if (view := memoryview(buffer).cast("B")).nbytes]
         try:
             while views:
@@ -154,16 +154,16 @@ class WritableFile(ReadableFile):
             raise located(error, self.path) from None
 
     def truncate(self, size_bytes: int) -> None:
-        """Make the file so long, cutting it or adding zeros that take no space."""
+        """Set the file's length: cut it, or add zeros that take no space."""
         try:
             os.ftruncate(self._descriptor, size_bytes)
         except OSError as error:
             raise located(error, self.path) from None
 
     def allocate(self, size_bytes: int, *, begin: int = 0) -> None:
-        """Make the file at least so long and give it the space, so that writing within cannot fail for want of it.
+        """Allocate space up to a length, so that writing within it cannot fail on a full disk.
 
-        What lies before `begin` has its space already.
+        The space before `begin` is allocated already.
         """
         try:
             os.posix_fallocate(self._descriptor, begin, size_bytes - begin)
@@ -171,7 +171,7 @@ class WritableFile(ReadableFile):
             raise located(error, self.path) from None
 
     def set_modified(self, modified_ms: int) -> None:
-        """Have the file look as if it had been written last at this time."""
+        """Set the file's modification time."""
         try:
             os.utime(self._descriptor, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
         except OSError as error:
@@ -185,7 +185,7 @@ class WritableFile(ReadableFile):
             raise located(error, self.path) from None
 
     def map(self, size_bytes: int) -> MappedRegion:
-        """The first bytes of the file as memory; the file is at least so long for as long as that lives."""
+        """Map the first bytes of the file. The file must stay at least that long while the region is open."""
         try:
             return MappedRegion(self, mmap.mmap(self._descriptor, size_bytes))
         except OSError as error:
@@ -193,7 +193,7 @@ class WritableFile(ReadableFile):
 
 
 class MappedRegion:
-    """A part of a file as memory, while the file is open. What is put is in the file at once."""
+    """A part of an open file as memory. Data that is put is in the file at once."""
 
     def __init__(self, file: WritableFile, mapping: mmap.mmap) -> None:
         self.path = file.path
@@ -210,13 +210,13 @@ class MappedRegion:
         self._file.sync()  # covers mapped pages too, and lets other threads run, which `mmap.flush` does not
 
     def close(self) -> None:
-        """Give the memory back; nobody may hold the view any more. Closing twice is harmless."""
+        """Unmap the memory. No caller may hold the view any more. Closing twice is harmless."""
         self.view.release()
         self._mapping.close()
 
 
 class FileLock:
-    """A lock file held, as a JVM holds it: a POSIX record lock over the whole file, gone with the process."""
+    """A held lock file. As in the JVM it is a POSIX record lock over the whole file, which ends with the process."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
@@ -231,7 +231,7 @@ class FileLock:
             raise
 
     def release(self) -> None:
-        """Let others have it. Releasing twice is harmless."""
+        """Release the lock. Releasing twice is harmless."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -246,14 +246,14 @@ def _identity_of(descriptor: int, path: str) -> tuple[int, int]:
 
 
 def located(error: OSError, path: str) -> OSError:
-    """The error with the path in it, where the call only had a descriptor."""
+    """Add the path to an error of a call that only had a descriptor."""
     if error.filename is None:
         error.filename = path
     return error
 
 
 def is_locked_elsewhere(descriptor: int) -> bool:
-    """True if another process has the lock on a file, whose descriptor is closed."""
+    """Return True if another process has the lock on a file, and close the descriptor."""
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

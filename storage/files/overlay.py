@@ -1,8 +1,7 @@
-"""Files as they would be: changes are kept in memory, over files of which not one byte changes.
+"""Planned changes of files: they are kept in memory, and not one byte of the files below changes.
 
-So whoever repairs files can be asked what he would do. It takes memory for what is written, and none for what is cut,
-renamed or removed. Directories are neither made nor removed, and files neither allocated nor mapped: that is for those
-who go on writing, and raises `UnsupportedOperation`.
+Recovery runs over them to say what it would do. Written data takes memory; cutting, renaming and removing take none.
+A plan does not go on to write: making and removing directories, allocating and mapping raise `UnsupportedOperation`.
 """
 
 from __future__ import annotations
@@ -29,23 +28,23 @@ _PAGE_BYTES: Final = 64 * 1024
 
 
 class OverlayFiles(Files):
-    """The files of another `Files`, as changed by whoever holds this."""
+    """The files of another `Files`, with the changes that were made here."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self._contents: dict[str, _Content | None] = {}  # by path, None for what was removed
 
     def add_root(self, directory: str | os.PathLike[str]) -> None:
-        """Say that a user named this directory."""
+        """Name a directory as a user did."""
         super().add_root(directory)
         self._files.add_root(directory)
 
     def directory(self, path: str | os.PathLike[str]) -> PathDirectory:
-        """The directory of this path, which need not exist."""
+        """Return the directory of a path, which need not exist."""
         return PathDirectory(self, path)
 
     def parent(self, path: str | os.PathLike[str]) -> tuple[PathDirectory, str]:
-        """The directory that a file is in, and the file's name in it."""
+        """Return the directory of a file, and the file's name in it."""
         parent, name = os.path.split(path)
         return PathDirectory(self, parent), name
 
@@ -59,7 +58,7 @@ class OverlayFiles(Files):
     def open_writing(
         self, path: str | os.PathLike[str], *, create: bool = False, exclusive: bool = False
     ) -> WritableFile:
-        """Open a file for writing where it stands, or make an empty one; `exclusive` refuses one that exists."""
+        """Open a file for writing, or make an empty one; `exclusive` refuses one that exists."""
         name = os.fspath(path)
         exists = self.status(name) is not None
         if exists and exclusive:
@@ -72,7 +71,7 @@ class OverlayFiles(Files):
         return _OverlayFile(name, self._present(name))
 
     def _present(self, name: str) -> _Content:
-        """The contents of a file that exists, to be changed."""
+        """Return the contents of an existing file, to be changed."""
         if name not in self._contents:
             status = self._files.status(name)
             if status is not None and status.is_link:
@@ -85,7 +84,7 @@ class OverlayFiles(Files):
         return content
 
     def status(self, path: str | os.PathLike[str]) -> FileStatus | None:
-        """What is known of the path; a file that was made or changed has no time."""
+        """Return what is known of a path. A file that was made or changed here has no time."""
         name = os.fspath(path)
         if name not in self._contents:
             return self._files.status(path)
@@ -98,7 +97,7 @@ class OverlayFiles(Files):
         )
 
     def names(self, directory: str | os.PathLike[str]) -> list[str]:
-        """The names in a directory, in no order."""
+        """List the names in a directory, in no order."""
         names = set(self._files.names(directory))
         for path, content in self._contents.items():
             parent, leaf = os.path.split(path)
@@ -109,23 +108,23 @@ class OverlayFiles(Files):
         return list(names)
 
     def links(self, directory: str | os.PathLike[str]) -> list[str]:
-        """The names of the symbolic links in a directory, in no order."""
+        """List the symbolic links in a directory, in no order."""
         parent = os.fspath(directory)
         return [name for name in self._files.links(directory) if f"{parent}/{name}" not in self._contents]
 
     def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
-        """Give a file another name, in place of what has that name."""
+        """Rename a file. A file that has the new name is replaced."""
         content = self._present(os.fspath(old))
         self._contents[os.fspath(old)] = None
         self._contents[os.fspath(new)] = content
 
     def remove(self, path: str | os.PathLike[str]) -> None:
-        """Take a file's name away."""
+        """Unlink a file."""
         self._present(os.fspath(path))
         self._contents[os.fspath(path)] = None
 
     def sync_directory(self, path: str | os.PathLike[str]) -> None:
-        """Nothing: no disk would have to be waited for."""
+        """Do nothing: there is no disk to wait for."""
 
     def make_directory(self, path: str | os.PathLike[str], *, like: str | os.PathLike[str] | None = None) -> None:  # noqa: ARG002 -- as in Files
         """Refuse."""
@@ -136,23 +135,23 @@ class OverlayFiles(Files):
         _refuse(path)
 
     def lock(self, path: str | os.PathLike[str]) -> FileLock:
-        """Refuse: nobody is kept out of files that are only looked at."""
+        """Refuse: a plan keeps no other process out."""
         _refuse(path)
 
     def check_can_give(self, directory: str | os.PathLike[str]) -> None:
-        """Nothing: what is only planned needs no owner."""
+        """Do nothing: a planned file needs no owner."""
 
     def is_locked(self, path: str | os.PathLike[str]) -> bool:
-        """Whether another process has that lock."""
+        """Return True if another process has that lock."""
         return self._files.is_locked(path)
 
     def free_bytes(self, path: str | os.PathLike[str]) -> int:
-        """How much the file system of the path has left."""
+        """Return the space that the path's file system has left."""
         return self._files.free_bytes(path)
 
 
 class _Content:
-    """The bytes of a file: pages that were written, over the beginning of a file that stays as it is."""
+    """The bytes of a file: written pages, over the beginning of a file that does not change."""
 
     def __init__(self, files: Files, base: str | None, size_bytes: int, access: Access) -> None:
         self.size_bytes = size_bytes
@@ -211,15 +210,15 @@ class _OverlayFile(WritableFile):
         self._content = content
 
     def size_bytes(self) -> int:
-        """How long the file is now."""
+        """Return the file's length now."""
         return self._content.size_bytes
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
-        """The bytes from the position."""
+        """Read bytes from the position."""
         return self._content.read(position, size_bytes)
 
     def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
-        """Write the buffers one behind the other."""
+        """Write the buffers one after the other."""
         for buffer in buffers:
             data = memoryview(buffer).cast("B")
             if data:
@@ -227,7 +226,7 @@ class _OverlayFile(WritableFile):
             position += data.nbytes
 
     def truncate(self, size_bytes: int) -> None:
-        """Make the file so long."""
+        """Set the file's length."""
         self._content.resize(size_bytes)
 
     def allocate(self, size_bytes: int, *, begin: int = 0) -> None:  # noqa: ARG002 -- as in WritableFile
@@ -235,10 +234,10 @@ class _OverlayFile(WritableFile):
         _refuse(self.path)
 
     def set_modified(self, modified_ms: int) -> None:
-        """Nothing: what was changed has no time."""
+        """Do nothing: a changed file has no time here."""
 
     def sync(self) -> None:
-        """Nothing: no disk would have to be waited for."""
+        """Do nothing: there is no disk to wait for."""
 
     def map(self, size_bytes: int) -> MappedRegion:  # noqa: ARG002 -- as in WritableFile
         """Refuse."""

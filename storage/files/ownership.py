@@ -1,8 +1,8 @@
-"""Whose new files and directories below a log directory are, and who may read them.
+"""The owner and the permissions of new files and directories below a log directory.
 
-A store belongs to a broker's user. What root makes in a directory of another user is that user's, so that the broker
-can go on with it; what anybody else makes is their own, and no owner is changed. A new file of a segment may be read by
-those who may read the file before it, a file that replaces another by those who may read that.
+A store belongs to a broker's user. Root gives new files to the owner of their directory, so that the broker can go on
+with them; another user keeps what it makes. A new file of a segment is as open as the same file of the segment before
+it, and a file that replaces another is as open as that one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SEGMENT_FILE: Final = re.compile(rf"(\d{{{_OFFSET_DIGITS}}})(\.[a-z]+)(\.[a-z]+
 
 
 class Access(NamedTuple):
-    """Whose a file or directory is, and its permission bits."""
+    """The owner and the permission bits of a file or directory."""
 
     uid: int
     gid: int
@@ -35,7 +35,7 @@ class Access(NamedTuple):
 
 
 def access_of(status: FileStatus) -> Access:
-    """What the file system says of it."""
+    """Return what a status says of them."""
     return Access(status.uid, status.gid, status.mode)
 
 
@@ -46,13 +46,13 @@ class Model(NamedTuple):
     name: str
 
     def access_list(self) -> bytes | None:
-        """Its POSIX access list, None if it has none."""
+        """Return its POSIX access list, None if it has none."""
         return self.directory.access_list(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a new file or directory is to be like.
+    """The owner and the permissions that a new file or directory is to have.
 
     Without an `owner` it is the process's own. One with a `model` has just that `mode` in the end; otherwise the
     process's umask counts too. `gid` is the group to which the model's bits are given.
@@ -69,7 +69,7 @@ class Terms:
         return self.mode if self.model is None else self.mode & 0o700
 
     def settled(self, made: Access) -> Access:
-        """What becomes of one that was made with these terms and is so at first."""
+        """Return what one that was made with these terms is changed to."""
         uid, gid = self.owner or (made.uid, made.gid)
         if self.model is None:
             return Access(uid, gid, made.mode)
@@ -80,7 +80,7 @@ class Terms:
 
 
 def terms_of_file(directory: Directory, name: str, uid: int) -> Terms:
-    """What a new file is to be like when this user makes it. One that is no store's is like any other."""
+    """Return the terms of a new file that this user makes. Outside of stores there are none."""
     found = directory.own_status() if directory.is_of_store else None
     if found is None:
         return Terms()
@@ -111,7 +111,7 @@ def terms_of_file(directory: Directory, name: str, uid: int) -> Terms:
 
 
 def terms_of_directory(above: Directory | None, like: Directory | None, uid: int) -> Terms:
-    """What a new directory is to be like: as another one, or in a store as the one that it is made in."""
+    """Return the terms of a new directory: those of `like`, or in a store those of the directory `above`."""
     model = None if like is None else like.own_status()
     if like is not None and model is not None and model.is_directory:
         owner = (model.uid, model.gid) if uid == ROOT_UID else None
@@ -136,7 +136,7 @@ def _is_live(name: str, suffix: str) -> bool:
 
 
 def _before(offset: str, names: list[str]) -> str | None:
-    """The name with the largest offset up to this one; the first name where all offsets are larger."""
+    """Return the name with the largest offset up to this one, or the first name if all offsets are larger."""
     if not names:
         return None
     before = [each for each in names if each[:_OFFSET_DIGITS] <= offset]
@@ -144,7 +144,7 @@ def _before(offset: str, names: list[str]) -> str | None:
 
 
 def _common(directory: Directory, names: list[str], mode: int) -> int:
-    """The bits of a mode that all files of these names have; the owner's stay."""
+    """Return the bits of a mode that all files of these names have. The owner's bits stay."""
     for name in names:
         found = _regular(directory, name)
         if found is not None:

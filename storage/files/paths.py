@@ -27,11 +27,11 @@ class PathDirectory(Directory):
 
     @property
     def is_of_store(self) -> bool:
-        """True if what is made in it is given to its owner."""
+        """True if new files in it are given to its owner."""
         return self._files.is_root(self.path) or self.above is not None
 
     def at(self, name: str) -> PathDirectory:
-        """The directory of this name in it, which need not exist."""
+        """Return the directory of this name in it, which need not exist."""
         return PathDirectory(self._files, self.path_of(name))
 
     def open_reading(self, name: str) -> ReadableFile:
@@ -43,19 +43,19 @@ class PathDirectory(Directory):
         return self._files.open_writing(self.path_of(name), create=create, exclusive=exclusive)
 
     def status(self, name: str) -> FileStatus | None:
-        """What is known of a file or directory in it."""
+        """Return what is known of a file or directory in it."""
         return self._files.status(self.path_of(name))
 
     def own_status(self) -> FileStatus | None:
-        """What is known of what is at its path now."""
+        """Return what is known of its path now."""
         return self._files.status(self.path)
 
     def names(self) -> list[str]:
-        """The names in it, in no order."""
+        """List the names in it, in no order."""
         return self._files.names(self.path)
 
     def links(self) -> list[str]:
-        """The names of the symbolic links in it, in no order."""
+        """List the symbolic links in it, in no order."""
         return self._files.links(self.path)
 
     def rename(self, old: str, new: str, into: Directory | None = None) -> None:
@@ -83,15 +83,15 @@ class PathDirectory(Directory):
         return self._files.lock(self.path_of(name))
 
     def is_locked(self, name: str) -> bool:
-        """True if another process has that lock."""
+        """Return True if another process has that lock."""
         return self._files.is_locked(self.path_of(name))
 
     def free_bytes(self) -> int:
-        """How much its file system has left."""
+        """Return the space that its file system has left."""
         return self._files.free_bytes(self.path)
 
     def check_can_give(self) -> None:
-        """Raise `OwnerError` if what is made in it cannot be given to its owner."""
+        """Raise `OwnerError` if new files in it cannot be given to its owner."""
         self._files.check_can_give(self.path)
 
     def access_list(self, name: str) -> bytes | None:  # noqa: ARG002 -- as in Directory

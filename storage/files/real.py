@@ -60,11 +60,11 @@ class RealDirectory(Directory):
 
     @property
     def is_of_store(self) -> bool:
-        """True if what is made in it is given to its owner."""
+        """True if new files in it are given to its owner."""
         return self._is_of_store
 
     def at(self, name: str) -> RealDirectory:
-        """The directory of this name in it, which need not exist."""
+        """Return the directory of this name in it, which need not exist."""
         return RealDirectory(self.path_of(name), self, is_of_store=self._is_of_store, follows_links=not self._no_follow)
 
     # Reaching what is in it
@@ -181,7 +181,7 @@ class RealDirectory(Directory):
         return WritableFile(self.path_of(name), descriptor, lambda: self.open_file(name, os.O_RDWR))
 
     def status(self, name: str) -> FileStatus | None:
-        """What the file system knows of a file, directory or link in it."""
+        """Return the file system's answer about a file, directory or link in it."""
         try:
             with self.entered(name) as place:
                 return FileStatus.of(os.stat(name, dir_fd=place, follow_symlinks=not self._no_follow))
@@ -189,7 +189,7 @@ class RealDirectory(Directory):
             return None
 
     def own_status(self) -> FileStatus | None:
-        """What the file system knows of what is at its path now."""
+        """Return the file system's answer about its path now."""
         if self._above is not None:
             return self._above.status(self.name)
         try:
@@ -198,12 +198,12 @@ class RealDirectory(Directory):
             return None
 
     def names(self) -> list[str]:
-        """The names in it, in no order."""
+        """List the names in it, in no order."""
         with self.listed() as descriptor:
             return os.listdir(descriptor)
 
     def links(self) -> list[str]:
-        """The names of the symbolic links in it, in no order."""
+        """List the symbolic links in it, in no order."""
         with self.listed() as descriptor, os.scandir(descriptor) as entries:
             return [entry.name for entry in entries if entry.is_symlink()]
 
@@ -241,7 +241,7 @@ class RealDirectory(Directory):
         return FileLock(self.path_of(name), self._made_file(name))
 
     def is_locked(self, name: str) -> bool:
-        """True if another process has that lock."""
+        """Return True if another process has that lock."""
         try:
             descriptor = self.open_file(name, os.O_RDONLY)
         except FileNotFoundError:
@@ -249,13 +249,13 @@ class RealDirectory(Directory):
         return is_locked_elsewhere(descriptor)
 
     def free_bytes(self) -> int:
-        """How much its file system has left for this user."""
+        """Return the space that its file system has left for this user."""
         with self.entered() as place:
             found = os.fstatvfs(place)
         return found.f_bavail * found.f_frsize
 
     def check_can_give(self) -> None:
-        """Raise `OwnerError` if what is made in it cannot be given to its owner."""
+        """Raise `OwnerError` if new files in it cannot be given to its owner."""
         found = self.own_status() if os.geteuid() == ROOT_UID else None
         if found is None or found.uid == ROOT_UID:
             return

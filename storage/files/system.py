@@ -1,4 +1,4 @@
-"""The operating system's files, by the directories that a user named."""
+"""The operating system's files, reached through the directories that a user named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Files:
-    """The operating system's files: `directory` opens what a user named.
+    """The operating system's files. `directory` opens a directory that a user named.
 
     The other methods take paths. Below a root, which is a directory that `add_root` was told of, they reach what
     `directory` would reach; elsewhere the last name of a path is no link.
@@ -25,7 +25,7 @@ class Files:
     _roots: Mapping[str, Directory] = {}
 
     def directory(self, path: str | os.PathLike[str]) -> Directory:
-        """The directory of this path, which need not exist."""
+        """Return the directory of a path, which need not exist."""
         return self._opened(path)
 
     def _opened(self, path: str | os.PathLike[str]) -> Directory:
@@ -33,7 +33,7 @@ class Files:
         return self._below_root(name) or RealDirectory(name, follows_links=self._follows_links)
 
     def add_root(self, directory: str | os.PathLike[str]) -> None:
-        """Say that a user named this directory: it may be a link, and below it nothing is reached through one."""
+        """Name a directory as a user did: it may be a link, and no link is followed below it."""
         name = os.fspath(directory)
         self._roots = {**self._roots, name: RealDirectory(name)}
 
@@ -42,14 +42,14 @@ class Files:
         return path in self._roots
 
     def _below_root(self, path: str) -> Directory | None:
-        """The directory of this path if it is a root or lies in one."""
+        """Return the directory of a path that is a root or lies in one, None for another path."""
         if path in self._roots:
             return self._roots[path]
         parent, _, name = path.rpartition("/")
         return self._roots[parent].at(name) if parent in self._roots else None
 
     def parent(self, path: str | os.PathLike[str]) -> tuple[Directory, str]:
-        """The directory that a file is in, and the file's name in it."""
+        """Return the directory of a file, and the file's name in it."""
         return self._reached(path)
 
     def _reached(self, path: str | os.PathLike[str]) -> tuple[Directory, str]:
@@ -67,28 +67,28 @@ class Files:
         return RealDirectory(path, is_of_store=False, follows_links=self._follows_links)
 
     def check_can_give(self, directory: str | os.PathLike[str]) -> None:
-        """Raise `OwnerError` where what is made in a directory cannot be given to its owner, as it has to be."""
+        """Raise `OwnerError` if new files in a directory cannot be given to its owner."""
         self._opened(directory).check_can_give()
 
     def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
-        """Open an existing file for reading; nothing about it changes, its access time aside."""
+        """Open an existing file for reading. Nothing about it changes except its access time."""
         directory, name = self._reached(path)
         return directory.open_reading(name)
 
     def open_writing(
         self, path: str | os.PathLike[str], *, create: bool = False, exclusive: bool = False
     ) -> WritableFile:
-        """Open a file for writing where it stands, or make an empty one; `exclusive` refuses one that exists."""
+        """Open a file for writing, or make an empty one; `exclusive` refuses one that exists."""
         directory, name = self._reached(path)
         return directory.open_writing(name, create=create, exclusive=exclusive)
 
     def read(self, path: str | os.PathLike[str]) -> bytes:
-        """All of a small file."""
+        """Read all of a small file."""
         with self.open_reading(path) as file:
             return file.read_at(0, file.size_bytes())
 
     def status(self, path: str | os.PathLike[str]) -> FileStatus | None:
-        """What the file system knows of the path; None if nothing is there."""
+        """Return the file system's answer about a path, None if nothing is there."""
         if os.fspath(path) in self._roots:
             return self._roots[os.fspath(path)].own_status()
         directory, name = self._reached(path)
@@ -98,15 +98,15 @@ class Files:
             return None
 
     def names(self, directory: str | os.PathLike[str]) -> list[str]:
-        """The names in a directory, in no order."""
+        """List the names in a directory, in no order."""
         return self._itself(directory).names()
 
     def links(self, directory: str | os.PathLike[str]) -> list[str]:
-        """The names of the symbolic links in a directory, in no order; no file is looked at for it."""
+        """List the symbolic links in a directory, in no order. No file is opened."""
         return self._itself(directory).links()
 
     def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
-        """Rename a file or directory, in one step and in place of what has the new name."""
+        """Rename a file or directory in one step. A file that has the new name is replaced."""
         directory, name = self._reached(old)
         target, new_name = self._reached(new)
         directory.rename(name, new_name, target)
@@ -117,7 +117,7 @@ class Files:
         directory.remove(name)
 
     def make_directory(self, path: str | os.PathLike[str], *, like: str | os.PathLike[str] | None = None) -> None:
-        """Make a directory in one that exists; below a root, with the owner and the permissions of one it is `like`."""
+        """Make a directory in one that exists. Below a root it gets owner and permissions like those of `like`."""
         model = None if like is None else self._opened(like)
         directory, name = self._reached(path)
         directory.at(name).make(like=model)
@@ -132,7 +132,7 @@ class Files:
         (self._below_root(os.fspath(path)) or self._named(path)).sync()
 
     def lock(self, path: str | os.PathLike[str]) -> FileLock:
-        """Take the lock that a broker takes, or raise `BlockingIOError` if somebody has it."""
+        """Take the lock that a broker takes; raises `BlockingIOError` if another process has it."""
         directory, name = self._reached(path)
         return directory.lock(name)
 
@@ -142,11 +142,11 @@ class Files:
         return directory.is_locked(name)
 
     def free_bytes(self, path: str | os.PathLike[str]) -> int:
-        """How much the file system of the path has left for us."""
+        """Return the space that the path's file system has left for this user."""
         return self._opened(path).free_bytes()
 
 
 class NamedFiles(Files):
-    """The operating system's files that a user named and that are no store's: links are followed."""
+    """Files that a user named and that belong to no store. Links are followed."""
 
     _follows_links = True
