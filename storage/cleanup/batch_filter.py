@@ -121,7 +121,7 @@ class BatchFilter:
         return None
 
     def _is_last_of_producer(self, batch: RecordBatch) -> bool:
-        """Whether the batch is what a producer's state is made of again: its last data, or without any its last marker.
+        """True if the batch is what a producer's state is made of again: its last data, or without any its last marker.
 
         It is told by its offset, because sequences may begin again at 0.
         """

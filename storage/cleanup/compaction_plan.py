@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """Whether a log is to be compacted now."""
+    """True if a log is to be compacted now."""
 
     SETTINGS_UNKNOWN = "settings_unknown"
     NOT_COMPACTED = "not_compacted"
@@ -90,12 +90,12 @@ class CompactionPlan:
 
     @property
     def is_due(self) -> bool:
-        """Whether a broker would compact the log now, if it were the dirtiest."""
+        """True if a broker would compact the log now, if it were the dirtiest."""
         return self.verdict in (Verdict.DIRTY, Verdict.OVERDUE)
 
     @property
     def is_applicable(self) -> bool:
-        """Whether there is anything to compact, due or not."""
+        """True if there is anything to compact, due or not."""
         return self.is_due or self.verdict is Verdict.TOO_CLEAN
 
     @property

@@ -59,7 +59,7 @@ def fill_map(offsets: OffsetMap, view: LogView, start_offset: int, end_offset: i
 
 
 def _take(offsets: OffsetMap, batch: Batch, start_offset: int, transactions: CleanedTransactions) -> bool:
-    """Whether there was room for all of the batch."""
+    """True if there was room for all of the batch."""
     if isinstance(batch, RecordBatch):
         if not transactions.fate(batch).is_needed or batch.is_control:
             if batch.last_offset >= start_offset:

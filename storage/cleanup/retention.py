@@ -158,7 +158,7 @@ def _segments_up_to(view: LogView, count: int) -> Iterator[tuple[int, int, tuple
 def _are_same(
     found: Sequence[tuple[int, int, tuple[int, int]]], planned: Sequence[RetainedSegment], *, deleted: int
 ) -> bool:
-    """Whether they are the same files; those that are deleted have the same size, too."""
+    """True if they are the same files; those that are deleted have the same size, too."""
     if len(found) != len(planned):
         return False
     return all(

@@ -89,12 +89,12 @@ class RetentionPlan:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is anything to delete."""
+        """True if there is anything to delete."""
         return bool(self.deleted)
 
     @property
     def rolls(self) -> bool:
-        """Whether the log would go on in a new segment, as all that it has is to be deleted."""
+        """True if the log would go on in a new segment, as all that it has is to be deleted."""
         return any(segment.fate is Fate.ROLL_AND_DELETE for segment in self.segments)
 
     @property

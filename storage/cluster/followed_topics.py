@@ -64,7 +64,7 @@ class FollowedTopic(Generic[Replay]):
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything was read that the partitions hold."""
+        """True if everything was read that the partitions hold."""
         return not self._failures and all(replay.is_complete for replay in self.partitions.values())
 
     @property

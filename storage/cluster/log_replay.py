@@ -43,7 +43,7 @@ class LogReplay(ABC):
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything was read that the log holds."""
+        """True if everything was read that the log holds."""
         return self.damage_count == self.unread == 0
 
     @abstractmethod
@@ -91,7 +91,7 @@ class LogReplay(ABC):
         self._next_offset = view.end_offset
 
     def _is_another(self, view: LogView) -> bool:
-        """Whether what was taken so far is no longer what the log begins with."""
+        """True if what was taken so far is no longer what the log begins with."""
         if self._start_offset is None:
             return False
         if view.start_offset != self._start_offset or view.end_offset < self._next_offset:

@@ -38,7 +38,7 @@ _LEFT_OVER: Final = re.compile(r"[0-9]{20}-[0-9]{10}(?:-.*)?\.checkpoint\.(?:par
 
 
 def is_metadata_snapshot(name: str) -> bool:
-    """Whether a file beside the cluster's metadata log is a snapshot that counts."""
+    """True if a file beside the cluster's metadata log is a snapshot that counts."""
     return _SNAPSHOT.fullmatch(name) is not None
 
 
@@ -48,7 +48,7 @@ def snapshot_end(name: str) -> int:
 
 
 def is_left_of_metadata_snapshot(name: str) -> bool:
-    """Whether the file is a snapshot that is being written or removed; a node that starts removes it."""
+    """True if the file is a snapshot that is being written or removed; a node that starts removes it."""
     return _LEFT_OVER.fullmatch(name) is not None
 
 

@@ -97,7 +97,7 @@ def _is_id(value: object) -> bool:
 
 
 def _are_voters(value: object) -> bool:
-    """Whether the value is a list of voters; no voters at all are null."""
+    """True if the value is a list of voters; no voters at all are null."""
     if value is None:
         return True
     return isinstance(value, list) and all(isinstance(each, dict) and _is_int32(each.get("voterId")) for each in value)

@@ -64,7 +64,7 @@ class Entries:
     pending: Intent | None = None
 
     def has(self, transaction: Transaction | None) -> bool:
-        """Whether the transaction, or a later one of its application, is in the store."""
+        """True if the transaction, or a later one of its application, is in the store."""
         return transaction is not None and transaction.version <= self.applied.get(transaction.application, -1)
 
     def with_pending(self, intent: Intent) -> Self:

@@ -164,7 +164,7 @@ class StagedFile:
 
 
 def is_staged_name(name: str) -> bool:
-    """Whether a file of this name in a log directory is a staged one."""
+    """True if a file of this name in a log directory is a staged one."""
     return name.startswith(STAGED_PREFIX)
 
 

@@ -55,7 +55,7 @@ class StagedBatches:
         return cls(frozenset(checksums), are_complete)
 
     def may_have(self, batch: object) -> bool:
-        """Whether a batch in the log is one of them: what cannot be read any more had no producer's id either."""
+        """True if a batch in the log is one of them: what cannot be read any more had no producer's id either."""
         if not isinstance(batch, RecordBatch):
             return False
         return batch.crc in self.checksums or (not self.are_complete and batch.producer_id < 0)

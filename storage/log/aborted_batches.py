@@ -1,4 +1,4 @@
-"""What consumers never see of a log: control records, and with `Isolation.COMMITTED` what was aborted.
+"""The batches that consumers never see: control records, and with `Isolation.COMMITTED` aborted records.
 
 A log tells which transactions came to nothing; which batches belong to them is said here, for each batch by itself and
 in any order.
@@ -27,7 +27,7 @@ class AbortedBatches:
             )
 
     def has(self, batch: Batch) -> bool:
-        """Whether the batch belongs to one of the transactions."""
+        """True if the batch belongs to one of the transactions."""
         if not batch.is_transactional:
             return False
         # A cleaner may have taken a transaction's first records away, but never moves one.

@@ -1,4 +1,4 @@
-"""What may be appended to a log, and the form in which it is stored: offsets, times, codecs.
+"""Validating what is appended to a log, and giving it the form that is stored: offsets, times, codecs.
 
 A leader's batch is checked whole and gets its offsets; a follower's batches have theirs, which have to follow on the
 log's end. Nothing is written here, and what a producer may write next is left to `producers`.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Appended(NamedTuple):
-    """Where batches are in the log; `is_duplicate` says that they were there before."""
+    """The offsets that batches have in the log; `is_duplicate` says that they were there before."""
 
     first_offset: int
     last_offset: int

@@ -1,4 +1,4 @@
-"""Where another's log was truncated, told from what was known of it and what it holds now.
+"""Finding where another process truncated its log, from what was known of the log and what it holds now.
 
 Brokers do not say when they truncate. A batch that is known and still in its place shows that all before it is as it
 was. Further back the leader epochs tell: no two leaders write in one epoch, so two logs are the same up to the first

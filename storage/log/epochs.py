@@ -30,14 +30,14 @@ class EpochStart(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """An epoch and the offset behind its last batch."""
+    """An epoch and the offset after its last batch."""
 
     epoch: int
     offset: int
 
 
 def may_begin_at(entries: Sequence[EpochStart], offset: int) -> bool:
-    """Whether a leader began there that followed on another one, which the very first of a partition does not."""
+    """True if a leader began there that followed on another one, which the very first of a partition does not."""
     return any(entry.offset == offset and entry != (0, 0) for entry in entries)
 
 
@@ -114,7 +114,7 @@ class LeaderEpochs:
         self._replace(())
 
     def end_of(self, epoch: int, log_end_offset: int) -> EpochEnd | None:
-        """Where the last epoch up to this one ends: at the next epoch's start, or at the log's end.
+        """Return where the last epoch up to this one ends: at the next epoch's start, or at the log's end.
 
         An epoch before all that are known ends where they begin. None for one after all of them.
         """

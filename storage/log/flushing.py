@@ -1,4 +1,4 @@
-"""How far a log is on disk, and bringing the rest there.
+"""Flushing a log: how far it is on disk, and bringing the rest there.
 
 A flush promises that everything before the offset that it was asked for survives a loss of power, and only then moves
 the recovery point. Any thread may flush, one at a time; appending and rolling go on meanwhile.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Durability(Enum):
-    """What an append promises once it has returned."""
+    """The promise of an append once it has returned."""
 
     BUFFERED = "buffered"  # it survives the death of the process; a loss of power takes what was not flushed
     SYNCED = "synced"  # it survives a loss of power

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 
 class UncommittedRange(NamedTuple):
-    """What is not shown of a log, because more is to come that belongs to it: from `offset` up to `end_offset`.
+    """A range that readers are not shown, because more is to come that belongs to it: from `offset` to `end_offset`.
 
-    Where the log ends behind that, somebody went on who knows nothing of it, and all is shown. `sequence` is another
+    Where the log ends after it, a writer went on that knows nothing of it, and all is shown. `sequence` is another
     whenever anything else was withheld in between.
     """
 
@@ -136,7 +136,7 @@ class FollowedLog(ReadableLog):
 
     @property
     def producers(self) -> ProducerStates:
-        """The producers of the log as it is now, for looking at only. The log behind the newest snapshot is read."""
+        """Return the producers of the log as it is now, to be read only. The log after the newest snapshot is read."""
         return self.on_view(self.producers_of)
 
     def producers_of(self, view: LogView) -> ProducerStates:
@@ -150,7 +150,7 @@ class FollowedLog(ReadableLog):
 
     @property
     def unread_bytes(self) -> int:
-        """How much of the log is to be read before its producers, and how far it is stable, are known."""
+        """Return the bytes of the log to be read before its producers and its last stable offset are known."""
         return self.on_view(self._unread_bytes)
 
     def _unread_bytes(self, view: LogView) -> int:
@@ -183,7 +183,7 @@ class FollowedLog(ReadableLog):
                 segment.unload()
 
     def is_whole_with(self, sizes: Mapping[str, int]) -> bool:
-        """Whether files of these sizes have all that was known of the last segment: a copy may still be on its way."""
+        """True if files of these sizes have all that was known of the last segment: a copy may still be on its way."""
         with self._looking:
             last = next(reversed(self._found.items()), None)
             if last is None:
@@ -271,7 +271,7 @@ class FollowedLog(ReadableLog):
             self._epochs.look(self.directory, last.end, is_changed=is_changed)
 
     def _is_still(self, segment: Segment, *, is_closed: bool) -> bool:
-        """Whether a segment is what it was, though it may have grown unless the same one follows on it as before."""
+        """True if a segment is what it was, though it may have grown unless the same one follows on it as before."""
         if not isinstance(segment, FollowedSegment):
             return is_closed
         if not is_closed and segment.look() is Change.REPLACED:
@@ -293,7 +293,7 @@ class FollowedLog(ReadableLog):
         return status.identity
 
     def _is_last_another(self) -> bool:
-        """Whether the last segment is no longer what it was; what it has grown by is known then."""
+        """True if the last segment is no longer what it was; what it has grown by is known then."""
         if not self._found:
             return False
         segment, found = next(reversed(self._found.items()))
@@ -333,7 +333,7 @@ class FollowedLog(ReadableLog):
 
 
 def _continues(before: dict[Segment, _Found], after: dict[Segment, _Found]) -> bool:
-    """Whether segments were only deleted in front and added behind, so that what was known of batches still holds."""
+    """True if segments were only deleted from the front and added at the end, so that known batches are still there."""
     kept = [segment for segment in before if segment in after]
     at_end = list(before)[len(before) - len(kept) :]
     return kept == at_end == list(after)[: len(kept)] and (not before or bool(kept))

@@ -1,4 +1,4 @@
-"""What a crash, or a broker that was stopped in time, leaves in a partition's directory, and no log needs."""
+"""Files that a crash, or a broker that was stopped in time, leaves in a partition's directory, and no log needs."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def remove_leftovers(files: Files, directory: str | os.PathLike[str], names: lis
 
 
 def _is_temporary(text: str) -> bool:
-    """Whether it is the file by way of which one of ours is replaced."""
+    """True if it is the file by way of which one of ours is replaced."""
     meant = text.removesuffix(TEMPORARY_SUFFIX)
     return meant != text and (meant in _REPLACED_NAMES or parse_name(meant) is not None)

@@ -1,4 +1,4 @@
-"""What a log is made of: the seam between whoever looks at a directory, to open it or to recover it, and the log."""
+"""The parts of a log, which opening and recovery build from a directory and hand to the log."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class LogSegments:
         self.all = (*self.all[:-1], rolled.closed(), following)
 
     def count_before(self, base_offset: int) -> int:
-        """How many segments there are before the one that begins at the offset; `LogChangedError` if none does."""
+        """Return the number of segments before the one that begins at the offset; `LogChangedError` if none does."""
         for index, segment in enumerate(self.all):
             if segment.base_offset == base_offset:
                 return index
@@ -130,13 +130,13 @@ class LogSegments:
         return doomed
 
     def before(self, offset: int) -> tuple[tuple[Segment, ...], int]:
-        """What a truncation to the offset will leave: these segments, the last of them up to this position."""
+        """Return what a truncation to the offset will leave: segments, and the position where the last one ends."""
         kept = tuple(segment for segment in self.all if segment.base_offset <= offset)
         position = kept[-1].locate(offset) if kept else 0
         return kept, kept[-1].size_bytes if position is None else position
 
     def truncate_to(self, offset: int, config: TopicConfig, now_ms: int) -> None:
-        """Drop the batch that has the offset, and all behind it; that is durable when this returns.
+        """Drop the batch that has the offset, and all after it, durably.
 
         The offset is not below the first segment's base, and nothing rolled is left to flush.
         """
@@ -160,7 +160,7 @@ class LogSegments:
         self.all = (*kept[:-1], active)
 
     def reset_to(self, offset: int, config: TopicConfig, now_ms: int) -> None:
-        """Drop everything and begin anew at an offset; that is durable when this returns."""
+        """Drop everything and begin again at an offset, durably."""
         self.active.close()
         self._remove(self.all)
         active = self.create(offset, config, now_ms)

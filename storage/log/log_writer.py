@@ -1,4 +1,4 @@
-"""What a change does to a log: to its segments, its producers, its leader epochs, and the view that readers get.
+"""Changing a log: its segments, its producers, its leader epochs, and the view that readers get.
 
 The log excludes changes from each other and says which are allowed. A change that fails half-way poisons the log,
 unless a full disk refused it and nothing is left of it.

@@ -1,6 +1,6 @@
 """Opening a log whose directory is known to be sound: a new one, or one that was closed properly.
 
-What a crash leaves behind is recovery's business; it ends with the same `LogParts`.
+Recovery mends what a crash left, and ends with the same `LogParts`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def open_sound_log(
 
 
 def _look(files: Files, directory: str | os.PathLike[str]) -> FoundLog:
-    """What the directory of a closed log has."""
+    """The contents of a closed log's directory."""
     texts = files.names(directory)
     names = [name for text in texts if (name := parse_name(text))]
     bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)

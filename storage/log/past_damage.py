@@ -27,7 +27,7 @@ def batches_past_damage(
 ) -> Iterator[tuple[Segment, Batch | CorruptBatchError]]:
     """The sound batches from the one on that holds the offset, and in their places the damage that was passed over.
 
-    Damage is told if it may have held something from the offset on. What lies behind the view is damage too where it
+    Damage is told if it may have held something from the offset on. What lies after the view is damage too where it
     is neither zeros nor a batch that is not there yet. Memory stays within the larger of a window and a batch. Raises
     `FileNotFoundError` at a segment that is gone.
     """
@@ -101,5 +101,5 @@ class _Walk:
 
 
 def _begins_above(batch: Batch, offset: int) -> bool:
-    """Whether the batch has no offset up to this one, so that it may have been in what lies before the batch."""
+    """True if the batch has no offset up to this one, so that it may have been in what lies before the batch."""
     return batch.read_first_offset() > offset

@@ -1,8 +1,8 @@
-"""What a failure does to a log that is being changed: the change is refused as a whole, or the log takes nothing more.
+"""Failures while a log is changed: the change is refused as a whole, or the log takes nothing more.
 
 After a failed write or flush it is unknown what is on disk, and asking again would not tell: the kernel reports an
 error once. An exception of any other kind that ends a change half-way, such as a `MemoryError`, an interrupt or a bug,
-leaves bytes behind that the log does not know of. So an exception in a change poisons the log, and every later attempt
+leaves bytes that the log does not know of. So an exception in a change poisons the log, and every later attempt
 to write fails until recovery has looked at the files. The one exception is a full disk where what was begun is undone.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Poison:
-    """Whether one log may still be written; `error` says why not.
+    """The state of a log that a failure may have poisoned; `error` says why it takes no more.
 
     Three guards, for `with`:
 

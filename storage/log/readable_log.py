@@ -1,4 +1,4 @@
-"""Reading a log by its newest view, whoever writes it."""
+"""Reading a log by its newest view, whichever process writes it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ReadableLog(ABC):
         return self.on_view(lambda view: view.find_timestamp(timestamp, isolation=isolation))
 
     def on_view(self, ask: Callable[[LogView], T]) -> T:
-        """What asking the newest view gives, or a newer one if what that shows goes away meanwhile."""
+        """Ask the newest view, and a newer one if what that shows is deleted meanwhile."""
         view = self.view
         while True:
             try:

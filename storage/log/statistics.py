@@ -1,4 +1,4 @@
-"""What a log holds, in numbers: its segments' batches counted one range after the other, anywhere, and put together."""
+"""Numbers about a log: its batches are counted range by range, in any process, and the counts added up."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LogStatistics:
 
 
 def counted_ranges(files: Files, view: LogView) -> Iterator[CountedRange]:
-    """What there is to count of a view, segment by segment; segments that are deleted meanwhile are left out."""
+    """Iterate over the ranges to count in a view, segment by segment. Segments deleted meanwhile are left out."""
     for segment in view.segments:
         end = view.end_position if segment is view.segments[-1] else None
         try:

@@ -1,4 +1,4 @@
-"""How the transaction of one batch ended, as the log that holds the batch tells it.
+"""The end of one batch's transaction, as the log that holds the batch tells it.
 
 Below the last stable offset the transaction indexes decide; from there on what is known of producers and, where that
 does not say that the transaction is open, the next marker of the batch's producer. Damage is never taken for an answer.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TransactionEnd(StrEnum):
-    """How a transaction ended, if it has."""
+    """The end of a transaction, if it has ended."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -29,7 +29,7 @@ class TransactionEnd(StrEnum):
 
 
 def transaction_end(batch: Batch, view: LogView, producers: ProducerStates) -> TransactionEnd:
-    """How the transaction ended that this batch of the view belongs to.
+    """Return how the transaction ended that this batch of the view belongs to.
 
     `producers` are those of the same log, not from before the view. Raises `FileNotFoundError` if segments went away
     since the view was made; a newer view then answers.
@@ -47,7 +47,7 @@ def transaction_end(batch: Batch, view: LogView, producers: ProducerStates) -> T
 
 
 def _is_open(batch: Batch, view: LogView, producers: ProducerStates) -> bool:
-    """Whether the producer's open transaction, known of all of the view, has the batch."""
+    """True if the producer's open transaction, known of all of the view, has the batch."""
     if producers.end_offset < view.end_offset:
         return False
     for state in producers.states():
@@ -57,7 +57,7 @@ def _is_open(batch: Batch, view: LogView, producers: ProducerStates) -> bool:
 
 
 def _by_marker(batch: Batch, view: LogView) -> TransactionEnd:
-    """What the producer's next marker says; the transaction is open if there is none."""
+    """Return what the producer's next marker says. Without one the transaction is open."""
     for later in view.batches(batch.last_offset + 1):
         if later.is_control and later.producer_id == batch.producer_id:
             later.check_crc()

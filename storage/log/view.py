@@ -1,6 +1,6 @@
 """A log as it was at one moment, for reading.
 
-A `LogView` never changes, so whoever has one reads without locks and without holding anybody up. What is appended
+A `LogView` never changes, so its reader takes no locks and holds no writer up. What is appended
 later it does not show. Segments that are deleted or replaced later it still has, until their files are removed: opening
 one is then a `FileNotFoundError`, which `ReadableLog` answers by reading from a newer view.
 """
@@ -31,7 +31,7 @@ DEFAULT_READ_BYTES: Final = 1024 * 1024
 
 
 class Isolation(Enum):
-    """What a reader sees of transactions."""
+    """The records of transactions that a reader sees."""
 
     UNCOMMITTED = "read_uncommitted"  # everything
     COMMITTED = "read_committed"  # nothing that was aborted, and nothing from the first open transaction on
@@ -60,7 +60,7 @@ class FetchResult(NamedTuple):
 
 
 class StableState(NamedTuple):
-    """How far the transactions of a view are decided, and those of the aborted that indexes may not have yet."""
+    """How far the transactions of a view are decided, and aborted ones that indexes may not have yet."""
 
     last_stable_offset: int
     aborted: Sequence[AbortedTransaction] = ()
@@ -105,7 +105,7 @@ class LogView:
 
     @property
     def truncations(self) -> int:
-        """How often the log was truncated since it was opened."""
+        """The number of truncations since the log was opened."""
         return len(self.cuts)
 
     @property
@@ -115,11 +115,11 @@ class LogView:
 
     @property
     def bases(self) -> tuple[int, ...]:
-        """Where the segments begin."""
+        """The base offsets of the segments."""
         return tuple(segment.base_offset for segment in self.segments)
 
     def rolled(self, closed: Segment, active: Segment) -> LogView:
-        """The same as after a roll: the last segment is this closed one, and behind it is one that is empty."""
+        """Return the view after a roll: the last segment is this closed one, and an empty one follows it."""
         return LogView(
             (*self.segments[:-1], closed, active),
             self.start_offset,
@@ -200,7 +200,7 @@ class LogView:
             found.update((transaction.last_offset, transaction) for transaction in some)
             if are_all:
                 break
-        # What was aborted after this view was made it shows as not yet decided, behind its last stable offset.
+        # What was aborted after this view was made it shows as not yet decided, after its last stable offset.
         return [found[last_offset] for last_offset in sorted(found) if last_offset < self.end_offset]
 
     def find_timestamp(
@@ -259,7 +259,7 @@ class LogView:
             raise error.located(path=None if segment is None else segment.path(Kind.LOG)) from None
 
     def _index_of(self, offset: int) -> int:
-        """Which segment the offset is in, or would be."""
+        """Return the index of the segment that the offset is in, or would be."""
         return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
 
     def _end_of(self, segment: Segment) -> int | None:

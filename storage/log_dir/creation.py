@@ -29,7 +29,7 @@ _BEGUN: Final = _NOTHING | {SETTINGS_NAME, META_PROPERTIES_NAME, f"{META_PROPERT
 
 
 def are_vacant(files: Files, paths: Sequence[Path]) -> bool:
-    """Whether a store can be made at the paths: at each is nothing, or an empty directory, or what a crash left of one.
+    """True if a store can be made at the paths: at each is nothing, or an empty directory, or what a crash left of one.
 
     A directory is empty that has nothing but the `lost+found` of a file system in it.
 

@@ -113,7 +113,7 @@ class Inventory:
         return {(topic, partition) for topic, partitions in self.topics.items() for partition in partitions}
 
     def has_only_metadata(self, log_dir: LogDir) -> bool:
-        """Whether the cluster's metadata log is all that a log directory has, as `metadata.log.dir` has.
+        """True if the cluster's metadata log is all that a log directory has, as `metadata.log.dir` has.
 
         A broker writes no clean-shutdown marker there, and neither believes nor removes one.
         """

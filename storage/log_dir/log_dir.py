@@ -117,11 +117,11 @@ class LogDir:
         return Listing.of(known, links)
 
     def may_have_changed(self) -> bool:
-        """Whether a scan may find something else than the last one did. Costs one look."""
+        """True if a scan may find something else than the last one did. Costs one look."""
         return not self._is_settled or self._status() != self._scanned
 
     def is_there(self) -> bool:
-        """Whether its path leads to the directory that was opened, and to no other that has come in its place."""
+        """True if its path leads to the directory that was opened, and to no other that has come in its place."""
         status = self._status()
         return status is not None and status.identity == self.identity
 
@@ -154,7 +154,7 @@ class LogDir:
                 self._lock = lock
 
     def is_locked(self) -> bool:
-        """Whether another process has the store open for writing. Not to be asked by a process that has it itself."""
+        """True if another process has the store open for writing. Not to be asked by a process that has it itself."""
         return self.directory.is_locked(LOCK_NAME)
 
     def unlock(self) -> None:
@@ -166,7 +166,7 @@ class LogDir:
     # How it was closed
 
     def is_clean(self) -> bool:
-        """Whether whoever wrote last closed everything properly; what the marker says does not matter."""
+        """True if whoever wrote last closed everything properly; what the marker says does not matter."""
         status = self.directory.status(CLEAN_MARKER_NAME)
         return status is not None and not status.is_link
 

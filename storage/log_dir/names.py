@@ -39,7 +39,7 @@ class DirectoryState(StrEnum):
 
     @property
     def is_recovered(self) -> bool:
-        """Whether a broker recovers such a directory when it starts: all but those that are to be removed."""
+        """True if a broker recovers such a directory when it starts: all but those that are to be removed."""
         return self is not DirectoryState.DELETE
 
 
@@ -83,7 +83,7 @@ def parse_directory_name(name: str) -> DirectoryName | None:
 
 
 def is_topic_name(text: str) -> bool:
-    """Whether a topic can have this name."""
+    """True if a topic can have this name."""
     return len(text) <= _TOPIC_CHARACTERS_MAX and _TOPIC.fullmatch(text) is not None and text not in _DOTS
 
 

@@ -119,7 +119,7 @@ class KnownTopic:
 
     @property
     def is_complete(self) -> bool:
-        """Whether what is not among the settings is at its default.
+        """True if what is not among the settings is at its default.
 
         So it is for a topic that kafkafs made. Of another one more may have been said to its broker: then it takes at
         least the cleanup policy, as everything but that is a matter of degree.

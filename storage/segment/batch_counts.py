@@ -1,4 +1,4 @@
-"""What the batches of a segment are, in numbers: counted from their headers, which are read once, in bounded memory.
+"""Numbers about the batches of a segment, counted from their headers, which are read once, in bounded memory.
 
 Checksums and records are not looked at, except where a header does not say how many records there are: in compressed
 batches of the old versions, and in the batch that the log's start lies in.
@@ -40,7 +40,7 @@ class CountedRange(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to be read."""
+        """The bytes to be read."""
         return self.end - self.start
 
     @classmethod
@@ -67,7 +67,7 @@ class CountedRange(NamedTuple):
 
 @dataclass
 class BatchCounts:
-    """What was counted in a range.
+    """The counts of a range.
 
     `kinds` says how many batches have which magic and attributes; `batch_bytes` is what they take, and
     `largest_batch_bytes` the largest of them. `first_timestamp` is the smallest that a batch begins with and

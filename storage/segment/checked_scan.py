@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class CheckedScan:
     """The batches of a segment's log that are to be kept, in order; iterate over it once.
 
-    Once it has ended, `position` and `next_offset` are behind the last of them. `error` says why the rest is bad, and
+    Once it has ended, `position` and `next_offset` follow the last of them. `error` says why the rest is bad, and
     is None where the file ends, be it within a batch. `overflows` says that the next batch is sound, but that its
     offsets cannot be told in 31 bits from the segment's base.
     """
@@ -37,7 +37,7 @@ class CheckedScan:
 
     @property
     def trailing_bytes(self) -> int:
-        """How many bytes lie behind the last batch that is kept."""
+        """The bytes after the last batch that is kept."""
         return self._scan.end - self.position
 
     def __iter__(self) -> Iterator[Batch]:

@@ -1,4 +1,4 @@
-"""Whether a segment was finished before the crash: its log and its indexes have the form that a roll leaves.
+"""The check that a segment was finished before the crash: its log and indexes have the form that a roll leaves.
 
 The recovery point may lie exactly at the end of a segment whose roll a crash interrupted: then its batches are on disk,
 and its indexes still have their unused slots, which a broker takes for entries.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_finished(files: Files, segment: Segment) -> bool:
-    """Whether the log ends with a whole batch, no index has unused slots, and the last time is that of a batch.
+    """True if the log ends with a whole batch, no index has unused slots, and the last time is that of a batch.
 
     Costs a look at the end of each file.
     """
@@ -62,7 +62,7 @@ def _are_indexes_trimmed(files: Files, segment: Segment) -> bool:
 
 
 def _is_last_time_whole(segment: Segment) -> bool:
-    """Whether the last entry of the time index, which a roll writes just before it trims the file, is not torn."""
+    """True if the last entry of the time index, which a roll writes just before it trims the file, is not torn."""
     if segment.size_bytes == 0 or segment.time_index.entries_count == 0:
         return True
     last = segment.time_index.last_entry

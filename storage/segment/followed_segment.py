@@ -1,6 +1,6 @@
-"""A segment that somebody else may be appending to, or left without closing it: where it ends, looked for anew.
+"""A segment that another process appends to, or left without closing it. Its end is looked for again and again.
 
-What is behind its end may be a batch that is being written, the zeros of a preallocated file, or damage; only the last
+After its end there may be a batch that is being written, the zeros of a preallocated file, or damage; only the last
 is an error, for those who want to read on. Which segments a log has is left to others.
 """
 
@@ -32,7 +32,7 @@ _LOOKS_AT_DAMAGE: Final = 2  # as many as show that it is not something that was
 
 
 class Change(Enum):
-    """What has become of a segment since somebody looked at it."""
+    """What changed in a segment between two looks."""
 
     NONE = "none"
     GROWN = "grown"
@@ -40,9 +40,9 @@ class Change(Enum):
 
 
 class SegmentEnd(NamedTuple):
-    """Where the batches of a segment end, and what the last of them looks like.
+    """The end of the batches of a segment, and what the last of them looks like.
 
-    Up to `zeros_end` there were nothing but zeros behind them. `damage` says why they end.
+    From there to `zeros_end` there were only zeros. `damage` says why they end.
     """
 
     position: int
@@ -53,7 +53,7 @@ class SegmentEnd(NamedTuple):
     damage: str | None = None
 
     @classmethod
-    def behind(cls, batch: Batch) -> Self:
+    def after(cls, batch: Batch) -> Self:
         """The end if this is the last batch."""
         header = bytes(batch.view(0, min(batch.size_bytes, BATCH_HEADER_BYTES)))
         return cls(batch.position + batch.size_bytes, batch.last_offset + 1, batch.position, header)
@@ -78,7 +78,7 @@ class FollowedSegment(Segment):
 
     @property
     def end(self) -> SegmentEnd:
-        """Where the batches end, as far as was looked."""
+        """The end of the batches, as of the last look."""
         if self._end is None:
             with self._looking:
                 if self._end is None:
@@ -92,7 +92,7 @@ class FollowedSegment(Segment):
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes of batches there are."""
+        """The bytes of all batches."""
         return self.end.position
 
     @property
@@ -147,7 +147,7 @@ class FollowedSegment(Segment):
                 index.refresh()
 
     def check_end(self, end: int | None = None) -> None:
-        """Raise `FramingError` if what ends the batches before this is damage, behind which there may be more."""
+        """Raise `FramingError` if the batches end before this at damage, after which there may be more."""
         known = self.end
         if end is not None and end < known.position:
             return
@@ -209,37 +209,37 @@ class FollowedSegment(Segment):
             try:
                 for batch in scan:
                     previous, last, largest_before = last, batch, largest
-                    self._trail.append(SegmentEnd.behind(batch))
+                    self._trail.append(SegmentEnd.after(batch))
                     if batch.max_timestamp > largest[0]:
                         largest = (batch.max_timestamp, batch.last_offset)
             except FramingError as error:
                 reason = error.reason
-            before = end if previous is None else SegmentEnd.behind(previous)
+            before = end if previous is None else SegmentEnd.after(previous)
             if last is not None:
-                end = self._credible(SegmentEnd.behind(last), before)
+                end = self._credible(SegmentEnd.after(last), before)
             if reason is None:
                 return end._replace(zeros_end=0, damage=None), largest
             if _is_unused(file, end.position, known.zeros_end, scan.end):
-                if last is not None and not last.crc_matches:  # it is being written, or whoever wrote it died
+                if last is not None and not last.crc_matches:  # it is being written, or its writer died
                     return before._replace(zeros_end=0, damage=None), largest_before
                 return end._replace(zeros_end=scan.end, damage=None), largest
             looks = looks + 1 if last is None else 1
         return end._replace(zeros_end=0, damage=reason), largest
 
     def _credible(self, end: SegmentEnd, before: SegmentEnd) -> SegmentEnd:
-        """The end behind a batch whose header may be damaged: behind what is before it, and within the segment."""
+        """The end of a batch whose header may be damaged: after the batch before it, and within the segment."""
         if before.next_offset < end.next_offset <= self.base_offset + LARGEST_OFFSET_DELTA + 1:
             return end
         return end._replace(next_offset=before.next_offset + 1)
 
 
 def _has(file: ReadableFile, end: SegmentEnd) -> bool:
-    """Whether the last known batch is still there."""
+    """True if the last known batch is still there."""
     if file.size_bytes() < end.position:
         return False
     return file.read_at(end.header_position, len(end.header)) == end.header
 
 
 def _is_unused(file: ReadableFile, position: int, zeros_end: int, file_end: int) -> bool:
-    """Whether there are nothing but zeros from the position on; those up to `zeros_end` are written in order only."""
+    """True if there are nothing but zeros from the position on; those up to `zeros_end` are written in order only."""
     return is_zero(file, position, position + BATCH_HEADER_BYTES) and is_zero(file, max(position, zeros_end), file_end)

@@ -73,7 +73,7 @@ def finish_replacements(files: Files, directory: str | os.PathLike[str], names: 
         finishing.remove(name, "it was about to be removed")
     finishing.remove_incomplete()
     finishing.remove_replaced()
-    # The logs go first: as long as one is left, whoever begins anew takes what is in place for what it replaces.
+    # The logs go first: while one is left, a replacement that begins again would replace the files in place.
     for name in sorted(finishing.having(FileSuffix.SWAP), key=lambda name: name.kind is not Kind.LOG):
         finishing.put_in_place(name)
     if finishing.leftovers:
@@ -128,7 +128,7 @@ class _Finishing:
 
 
 def _next_offset(files: Files, path: Path, base_offset: int) -> int:
-    """The offset behind the last batch of a log."""
+    """Return the offset after the last batch of a log."""
     next_offset = base_offset
     with files.open_reading(path) as file:
         try:

@@ -59,12 +59,12 @@ class LogScan:
 
     @property
     def position(self) -> int:
-        """Where the batch after the last one given begins, or would."""
+        """The position after the last batch that was given."""
         return self._walk.position
 
     @property
     def trailing_bytes(self) -> int:
-        """How many bytes lie behind the last whole batch, once the scan has ended."""
+        """The bytes after the last whole batch, once the scan has ended."""
         return self.end - self.position
 
     @property
@@ -165,7 +165,7 @@ class GappedScan:
 
     @property
     def position(self) -> int:
-        """Where the batch after the last one given begins, or would."""
+        """The position after the last batch that was given."""
         return self._scan.position
 
     @property

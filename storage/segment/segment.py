@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from storage.segment.index.entries import OffsetEntry
 
 LOOKUP_WINDOW_BYTES: Final = 32 * 1024
-"""What is read at a time where one batch is sought, not far from where an index points to."""
+"""The size of a read in a lookup, which begins near the batch that it looks for."""
 
 _LAST_TIMESTAMP: Final = 2**63 - 1
 
@@ -48,9 +48,9 @@ class Segment:
 
     `size_bytes` says where its batches end if the file may be longer; without, the file has nothing else. One that is
     not finished, because a broker still appends to it or died, has a time index that lacks what came last, and may have
-    entries in it that a truncation left behind. Where an entry of the offset index leads to is looked at in any case,
-    and what makes no sense is passed over. Any number of threads may use a segment. Bounds called `end` are positions;
-    None stands for the segment's own end.
+    entries in it that a truncation left. A lookup always reads the place that an entry of the offset index leads to,
+    and passes over an entry that makes no sense. Any number of threads may use a segment. Bounds called `end` are
+    positions; None stands for the segment's own end.
 
     `own_files` follows the names of its files. A second object for the same segment is made with `share_files_with`
     the first, so that a deletion or a move reaches both.
@@ -102,16 +102,16 @@ class Segment:
         self._lock = Lock()  # held while an index is made, so that there is one of each
 
     def path(self, kind: Kind) -> Path:
-        """Where the segment's file of this kind is, if it has one."""
+        """Return the path of the segment's file of this kind, if it has one."""
         return self.own_files.path(kind)
 
     def log_status(self) -> FileStatus | None:
-        """What the file system knows of the log now; None if it is gone."""
+        """Return the file system's answer about the log now, None if the log is gone."""
         return self.own_files.status(Kind.LOG)
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes of batches there are."""
+        """The bytes of all batches."""
         if self._size_bytes is None:
             status = self.log_status()
             if status is None:
@@ -234,7 +234,7 @@ class Segment:
         return None
 
     def _believed(self, timestamp: int, end: int | None) -> TimeEntry:
-        """What the time index says of a timestamp, as far as the batches up to the end confirm it."""
+        """Return the time index's entry for a timestamp, if the batches up to the end confirm it."""
         index = self.time_index
         entry = index.lookup(timestamp)
         if self._is_finished or self._confirms(entry, end):
@@ -243,7 +243,7 @@ class Segment:
         return next((each for each in index.earlier(timestamp) if self._confirms(each, end)), nothing)
 
     def _confirms(self, entry: TimeEntry, end: int | None) -> bool:
-        """Whether the batch that the entry speaks of has its timestamp."""
+        """True if the batch that the entry speaks of has its timestamp."""
         if entry.timestamp < 0:
             return True
         batch = self.find(entry.offset, end)
@@ -271,7 +271,7 @@ class Segment:
         return self._largest
 
     def read_largest_timestamp(self) -> tuple[int, int]:
-        """The same, with the batches behind the time index's last entry looked at."""
+        """Do the same, and read the batches after the time index's last entry too."""
         largest: tuple[int, int] = self._believed(_LAST_TIMESTAMP, None)
         for batch in self.batches_near(largest[1], None, window_bytes=WINDOW_BYTES):
             if batch.max_timestamp > largest[0]:
@@ -280,7 +280,7 @@ class Segment:
 
     @property
     def age_timestamp(self) -> int:
-        """What the segment's age is counted from: the largest timestamp or, if there is none, the last modification."""
+        """The time from which retention counts the segment's age: its largest timestamp, or its last modification."""
         timestamp, _ = self.largest_timestamp
         if timestamp >= 0:
             return timestamp
@@ -299,14 +299,14 @@ class Segment:
         return self._first_timestamp
 
     def read_next_offset(self) -> int:
-        """The offset behind the last batch, which is sought from the offset index's last entry on."""
+        """Return the offset after the last batch, which is read from the offset index's last entry on."""
         next_offset = self.base_offset
         for batch in self.batches_near(self.offset_index.last_offset, None, window_bytes=WINDOW_BYTES):
             next_offset = batch.last_offset + 1
         return next_offset
 
     def end_below(self, offset: int) -> int:
-        """The offset behind the last batch that ends before the offset; the base offset if there is none."""
+        """Return the offset after the last batch that ends before the offset, or the base offset."""
         next_offset = self.base_offset
         for batch in self.batches_near(offset - 1, None):
             if batch.last_offset >= offset:
@@ -315,7 +315,7 @@ class Segment:
         return next_offset
 
     def check_end(self, end: int | None = None) -> None:
-        """Raise `FramingError` if what ends the batches before this is damage, behind which there may be more."""
+        """Raise `FramingError` if the batches end before this at damage, after which there may be more."""
 
     def unload(self) -> None:
         """Give back the memory of the indexes and the descriptor of the log; both are had again when needed."""

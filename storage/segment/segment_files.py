@@ -1,9 +1,8 @@
-"""The files of one segment, which keep what they hold while they are given other names.
+"""The files of one segment, which readers find through renames.
 
-Whoever takes a segment out of a log renames its files to `.deleted`, and another segment may have their names right
-after. Those who read go on with the files that they meant: it is told here, before and after, what becomes of the
-names, and whoever opens a file looks once more whether that was changed meanwhile. There is no lock, and nothing to
-wait for.
+A writer that takes a segment out of a log renames its files to `.deleted`, and another segment may have their names
+right after. It publishes the names here before and after renaming. Readers check them again after opening a file, and
+retry, so that they go on with the files that they meant. No reader waits for a lock.
 """
 
 from __future__ import annotations
@@ -56,11 +55,11 @@ class SegmentFiles:
         self.lend: Callable[[], ReadableFile | None] = _nothing
 
     def path(self, kind: Kind) -> Path:
-        """Where the file of this kind is, or is about to be."""
+        """Return the path that the file of this kind has, or is about to have."""
         return Path(self._path(kind, FileSuffix.DELETED if self._suffixes is not _IN_PLACE else FileSuffix.LIVE))
 
     def status(self, kind: Kind) -> FileStatus | None:
-        """What the file system knows of the file of this kind; None if there is none."""
+        """Return the file system's answer about the file of this kind, None if there is none."""
         while True:
             suffixes = self._suffixes
             looks = (self._files.status(self._path(kind, suffix)) for suffix in suffixes)

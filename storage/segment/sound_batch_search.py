@@ -1,8 +1,8 @@
-"""The next sound batch of a log behind bytes that are none.
+"""The search for the next sound batch of a log after damage.
 
 A place counts only if a whole batch with the right checksum and offsets that can be the segment's begins there, so
 what is found is no guess. Records that look like batches inside of records would pass too; such a batch has offsets
-that are in the way of those behind it.
+that are in the way of those after it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def position_after(
 
 
 def _may_go_on_at(file: ReadableFile, position: int, base_offset: int, next_offset: int) -> bool:
-    """Whether the file ends there, or a batch seems to begin."""
+    """True if the file ends there, or a batch seems to begin."""
     header = file.read_at(position, _FRAME.size)
     if len(header) < _FRAME.size:
         return True  # nothing, or a tail that is too short for a batch
@@ -57,7 +57,7 @@ def _may_go_on_at(file: ReadableFile, position: int, base_offset: int, next_offs
 
 
 def find_sound_batch(file: ReadableFile, start: int, end: int, *, base_offset: int, next_offset: int) -> int | None:
-    """Where between `start` and `end` the first sound batch begins that goes on at or above `next_offset`.
+    """Return where the first sound batch between `start` and `end` begins that goes on at or above `next_offset`.
 
     None if there is none. The range is read once, and a batch at each place where the bytes might be one's header;
     where that comes to many times what has been read, as somebody may have contrived it, large ones are passed over.

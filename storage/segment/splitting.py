@@ -1,6 +1,6 @@
 """A segment that spans more offsets than an index can tell, cut into several that do not.
 
-Old brokers and cleaners made such segments. The parts get no indexes: whoever splits is about to build them.
+Old brokers and cleaners made such segments. The parts get no indexes: the caller is about to build them.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def split_segment(files: Files, directory: str | os.PathLike[str], base_offset: 
 
 
 def _parts(log: ReadableFile, base_offset: int) -> list[tuple[int, int]]:
-    """Where each part begins: its base offset and its position."""
+    """Return the base offset and the position of each part."""
     parts = [(base_offset, 0)]
     try:
         for batch in LogScan(log):
             if batch.last_offset - parts[-1][0] > LARGEST_OFFSET_DELTA:
                 parts.append((batch.read_first_offset(), batch.position))
     except CorruptBatchError:
-        pass  # what is damaged goes with the last part, and whoever recovers that sees it
+        pass  # what is damaged goes with the last part, and its recovery sees it
     return parts
 
 

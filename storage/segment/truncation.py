@@ -1,4 +1,4 @@
-"""Where in a segment its log may have been truncated since the segment was begun, as far as its batches tell.
+"""The place in a segment where its log may have been truncated since the segment began, as its batches tell.
 
 A leader makes a follower truncate its log where the follower has records that the leader does not have. What follows
 then are the leader's records, and they are of another leader epoch than those before. So in a log without such a
@@ -46,7 +46,7 @@ class EarliestTruncation:
         self._largest = max(self._largest, batch.max_timestamp)
 
     def lose(self) -> None:
-        """What comes next is not known: the log may have been truncated anywhere."""
+        """Take in that the next batch is unknown, so that the log may have been truncated anywhere."""
         self._place = self._base_offset, 0, NO_TIMESTAMP
 
     def end(self, offset: int, position: int) -> None:
@@ -55,7 +55,7 @@ class EarliestTruncation:
             self._place = offset, position, self._largest
 
     def explains(self, offset: int, *, position: int | None = None, timestamp: int | None = None) -> bool:
-        """Whether an index entry may be of a log that was truncated, as far as has passed."""
+        """True if an index entry may be of a log that was truncated, as far as has passed."""
         if self._place is None:
             return False
         first_offset, first_position, largest = self._place

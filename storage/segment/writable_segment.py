@@ -99,7 +99,7 @@ class WritableSegment(Segment):
         jitter_ms: int,
         share_files_with: Segment | None = None,
     ) -> None:
-        """What `create` and `open_writing` begin with."""
+        """Do what `create` and `open_writing` have in common."""
         super().__init__(files, directory, base_offset, size_bytes=0, share_files_with=share_files_with)
         self.created_ms = now_ms
         self.jitter_ms = jitter_ms
@@ -298,7 +298,7 @@ class WritableSegment(Segment):
             self._is_finalised = False
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Drop the batch that has the offset, and everything behind it; the rest can be appended to.
+        """Drop the batch that has the offset, and everything after it. The rest can be appended to.
 
         The log's new length is on disk when this returns.
         """
@@ -331,7 +331,7 @@ class WritableSegment(Segment):
 
     @property
     def is_resting(self) -> bool:
-        """Whether it holds no descriptors, and is to be woken before it is changed."""
+        """True if it holds no descriptors, and is to be woken before it is changed."""
         return self._log.is_resting
 
     def rest(self) -> None:

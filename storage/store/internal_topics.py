@@ -55,7 +55,7 @@ class DescribedGroups(Mapping[str, "GroupDescription"]):
         return len(self._groups)
 
     def __contains__(self, group_id: object) -> bool:
-        """Whether there is such a group, which need not be described for that."""
+        """True if there is such a group, which need not be described for that."""
         return group_id in self._groups
 
 

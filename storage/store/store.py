@@ -212,7 +212,7 @@ class Store:
                 self.refresh()
 
     def may_have_changed(self) -> bool:
-        """Whether partitions may have come or gone since that was last looked at; much cheaper than to look."""
+        """True if partitions may have come or gone since that was last looked at; much cheaper than to look."""
         return any(log_dir.may_have_changed() for log_dir in self.log_dirs)
 
     def log(self, topic: str, partition: int) -> PartitionLog:

@@ -132,7 +132,7 @@ class EffectiveSettings:
         return KnownTopic(topic_id, settings=MappingProxyType({**settings, **written.settings}))
 
     def is_told(self, topic: str, key: str, value: str) -> bool:
-        """Whether the cluster gives the topic this value, so that nothing is gained by writing it down."""
+        """True if the cluster gives the topic this value, so that nothing is gained by writing it down."""
         told = self._told(topic)
         if isinstance(told, str) or key not in told.topic or told.topic_id != self._topic_id(topic):
             return False

@@ -223,7 +223,7 @@ class Topics:
         return self.settings_file.current.is_made_here
 
     def is_made_here(self, topic: str) -> bool:
-        """Whether kafkafs made the topic, so that nothing was ever done to its logs but what our own file knows of."""
+        """True if kafkafs made the topic, so that nothing was ever done to its logs but what our own file knows of."""
         return self._settings.written(topic).is_made_here
 
     def known(self, topic: str) -> KnownTopic:

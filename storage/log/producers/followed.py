@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 
 
 class FollowedProducers:
-    """What producers did in one log, as long as that is only appended to; any thread may ask.
+    """The producers of one log, as long as that is only appended to. Any thread may ask.
 
-    The newest snapshot that is whole is read, and the log behind it; whoever asks again later only has what was
+    The newest whole snapshot is read, and the log after it. A later question only reads what was
     appended since to read. Not one file is changed.
     """
 
@@ -44,7 +44,7 @@ class FollowedProducers:
         self._aborted: deque[AbortedTransaction] = deque(maxlen=_ABORTED_MAX)
 
     def decided(self, segments: Sequence[Segment], start_offset: int, end_offset: int) -> StableState:
-        """How far the transactions of the log with these bounds are decided.
+        """Return how far the transactions of the log with these bounds are decided.
 
         The last aborted ones are given, as their segment's index may have been looked at before they were in it. Behind
         damage nothing is decided.
@@ -61,7 +61,7 @@ class FollowedProducers:
             return self._known(segments, end_offset)
 
     def known_to(self, end_offset: int) -> int:
-        """The offset up to which nothing is left to be read for those who ask; waits for nobody who reads."""
+        """Return the offset up to which everything is read. Does not wait for a thread that reads."""
         states = self._states
         if states is not None and states.end_offset <= end_offset:
             return states.end_offset
@@ -80,7 +80,7 @@ class FollowedProducers:
         try:
             ended = replay(states, segments, end_offset)
         except CorruptBatchError as error:
-            logger.warning("nothing is known of transactions behind this: %s", error)
+            logger.warning("nothing is known of transactions after this: %s", error)
             return states
         states.on_high_watermark(end_offset)
         self._aborted += filter(None, (each.index_entry() for each in ended))

@@ -50,7 +50,7 @@ class ProducerStates:
         self._snapshot_offset = 0
 
     def states(self) -> list[ProducerState]:
-        """What is known of each producer."""
+        """The state of each producer."""
         return list(self._producers.values())
 
     def live(self, now_ms: int) -> list[ProducerState]:
@@ -59,7 +59,7 @@ class ProducerStates:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the earliest transaction begins that is open, or whose end is not yet replicated."""
+        """The first offset of the earliest transaction that is open, or whose end is not yet replicated."""
         return self._transactions.first_unstable_offset
 
     def last_stable_offset(self, log_start_offset: int, high_watermark: int) -> int:
@@ -136,7 +136,7 @@ class ProducerStates:
         return self.end_offset
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """Fit the producers to a log with these bounds; whatever of it lies behind `end_offset` is to be applied again.
+        """Fit the producers to a log with these bounds; what lies after `end_offset` is to be applied again.
 
         Snapshots outside of the bounds, and one at the start itself, are removed, as a broker removes them. So a caller
         passes the checkpointed start: the snapshot at the base of the log's first segment says what earlier segments

@@ -1,4 +1,4 @@
-"""What producers did in the part of a log that no snapshot covers, found by reading it."""
+"""Replaying the producers of a part of a log that no snapshot covers, by reading it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SNAPSHOT_BYTES_MAX: Final = 512 * 1024 * 1024
 
 _VERSION: Final = 1
 _NONE: Final = -1
-_HEADER: Final = Struct(">hI")  # version, CRC-32C of everything behind these
+_HEADER: Final = Struct(">hI")  # version, CRC-32C of everything after these
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(
     ">"
@@ -120,7 +120,7 @@ class SnapshotFiles:
         self._read_only = read_only
         self.offsets = snapshot_offsets(files.names(directory)) if offsets is None else sorted(offsets)
         self._unsynced: set[int] = set()
-        self._syncing = Lock()  # held until what was unsynced is on disk, so that nobody believes it sooner
+        self._syncing = Lock()  # held until what was unsynced is on disk, so that no thread believes it sooner
 
     @property
     def latest(self) -> int | None:
@@ -162,7 +162,7 @@ class SnapshotFiles:
                 self._files.remove(self._path(offset))
 
     def mark_deleted(self, offset: int) -> Path | None:
-        """Rename the snapshot that a deleted segment leaves behind, for removal together with that segment's files."""
+        """Rename the snapshot that a deleted segment leaves, for removal together with that segment's files."""
         assert not self._read_only
         if offset not in self.offsets:
             return None
@@ -187,7 +187,7 @@ class SnapshotFiles:
         return strays
 
     def is_readable(self, offset: int) -> bool:
-        """Whether the states before an offset can be read."""
+        """True if the states before an offset can be read."""
         try:
             self.read(offset)
         except (CorruptSnapshotError, FileNotFoundError):

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class AppendOrigin(Enum):
-    """Who appends a batch, and so what is checked."""
+    """The origin of a batch, which decides what is checked."""
 
     CLIENT = "client"  # a producer: epochs and sequences
     COORDINATOR = "coordinator"  # a broker's own batches, which have no sequences: epochs
@@ -40,7 +40,7 @@ class AppendOrigin(Enum):
 
 
 class CachedBatch(NamedTuple):
-    """What is kept of one of a producer's last batches: enough to answer when it is sent once more."""
+    """One of a producer's last batches: enough of it to answer when it is sent again."""
 
     last_sequence: int
     last_offset: int
@@ -61,7 +61,7 @@ class CachedBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """What a log knows of a producer; without arguments, of one that it has never seen.
+    """The state of a producer in a log; without arguments, of one that the log has never seen.
 
     `transaction_offset` is where the open transaction begins, if one is open. `batches` are the last ones of the
     current epoch, oldest first. `last_timestamp` is that of the last batch or marker.
@@ -80,7 +80,7 @@ class ProducerState:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
-        """Whether the producer may be forgotten; never while its transaction is open."""
+        """True if the producer may be forgotten; never while its transaction is open."""
         return self.transaction_offset is None and now_ms - self.last_timestamp >= expiration_ms
 
     def cached(self, batch: Batch) -> CachedBatch | None:
@@ -109,7 +109,7 @@ class ProducerState:
                 )
 
     def after(self, batch: Batch, marker: EndTransactionMarker | None) -> ProducerState:
-        """What is known once this batch is in the log; `marker` is what `marker_of` finds in it."""
+        """Return the state once this batch is in the log; `marker` is what `marker_of` finds in it."""
         kept = self.batches if batch.producer_epoch == self.epoch else ()
         if marker is not None:
             return ProducerState(

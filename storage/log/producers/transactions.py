@@ -15,7 +15,7 @@ class CompletedTransaction:
     """A transaction that its marker, at `last_offset`, has ended.
 
     `last_stable_offset` is what the transaction index says of it: where the earliest other transaction begins that
-    is still open, or the offset behind the marker.
+    is still open, or the offset after the marker.
     """
 
     producer_id: int
@@ -25,7 +25,7 @@ class CompletedTransaction:
     is_aborted: bool
 
     def index_entry(self) -> AbortedTransaction | None:
-        """What the transaction index says of it; None if it was committed."""
+        """The entry of the transaction index for it, None if it was committed."""
         if not self.is_aborted:
             return None
         return AbortedTransaction(self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset)

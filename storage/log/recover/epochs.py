@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class EpochsRecovery:
-    """What becomes of the epochs file of one log; each of its steps is told to `tell`."""
+    """The epochs file of one log while it is recovered. Each step is told to `tell`."""
 
     def __init__(self, files: Files, directory: str | os.PathLike[str], tell: Callable[[Step], None]) -> None:
         self._files = files

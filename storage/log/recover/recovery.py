@@ -1,7 +1,7 @@
 """Recovering a log: from what a crash left in its directory to what a closed log has there.
 
-The rules are a broker's, and so is the outcome, but for this: what is damaged costs no more than what lies behind it
-in the log (`docs/recovery.md`). Recovery may itself be interrupted anywhere, and begun anew.
+The rules are a broker's, and so is the outcome, but for this: damage costs no more than what lies after it
+in the log (`docs/recovery.md`). Recovery may itself be interrupted anywhere, and begun again.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def recover_log(
     the rest every batch is read. The log begins at `start_offset`, which a checkpoint says, or later; one that ends
     before it is emptied.
 
-    A log that was only ever appended to has no offset missing: behind a hole between its segments nothing follows, and
-    what is there is dropped. Where the log `allows_offset_gaps`, because it was compacted or nobody knows, it is kept.
+    A log that was only ever appended to has no offset missing: after a hole between its segments nothing follows, and
+    what is there is dropped. Where the log `allows_offset_gaps`, because it was compacted or may have been, it is kept.
 
     Raises `SymbolicLinkError` before anything is changed if there is a link in the directory.
     """
@@ -136,7 +136,7 @@ class _Recovery:
         return self._recover(believed)
 
     def _believed(self, recovery_point: int) -> int:
-        """How many segments are believed: as a broker, those before the one that has the recovery point.
+        """Return the number of trusted segments: as for a broker, those before the one that has the recovery point.
 
         One that ends exactly there may have been flushed before it was finished, and is read then. If it looks
         finished, that may not be on disk yet, and is brought there.
@@ -162,7 +162,7 @@ class _Recovery:
             self._snapshots = RecoveredSnapshots(self._files, self._directory, snapshot_offsets(texts))
 
     def _faulty_indexes(self, segment: Segment) -> Collection[Kind]:
-        """Which indexes of the segment are of no use, as far as can be seen without the log.
+        """Return the indexes of the segment that are of no use, as far as can be seen without the log.
 
         Where the offset index or the transaction index is, a broker builds all of them again.
         """
@@ -193,7 +193,7 @@ class _Recovery:
             self._add(repair, FileName(segment.base_offset, kind), reason)
 
     def _recover(self, believed: int) -> bool:
-        """Read the segments behind those that are believed, and keep what is sound; False if one was split."""
+        """Read the segments after those that are trusted, and keep what is sound; False if one was split."""
         unsure = self._segments[believed:]
         if not unsure:
             return True
@@ -247,7 +247,7 @@ class _Recovery:
         return scan
 
     def _producers_before(self, segment: Segment, *, read_only: bool) -> ProducerStates:
-        """What is known of producers where the segment begins; snapshots from there on are gone unless read only."""
+        """Return the producers as they were where the segment begins. Later snapshots are removed unless `read_only`."""
         producers = ProducerStates(
             self._files,
             self._directory,
@@ -266,7 +266,7 @@ class _Recovery:
         return producers
 
     def _allows_offset_gaps(self, before: Segment, after: Segment) -> bool:
-        """Whether offsets may be missing between two segments that are whole.
+        """True if offsets may be missing between two segments that are whole.
 
         They may where the one cannot have what the other begins with. Elsewhere they are missing within some as well.
         """
@@ -289,7 +289,7 @@ class _Recovery:
         self._files.sync_directory(self._directory)
 
     def _cut(self, segment: Segment, scan: CheckedScan) -> None:
-        """Cut the log behind the last batch that is kept."""
+        """Cut the log after the last batch that is kept."""
         with self._files.open_writing(segment.path(Kind.LOG)) as log:
             log.truncate(scan.position)
             log.sync()

@@ -1,4 +1,4 @@
-"""What recovering a log changed in its directory, step by step, for those who have to trust the log afterwards.
+"""The changes that recovery made in a log's directory, step by step, for operators who have to trust the log.
 
 Every file that changed is named by a step, but for the indexes of a segment that was dropped or split, which share the
 step of its log. Without a step no file changed.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Repair(Enum):
-    """What was done to a file or a segment."""
+    """The repair of a file or a segment."""
 
     REMOVED = "removed"  # a file that a crash had left, or whose segment is gone
     RENAMED = "renamed"  # a file whose turn had come when the crash came
@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 
 class FoundLog(NamedTuple):
-    """What a sound directory has, for opening its log without another look at it.
+    """The contents of a sound directory, from which its log is opened without another look at it.
 
     `bases` are where its segments begin, `snapshots` the offsets of its producer snapshots, both ascending.
     """
@@ -70,7 +70,7 @@ class RecoveryReport:
 
     @property
     def lost_bytes(self) -> int:
-        """How much of the logs was cut or dropped."""
+        """The bytes of the logs that were cut or dropped."""
         return sum(step.lost_bytes for step in self.steps)
 
     def summary(self) -> str:

@@ -49,14 +49,14 @@ class RecoveredSnapshots(SnapshotFiles):
                 file.sync()
 
     def _holds(self, offset: int, states: list[ProducerState]) -> bool:
-        """Whether a file holds these producers, in any order, as brokers write them in any."""
+        """True if a file holds these producers, in any order, as brokers write them in any."""
         try:
             return encode_snapshot(self.read(offset)) == encode_snapshot(states)
         except (CorruptSnapshotError, FileNotFoundError):
             return False
 
     def has_producers(self, offset: int) -> bool:
-        """Whether a snapshot can be read and has any producer in it."""
+        """True if a snapshot can be read and has any producer in it."""
         try:
             return bool(self.read(offset))
         except (CorruptSnapshotError, FileNotFoundError):

@@ -1,4 +1,4 @@
-"""What the offset index and the time index have in common: a file of ascending entries of one size.
+"""A file of ascending entries of one size, as the offset index and the time index are.
 
 A *writer* has the file to itself. It maps it, gives it its full size while its segment is the active one, allocates
 space on disk ahead of its entries, and trims it when that is over. A *reader* changes not one byte of the file, and a
@@ -60,7 +60,7 @@ class AscendingIndex:
             return self._entries.ignored_slots
 
     def _check_end(self, count: int, last_offset: int, size_bytes: int) -> None:
-        """Raise `CorruptIndexError` for a last offset or a file length that no broker leaves behind."""
+        """Raise `CorruptIndexError` for a last offset or a file length that no broker leaves."""
         if count and last_offset < self.base_offset:
             raise CorruptIndexError(
                 f"the last offset is below the base offset {self.base_offset}",

@@ -1,4 +1,4 @@
-"""The indexes of a segment made anew from its batches, as recovery makes them.
+"""Building the indexes of a segment from its batches, as recovery does.
 
 They are built in memory, within the sizes that the topic allows, and put in place of the old ones at the end, the
 offset index last: as long as that is missing or old, recovery after a crash builds all of them again. A file that has
@@ -33,7 +33,7 @@ _KINDS: Final = (Kind.TRANSACTION_INDEX, Kind.TIME_INDEX, Kind.OFFSET_INDEX)
 
 
 class IndexChange(Enum):
-    """What writing an index changed in its file."""
+    """The changes that writing an index made in its file."""
 
     MADE = "made"  # there was none
     TRIMMED = "trimmed"  # it had these entries, and unused slots at its end

@@ -36,13 +36,13 @@ class LoadedEntries:
 
     @property
     def count(self) -> int:
-        """How many entries are used."""
+        """The number of used entries."""
         self._look()
         return self._count
 
     @property
     def slots(self) -> int:
-        """How many entries the file has room for."""
+        """The number of entries that the file has room for."""
         return self.size_bytes // self._entry_bytes
 
     @property
@@ -53,7 +53,7 @@ class LoadedEntries:
 
     @property
     def ignored_slots(self) -> int:
-        """How many slots behind the last entry are unused."""
+        """The number of unused slots after the last entry."""
         return self.slots - self._count
 
     @property
@@ -143,7 +143,7 @@ class LoadedEntries:
                 with file:
                     data = self._read(file, 0, self._count)
         count = len(data) // self._entry_bytes
-        if count < self._count:  # cut or removed since we looked at it, so the next refresh has to look anew
+        if count < self._count:  # cut or removed since we looked at it, so the next refresh has to look again
             self._identity, self._size_bytes, self._count = None, len(data), count
             self._last = data[(count - 1) * self._entry_bytes : count * self._entry_bytes] if count else b""
         self._data = data

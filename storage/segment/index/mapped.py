@@ -1,7 +1,7 @@
 """The entries of an index file that we alone write: the file as memory, with room for more.
 
-While it grows the file has its full size, and zeros behind the last entry, so that adding an entry leaves nothing
-stale behind it. On disk it takes the space of what is used and a little more: a step ahead is really allocated before
+While it grows the file has its full size, and zeros after the last entry, so that adding an entry leaves nothing
+stale after it. On disk it takes the space of what is used and a little more: a step ahead is really allocated before
 anything is put there, so that a full disk is an error of `reserve` and never one of the map. There is always space for
 one entry. Cutting the file to what is used, and giving it its full size again, are the owner's decisions. A call that
 fails leaves the entries as they were. Locking is the caller's business.
@@ -26,10 +26,10 @@ _STEP_BYTES_MAX: Final = 64 * 1024
 
 
 class MappedEntries:
-    """The used entries of an open file, and the slots for more behind them.
+    """The used entries of an open file, and the slots for more after them.
 
     `count` slots are used and there are `slots` of them. `ignored_slots` says how many zero slots were found
-    behind the last entry when the file was opened.
+    after the last entry when the file was opened.
     """
 
     def __init__(self, file: WritableFile, entry_bytes: int, max_bytes: int, *, count: int, ignored_slots: int) -> None:
@@ -77,7 +77,7 @@ class MappedEntries:
 
     @property
     def size_bytes(self) -> int:
-        """How long the file is."""
+        """The length of the file."""
         return self.slots * self._entry_bytes if self._file.is_resting else self._file.size_bytes()
 
     def last(self) -> bytes:
@@ -96,7 +96,7 @@ class MappedEntries:
         return (b"" if self._region is None else self._region.view), self.count
 
     def add(self, entry: bytes) -> None:
-        """Put one entry behind the last; there is a slot for it. After `reserve` it does not fail for want of space."""
+        """Put one entry after the last; there is a slot for it. After `reserve` it does not fail for want of space."""
         assert self._region is not None
         assert self.count < self.slots
         self.reserve(1)
@@ -134,7 +134,7 @@ class MappedEntries:
         slots = self.count
         try:
             self._length_is_synced = False
-            self._file.truncate(self.count * self._entry_bytes)  # so that there are only zeros behind the entries
+            self._file.truncate(self.count * self._entry_bytes)  # so that there are only zeros after the entries
             self._enlarge(full_slots)
             slots = full_slots
         finally:

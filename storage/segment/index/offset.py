@@ -43,7 +43,7 @@ class OffsetIndex(AscendingIndex):
         return OffsetEntry(self.base_offset + relative, position)
 
     def earlier(self, offset: int) -> list[OffsetEntry]:
-        """Where else to begin if the entry that `lookup` gives means nothing: entries ever further before it.
+        """Iterate over earlier entries, to begin with if the entry that `lookup` gives means nothing.
 
         Their distances double. None is above the offset, even where entries do not ascend, and the segment's beginning
         is not among them.
@@ -84,7 +84,7 @@ class OffsetIndexWriter(AscendingWriter, OffsetIndex):
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no slot for another entry, which makes the log roll."""
+        """True if there is no slot for another entry, which makes the log roll."""
         with self._lock:
             entries = self._entries
             return entries.count >= entries.slots

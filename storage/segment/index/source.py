@@ -1,4 +1,4 @@
-"""Where the entries of an index that is only read come from: a file, looked at and opened whenever they are needed."""
+"""The file of an index that is only read: looked at and opened when entries are needed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class IndexSource(Protocol):
 
     @property
     def path(self) -> str:
-        """What it is called now, or was when it was last there."""
+        """Its path now, or the last one that it had."""
 
     def status(self) -> FileStatus | None:
-        """What the file system knows of it; None if there is none."""
+        """Return the file system's answer about it, None if there is none."""
 
     def open(self) -> ReadableFile | None:
         """The file, to be closed by who opens it; None if there is none."""
@@ -31,7 +31,7 @@ class PathSource:
         self._files = files
 
     def status(self) -> FileStatus | None:
-        """What the file system knows of it; None if there is none."""
+        """Return the file system's answer about it, None if there is none."""
         return self._files.status(self.path)
 
     def open(self) -> ReadableFile | None:

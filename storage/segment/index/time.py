@@ -48,7 +48,7 @@ class TimeIndex(AscendingIndex):
         return TimeEntry(found, self.base_offset + relative)
 
     def earlier(self, timestamp: int) -> list[TimeEntry]:
-        """What else to believe if the entry that `lookup` gives means nothing: entries ever further before it.
+        """Iterate over earlier entries, to believe if the entry that `lookup` gives means nothing.
 
         Their distances double. None is above the timestamp, even where entries do not ascend, and that there is no
         timestamp is not among them.
@@ -98,7 +98,7 @@ class TimeIndexWriter(AscendingWriter, TimeIndex):
 
     @property
     def is_full(self) -> bool:
-        """Whether only the slot is left that is kept for the final entry, which makes the log roll."""
+        """True if only the slot is left that is kept for the final entry, which makes the log roll."""
         with self._lock:
             return self._is_full()
 

@@ -162,7 +162,7 @@ class TransactionIndexWriter(TransactionIndex):
 
     @classmethod
     def open(cls, files: Files, path: str | os.PathLike[str], base_offset: int) -> Self:
-        """Open the file if there is one; an incomplete last entry, or zeros behind the last, are cut off."""
+        """Open the file if there is one; an incomplete last entry, or zeros after the last, are cut off."""
         index = cls(files, path, base_offset)
         if files.status(path) is None:
             return index

@@ -1,4 +1,4 @@
-"""The zeros behind an index's last entry: the part of a preallocated file that nobody has used yet.
+"""The zeros after an index's last entry: the unused part of a preallocated file.
 
 A broker cuts this tail off when it rolls or closes a segment. Where it was killed before that, or still runs, the
 tail is there and must not be taken for entries. An entry of zeros is never one of an offset index (it would say that
@@ -17,9 +17,9 @@ _WINDOW_BYTES: Final = 256 * 1024
 
 
 def used_slots(file: ReadableFile, slots: int, entry_bytes: int) -> int:
-    """How many of the first `slots` entries lie before the tail, with no zeros taken on trust.
+    """Return how many of the first `slots` entries lie before the tail, with no zeros taken on trust.
 
-    Nothing but zeros lies behind them. The tail is read whole, from its end.
+    Only zeros follow them. The tail is read whole, from its end.
     """
     end = slots * entry_bytes
     while end > 0:
@@ -32,7 +32,7 @@ def used_slots(file: ReadableFile, slots: int, entry_bytes: int) -> int:
 
 
 def is_zero(file: ReadableFile, start: int, end: int) -> bool:
-    """Whether there is nothing but zeros from one position up to the other, or to the file's end."""
+    """True if there is nothing but zeros from one position up to the other, or to the file's end."""
     while start < end:
         window = file.read_at(start, min(_WINDOW_BYTES, end - start))
         if not window:
@@ -44,7 +44,7 @@ def is_zero(file: ReadableFile, start: int, end: int) -> bool:
 
 
 def probe_used_slots(file: ReadableFile, slots: int, entry_bytes: int, known: int = 0) -> int:
-    """How many of the first `slots` entries lie before the first zeros, of which `known` surely do.
+    """Return how many of the first `slots` entries lie before the first zeros; `known` of them surely do.
 
     A handful of entries is read, whatever the file's size; a file that was written from front to back, as brokers
     write it, has no zeros before its tail.
