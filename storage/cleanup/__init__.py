@@ -1,4 +1,4 @@
-"""What goes away of a log, and when: retention and compaction, each planned first and then applied."""
+"""Removing records from logs: retention and compaction, each planned first and then applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cleaner keeps of each batch, by a broker's rules.
+"""The records of each batch that a cleaner keeps, by a broker's rules.
 
 Of a key the last record stays that the map of offsets knows, and all records after the map's end. Tombstones and the
 markers of transactions go in two passes: the first that finds them writes into their batch when they may go, and a
@@ -67,7 +67,7 @@ class BatchFilter:
         self._tally = tally
 
     def kept(self, batch: Batch, *, keeps_legacy_tombstones: bool) -> KeptBatch | None:
-        """What is kept of the next batch, which is sound; None if it goes.
+        """Return what is kept of the next batch, which is sound; None if nothing is.
 
         Raises `CorruptBatchError` if what is in it cannot be read.
         """
@@ -160,9 +160,9 @@ def filtered_entries(
     level: int | None,
     tally: Tally,
 ) -> KeptBatch | None:
-    """What is kept of an entry or a wrapper, whose own checksum is right; None if it goes.
+    """Return what is kept of an entry or a wrapper with a right checksum; None if nothing is.
 
-    A wrapper that is not kept as it is, or holds entries of another version than its own, is made anew.
+    A wrapper that is not kept as it is, or holds entries of another version than its own, is written again.
     """
     entries = list(batch.entries())
     fates = [_fate(entry.record, offsets, keeps_tombstones=keeps_tombstones) for entry in entries]

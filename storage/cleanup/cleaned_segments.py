@@ -30,7 +30,7 @@ _LARGEST_LOG_BYTES: Final = 2**31 - 1
 
 
 class CountedSegments:
-    """What would replace a group of segments, counted and forgotten.
+    """The segments that would replace a group of others: counted, and not written.
 
     `limit_bytes` is how large each segment may become, unless a single batch is larger. `bases` are where they begin.
     """
@@ -69,7 +69,7 @@ class CountedSegments:
 
 
 class CleanedSegments(CountedSegments):
-    """What replaces a group of segments, written; what is added is in memory until it is flushed."""
+    """The segments that replace a group of others, written. Added batches are in memory until they are flushed."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Which batches of a log belong to aborted transactions, and which markers end nothing any more.
+"""The batches of a log that belong to aborted transactions, and the markers that end nothing any more.
 
 A cleaner goes through a log from its beginning and shows every batch to this; what is known of open transactions goes
 on from one segment to the next. What becomes of the batches is left to the cleaner.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class BatchFate(NamedTuple):
-    """What transactions say of a batch: whether anybody needs it, and what the index says of it if it ends one."""
+    """A batch as transactions have it: if it is needed, and the index entry if it ends an aborted one."""
 
     is_needed: bool
     aborted: AbortedTransaction | None = None
@@ -42,7 +42,7 @@ class CleanedTransactions:
         self._committing: set[int] = set()  # the producers of which some batch of another transaction was shown
 
     def fate(self, batch: RecordBatch) -> BatchFate:
-        """What becomes of the next batch.
+        """Take in the next batch.
 
         Data that was aborted is not needed, and a marker is as long as a batch of its transaction is there.
         """

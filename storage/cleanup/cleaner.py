@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Cleaner:
-    """What all runs have in common.
+    """The things that all runs have in common.
 
     `is_stopped` is asked often, and ends a run by a `CompactionStoppedError`. Any number of threads may use a cleaner,
     each for another log.
@@ -54,7 +54,7 @@ class Cleaner:
         self._is_stopped = is_stopped
 
     def compact(self, log: Log, plan: CompactionPlan, removing: Callable[[list[Path]], None]) -> CompactionReport:
-        """Replace the segments of a plan by what stays of them; nobody else cleans the log meanwhile.
+        """Replace the segments of a plan by what stays of them. No other cleaner may work on the log meanwhile.
 
         `removing` is given the files of segments as soon as they are replaced, to be removed when it is time. Raises
         `LogChangedError`, having done nothing, if the log is no longer what the plan speaks of, and `CompactionError`
@@ -71,7 +71,7 @@ class Cleaner:
     def estimate(
         self, view: LogView, plan: CompactionPlan, config: TopicConfig, producers: Iterable[ProducerState]
     ) -> CompactionReport:
-        """What `compact` would report, exactly: all of it is read and made anew, and nothing written."""
+        """Return exactly what `compact` would report. Everything is read and encoded, and nothing is written."""
         try:
             return self._run(plan, view, config, producers).over_groups(_Counting())
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What compaction would do to a log now, and why, or why not: decided from sizes, times and offsets alone.
+"""The plan of a compaction: what it would do to a log now and why, by sizes, times and offsets alone.
 
 A plan is a frozen value. It can be printed, stored as JSON and compared, and applied as long as the segments in it are
 what they were. Neighbours of which one segment can be made, whatever is left of them, are put together in a group. How
@@ -32,7 +32,7 @@ class Verdict(StrEnum):
 
 
 class Boundary(StrEnum):
-    """What keeps compaction from going on."""
+    """The reason that compaction cannot go on."""
 
     ACTIVE_SEGMENT = "active_segment"
     OPEN_TRANSACTION = "open_transaction"
@@ -55,7 +55,7 @@ class PlannedSegment:
 
     @property
     def extent(self) -> SegmentExtent:
-        """What decides which others it is put together with."""
+        """The key that decides which segments are put together."""
         return SegmentExtent(
             self.base_offset, self.end_offset, self.size_bytes, self.offset_index_bytes, self.time_index_bytes
         )
@@ -63,7 +63,7 @@ class PlannedSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """What would become of a log at `now_ms`.
+    """The plan for a log at `now_ms`.
 
     The log is clean up to `first_dirty_offset`, and cannot be compacted from `uncleanable_offset` on, because of the
     `boundary`. `segments` are all before that, `dirty_bytes` what is dirty of them, counted in whole segments. A
@@ -100,7 +100,7 @@ class CompactionPlan:
 
     @property
     def dirty_ratio(self) -> float:
-        """How much of what could be compacted is dirty, from 0 to 1; 0 if there is nothing."""
+        """The dirty share of what could be compacted, from 0 to 1; 0 if there is nothing."""
         total_bytes = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total_bytes if total_bytes else 0.0
 
@@ -213,6 +213,6 @@ def _fits(segment: SegmentExtent, group: Sequence[SegmentExtent], config: TopicC
         sum(each.size_bytes for each in together) <= config.segment_bytes
         and sum(each.offset_index_bytes for each in together) <= config.segment_index_bytes
         and sum(each.time_index_bytes for each in together) <= config.segment_index_bytes
-        # An empty segment has no offsets; if they counted, each 2^31 of them would leave one behind.
+        # An empty segment has no offsets; if they counted, each 2^31 of them would leave one.
         and (segment.size_bytes == 0 or segment.end_offset - 1 - group[0].base_offset <= LARGEST_OFFSET_DELTA)
     )

@@ -43,7 +43,7 @@ class _Limit(NamedTuple):
 def plan_compaction(
     log: str, view: LogView, config: TopicConfig | None, *, checkpoint: int | None, high_watermark: int, now_ms: int
 ) -> CompactionPlan:
-    """What compaction would do now to the log of that name, which is replicated up to the high watermark.
+    """Plan the compaction of a log, which is replicated up to the high watermark.
 
     `config` is None for a log that is no topic's partition, which is not compacted; `checkpoint` is the cleaner's, None
     if there is none. Raises `FileNotFoundError` if segments of the view are gone: then a newer view is to be asked.
@@ -97,7 +97,7 @@ def _judged(plan: CompactionPlan) -> CompactionPlan:
 
 
 def _first_dirty_offset(view: LogView, checkpoint: int | None, config: TopicConfig, warnings: list[str]) -> int:
-    """Where the clean part ends; all is dirty again if the checkpoint cannot be right."""
+    """Return where the clean part ends. All is dirty again if the checkpoint cannot be right."""
     if checkpoint is None:
         return view.start_offset
     if checkpoint < view.start_offset:
@@ -120,7 +120,7 @@ def _limit(
     now_ms: int,
     warnings: list[str],
 ) -> _Limit:
-    """Where compaction has to stop: where a segment begins of which something is open in one way or another."""
+    """Return where compaction has to stop: at the first segment that is not settled yet."""
     active = view.segments[-1]
     limits = [
         _Limit(active.base_offset, Boundary.ACTIVE_SEGMENT),
@@ -139,7 +139,7 @@ def _limit(
             limits.append(_Limit(segment.base_offset, Boundary.COMPACTION_LAG))
             break
     limit = min(limits, key=lambda each: each.offset)
-    # What is clean already is not made dirty by what lies behind it.
+    # A clean part does not become dirty by what follows it.
     offset = max(limit.offset, min(first_dirty_offset, active.base_offset))
     begun = [segment for segment in view.segments if segment.base_offset <= offset]
     return _Limit(begun[-1].base_offset if begun else view.segments[0].base_offset, limit.boundary)

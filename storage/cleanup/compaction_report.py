@@ -1,4 +1,4 @@
-"""What a run of the cleaner read, kept and left out, and why."""
+"""The report of a cleaner's run: what it read, kept and left out, and why."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class CompactionReport:
 
     @property
     def sentence(self) -> str:
-        """What was left of how much, for people."""
+        """Say in a sentence how much was left of how much."""
         records = self.records
         share = self.after_bytes / self.before_bytes if self.before_bytes else 1.0
         return (

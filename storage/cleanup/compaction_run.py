@@ -32,7 +32,7 @@ K = TypeVar("K", bound="CountedSegments")
 
 
 class Sink(Protocol[K]):
-    """Where what is kept goes."""
+    """The destination of what is kept."""
 
     def begin(self, base_offset: int, limit_bytes: int) -> K:
         """A place for what is kept of a group of segments, the first of which begins at the offset."""

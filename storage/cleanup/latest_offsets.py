@@ -27,7 +27,7 @@ _SEED_BYTES = 16
 
 
 def empty_map(memory_bytes: int, load_factor: float) -> OffsetMap:
-    """A map with so much memory, whose fingerprints nobody can foresee; it has room for one key at least."""
+    """A map with so much memory. No producer can foresee its fingerprints. It has room for one key at least."""
     try:
         offsets = OffsetMap(memory_bytes, load_factor, secrets.token_bytes(_SEED_BYTES))
     except MemoryError:

@@ -1,4 +1,4 @@
-"""What a cleaner may use, and how fast it may go on: it stops when it is told to, and waits where it is too fast.
+"""The limits of a cleaner, and its pace: it stops when it is told to, and waits where it is too fast.
 
 One `Throttle` is for all cleaners together, a `Pace` for each run.
 """
@@ -57,7 +57,7 @@ class Pace:
 
     @property
     def elapsed_s(self) -> float:
-        """How long the run has taken."""
+        """The time that the run has taken."""
         return self._clock.elapsed_s() - self._begun_s
 
     def check(self) -> None:
@@ -105,7 +105,7 @@ class CleanerLimits:
 
     @classmethod
     def of(cls, config: StoreConfig) -> Self:
-        """What each of a store's cleaners may use of what they have together."""
+        """Return the share of each of a store's cleaners in what they have together."""
         threads = config.log_cleaner_threads
         return cls(
             map_bytes=config.log_cleaner_dedupe_buffer_bytes // threads,

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 def plan_retention(
     log: str, view: LogView, config: TopicConfig | None, *, high_watermark: int, now_ms: int
 ) -> RetentionPlan:
-    """What retention would delete now of the log of that name, which is replicated up to the high watermark.
+    """Plan the retention of a log, which is replicated up to the high watermark.
 
     `config` is None for a log that is no topic's partition, of which nothing is deleted. Raises `FileNotFoundError` if
     segments of the view are gone: then a newer view is to be asked.
@@ -97,7 +97,7 @@ def apply_retention(log: Log, plan: RetentionPlan) -> list[Path]:
 
 
 def _unknown(config: TopicConfig) -> str:
-    """Which settings that decide what goes are unknown, and why: while one is, nothing goes."""
+    """Say which of the settings that decide are unknown, and why. While one is, nothing is deleted."""
     return config.why_unknown(*_DECIDING, *(_DECIDING_DELETION if config.delete else ()))
 
 
@@ -141,7 +141,7 @@ def _following(plan: RetentionPlan) -> int:
 
 
 def _check_unchanged(view: LogView, plan: RetentionPlan) -> None:
-    """Raise `LogChangedError` unless the segments that go, and the one behind them, are what they were."""
+    """Raise `LogChangedError` unless the segments that go, and the one after them, are what they were."""
     planned = plan.segments[: len(plan.deleted) + 1]
     if view.start_offset != plan.start_offset or (plan.rolls and view.end_offset != plan.end_offset):
         raise LogChangedError(f"{plan.log} has another start or end than when the plan was made")

@@ -1,4 +1,4 @@
-"""What retention would delete of a log now, and why, or why not: decided from sizes, times and offsets.
+"""The plan of a retention: what it would delete of a log now and why, by sizes, times and offsets.
 
 A plan is a frozen value. It can be printed, stored as JSON and compared, and applied as long as the log is what it was.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Scope(StrEnum):
-    """Which rules hold for a log."""
+    """The rules that hold for a log."""
 
     SETTINGS_UNKNOWN = "settings_unknown"  # none: the plan's `unknown` says which settings, and why
     TIERED = "tiered"  # none: what is elsewhere is only the broker's to know
@@ -33,7 +33,7 @@ class Rule(StrEnum):
 
 
 class Fate(StrEnum):
-    """What becomes of a segment."""
+    """The fate of a segment."""
 
     DELETE = "delete"
     ROLL_AND_DELETE = "roll_and_delete"  # it is the active one: another has to take its place
@@ -61,7 +61,7 @@ class RetainedSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionPlan:
-    """What would become of a log at `now_ms`; nothing above its `high_watermark` goes.
+    """The plan for a log at `now_ms`. Nothing above its `high_watermark` is deleted.
 
     Segments go from the oldest on, up to the first that no rule lets go. `new_start_offset` is where the log starts
     then. Limits that are negative do not hold, and none holds unless the scope is `DELETE`. `unknown` says which
@@ -99,17 +99,17 @@ class RetentionPlan:
 
     @property
     def deleted_bytes(self) -> int:
-        """How many bytes of batches would go."""
+        """The bytes of batches that would be deleted."""
         return sum(segment.size_bytes for segment in self.deleted)
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes of batches there are."""
+        """The bytes of all batches."""
         return sum(segment.size_bytes for segment in self.segments)
 
     @property
     def reason(self) -> str:
-        """What the plan comes to, in a sentence."""
+        """Say the plan's result in a sentence."""
         match self.scope:
             case Scope.SETTINGS_UNKNOWN:
                 why = f": {self.unknown}" if self.unknown else ""

@@ -16,7 +16,7 @@ _YEARS_MS: Final = 30 * 365 * 86_400_000  # as far from now as a record's time i
 
 
 class SuspectTimestamp(Enum):
-    """What a segment's largest timestamp seems to be, in place of a moment of the past in milliseconds."""
+    """What a segment's largest timestamp seems to be instead of a past time in milliseconds."""
 
     NONE = "no record has a timestamp, so that the file's last modification counts"
     SECONDS = (
@@ -28,11 +28,11 @@ class SuspectTimestamp(Enum):
 
 
 _HOLDING: Final = frozenset({SuspectTimestamp.MICROSECONDS, SuspectTimestamp.NANOSECONDS, SuspectTimestamp.FUTURE})
-"""Those that keep a segment, and every one behind it, from being deleted for its age."""
+"""Those that keep a segment, and every one after it, from being deleted for its age."""
 
 
 def suspicion_of(timestamp: int, now_ms: int) -> SuspectTimestamp | None:
-    """What is odd about a largest timestamp; None if nothing is."""
+    """Return what is odd about a largest timestamp, None if nothing is."""
     if timestamp < 0:
         return SuspectTimestamp.NONE
     if timestamp <= now_ms:

@@ -1,4 +1,4 @@
-"""What a store's internal topics tell of its cluster, followed as they grow.
+"""A store's cluster as its internal topics tell it, followed as they grow.
 
     log_replay         the batches of one log, each taken once: from its start, and then as they are appended
     followed_topics    `__consumer_offsets`, `__transaction_state`, `__share_group_state`: groups, transactional ids

@@ -139,13 +139,13 @@ class SharesLog(LogReplay):
 
 
 class SharesTopic(FollowedTopic[SharesLog]):
-    """How far share groups have come, by all partitions of the topic that there are."""
+    """The progress of share groups, by all partitions of the topic that are here."""
 
     def __init__(self) -> None:
         super().__init__(SharesLog)
 
     def start(self, partition: SharePartition) -> ShareStart | None:
-        """Where a group is in a partition; None if no record here tells it."""
+        """Return where a group is in a partition, None if no record here tells it."""
         for replay in self.partitions.values():
             if (found := replay.image.starts.get(partition)) is not None:
                 return found

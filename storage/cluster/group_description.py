@@ -35,11 +35,11 @@ RECONCILING: Final = "Reconciling"
 NOT_READY: Final = "NotReady"
 
 _MEMBER_STABLE: Final = {GroupKind.CONSUMER: 0, GroupKind.STREAMS: 1}
-"""What `state` says of a member that has what it is to have."""
+"""The `state` of a member that has all that it is assigned."""
 
 
 class Surroundings(NamedTuple):
-    """What a store knows besides a group's records: topics by their ids, where share groups are, its partitions."""
+    """The knowledge of a store besides a group's records: topic ids, share groups' positions, its partitions."""
 
     topic_name: TopicName
     start_of: Callable[[SharePartition], ShareStart | None]
@@ -72,7 +72,7 @@ class GroupDescription(NamedTuple):
 
 
 def describe_group(group: Group, store: Surroundings, now_ms: int) -> GroupDescription:
-    """What is known of the group.
+    """Describe the group.
 
     Offsets are left out for which a broker before 2.1 wrote a time of expiry that is past.
     """
@@ -218,7 +218,7 @@ class GroupRow(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """How many offsets lie before the end that are neither committed nor, by a share group, done with, if known."""
+        """Return how many offsets before the end are neither committed nor, by a share group, done with, if known."""
         if self.end_offset is None:
             return None
         if self.committed is not None:

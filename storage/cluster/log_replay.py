@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from storage.record.reading import Batch
 
 DAMAGES_MAX: Final = 10
-"""How many damaged places are kept; all are counted."""
+"""The number of damaged places that are kept; all are counted."""
 
 
 class LogReplay(ABC):
-    """What a log tells, record by record; not for several threads.
+    """The records of a log, one by one. Not for several threads.
 
     `revision` grows whenever something was taken or forgotten. `damages` are the first of the places that were passed
     over, and `damage_count` is how many there were. `unread` is how many records are of a type or version that is not

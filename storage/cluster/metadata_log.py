@@ -67,7 +67,7 @@ class MetadataLog:
         self._damage: StorageError | None = None
 
     def ask(self, question: Callable[[ClusterImage], T]) -> T:
-        """What the cluster as it is now answers. The image changes after the question, so the answer must not keep it.
+        """Ask the cluster as it is now. The image changes after the question, so the answer must not keep it.
 
         Raises `OSError` where the log or the snapshot that it goes on from cannot be read.
         """
@@ -76,7 +76,7 @@ class MetadataLog:
             return question(self._image)
 
     def quorum_state(self) -> QuorumState | None:
-        """What the node of this replica remembers of the quorum's elections, None if it has no such file.
+        """Return what the node of this replica remembers of the quorum's elections, None if it has no such file.
 
         Raises `CorruptMetadataError` for a file that no broker reads.
         """
@@ -141,7 +141,7 @@ class MetadataLog:
         return frozenset(filter(is_metadata_snapshot, self._directory.names()))
 
     def _snapshot(self, name: str) -> ClusterImage:
-        """What a snapshot holds; raises `StorageError` if it is not whole."""
+        """Read a snapshot; raises `StorageError` if it is not whole."""
         image = ClusterImage(snapshot=name.partition(".")[0])
         last = None
         with self._directory.open_reading(name) as file:
@@ -216,13 +216,13 @@ class ToldSettings(NamedTuple):
     release: int
 
     def origin(self, setting: Setting) -> str:
-        """Where the setting is, as `config` prints it."""
+        """Return the place of the setting, as `config` prints it."""
         place = f"snapshot {self.snapshot}" if setting.offset is None else f"offset {setting.offset}"
         return f"metadata log, {place}"
 
 
 def told_settings(image: ClusterImage, topic: str, node_id: int | None) -> ToldSettings:
-    """What the cluster tells of the topic, and tells the broker of that id; it shares nothing with the image."""
+    """Return what the cluster tells of the topic and of the broker. The result shares nothing with the image."""
     found = image.topic(topic)
     own = {} if node_id is None else image.settings_of(BROKER_RESOURCE, str(node_id))
     return ToldSettings(
@@ -235,7 +235,7 @@ def told_settings(image: ClusterImage, topic: str, node_id: int | None) -> ToldS
 
 
 def _release(image: ClusterImage, node_id: int | None) -> int:
-    """What the broker registered with tells its release; without that, what the cluster as a whole has agreed on."""
+    """Return the release by the broker's registration, or by what the cluster as a whole has agreed on."""
     registration = None if node_id is None else image.brokers.get(node_id)
     features = () if registration is None else registration.get("features", ())
     supported = [each["maxSupportedVersion"] for each in features if each["name"] == metadata_versions.FEATURE]

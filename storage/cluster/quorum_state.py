@@ -22,7 +22,7 @@ _VERSION_FIELD: Final = "data_version"
 
 
 class QuorumState(NamedTuple):
-    """What the node knew when it wrote the file last.
+    """The node's knowledge when it wrote the file last.
 
     `leader_id` is -1 while it knew of none. `voter_ids` are those of a static quorum, in the order of the nodes'
     settings; there are none where voters are records of the metadata log.

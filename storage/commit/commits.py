@@ -1,8 +1,8 @@
 """Putting what was staged into a store: all of it, once, whatever happens.
 
-A commit is decided when the ledger has its intent, and not there before. From then on whoever opens the store for
+A commit is decided when the ledger has its intent, and not before. From then on a process that opens the store for
 writing brings it to its end before anybody gets at its logs, and those who only read see nothing of it until the
-ledger says that all is there. Staged files that nobody needs go when they are old.
+ledger says that all is there. Staged files that are not needed are removed when they are old.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from storage.topics.topics import Topics
 
 STAGED_AGE_MS_MAX: Final = 7 * 24 * 3600 * 1000
-"""How long after it was last written a staged file is kept for whoever may commit it."""
+"""The time after its last write for which a staged file is kept to be committed."""
 
 _REPEAT: Final = "repeat the job that wrote it"
 _PUT_BACK: Final = (
@@ -131,7 +131,7 @@ class Commits:
     def withdraw(self) -> list[Withdrawal]:
         """Take back what there is of the commit that is pending, so that its job can be repeated as if it never was.
 
-        What lies among others' records stays, and is to be seen from then on. Of the rest nobody has seen anything.
+        Batches that lie among others' records stay, and readers see them from then on. No reader has seen the rest.
         """
         with self._committing:
             pending = self._entries.pending
@@ -149,7 +149,7 @@ class Commits:
             return found
 
     def finish_interrupted(self) -> None:
-        """What whoever opens the store for writing does first; a commit that fails keeps nobody from other logs."""
+        """Finish a pending commit when the store is opened for writing. One that fails blocks no other log."""
         try:
             self.finish()
         except (StorageError, OSError) as error:
@@ -203,7 +203,7 @@ class Commits:
                 raise DiskFullError(f"nothing was committed: {size_bytes} bytes are needed", path=log_dir.path)
 
     def _ranges(self, staged: Sequence[StagedFile]) -> Mapping[Partition, OffsetRange]:
-        """Where everything is going to be. What is before it is on disk, and what is staged is sound."""
+        """Return the offsets that everything will have. The logs are on disk up to them, and staged batches are sound."""
         ranges = {}
         for partition in sorted({run.partition for each in staged for run in each.runs}):
             log = self._open_log(*partition)
@@ -269,8 +269,8 @@ class Commits:
 def discard(files: Files, directories: Sequence[Path], names: Collection[str]) -> None:
     """Remove staged files of a job that has failed, unless a commit needs them.
 
-    While somebody else has the store open for writing nothing is removed: they go when they are old. Whoever has it
-    open himself must not ask.
+    While another process has the store open for writing nothing is removed: the files go when they are old. A process
+    that has the store open itself must not call this.
     """
     with ExitStack() as unlocking:
         try:
@@ -297,7 +297,7 @@ def _batches(staged: Sequence[StagedFile], partition: Partition) -> Iterator[Rec
 
 
 def _present(view: LogView, offset_range: OffsetRange, batches: Iterator[RecordBatch]) -> int:
-    """How many of the batches, from the first one on, are in the log, or were and are deleted since."""
+    """Return how many batches, from the first one on, are in the log, or were and are deleted since."""
     places: dict[int, tuple[int, int]] = {}
     present, offset = 0, offset_range.first_offset
     for number, batch in enumerate(batches, start=1):

@@ -1,4 +1,4 @@
-"""What a store knows of commits: which transactions are in it, and the one that is being applied.
+"""A store's record of commits: the transactions that are in it, and the one that is being applied.
 
 One small file at the top of a log directory, where brokers ignore it, says both, and is replaced whole. So what is
 replaced is what decides: with the intent in it a commit is going to be there, whatever happens, and with its end
@@ -32,7 +32,7 @@ _VERSION: Final = 1
 
 
 class Transaction(NamedTuple):
-    """What is to be in a store once: an application's version. Of one application versions rise."""
+    """A version of an application, which is to be in a store once. The versions of an application rise."""
 
     application: str
     version: int
@@ -68,11 +68,11 @@ class Entries:
         return transaction is not None and transaction.version <= self.applied.get(transaction.application, -1)
 
     def with_pending(self, intent: Intent) -> Self:
-        """What is to be said before the commit is applied."""
+        """Return the entries to write before the commit is applied."""
         return replace(self, sequence=self.sequence + 1, pending=intent)
 
     def with_applied(self) -> Self:
-        """What is to be said when all of the commit that is pending is there."""
+        """Return the entries to write when all of the pending commit is there."""
         assert self.pending is not None
         applied = dict(self.applied)
         if self.pending.transaction is not None:
@@ -81,7 +81,7 @@ class Entries:
         return replace(self, sequence=self.sequence + 1, applied=MappingProxyType(applied), pending=None)
 
     def without_pending(self) -> Self:
-        """What is to be said when nothing of the commit that was pending is to be there."""
+        """Return the entries to write when nothing of the pending commit is to be there."""
         return replace(self, sequence=self.sequence + 1, pending=None)
 
 
@@ -98,7 +98,7 @@ class Ledger:
 
     @property
     def current(self) -> Entries:
-        """What the file says now. Raises `CorruptMetadataError`."""
+        """Read the file. Raises `CorruptMetadataError`."""
         path, data = self._found()
         known, entries = self._read
         if data != known:
@@ -111,7 +111,7 @@ class Ledger:
         replace_file(self._files, self._found()[0], _text(entries).encode())
 
     def withheld(self, partition: Partition) -> UncommittedRange:
-        """What readers are not shown of the partition, as long as a commit is under way."""
+        """Return the range of the partition that readers are not shown while a commit is under way."""
         entries = self.current
         offset_range = None if entries.pending is None else entries.pending.ranges.get(partition)
         if offset_range is None:

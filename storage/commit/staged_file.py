@@ -47,7 +47,7 @@ class StagedTopic(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Batches of one partition that lie one behind the other."""
+    """Batches of one partition that lie one after the other."""
 
     partition: Partition
     position: int
@@ -169,6 +169,6 @@ def is_staged_name(name: str) -> bool:
 
 
 def find_staged(files: Files, directories: Sequence[Path], name: str) -> Path:
-    """Where the staged file of this name is; the first directory's path if it is nowhere."""
+    """Return the path of the staged file of this name, in the first directory if it is nowhere."""
     paths = [directory / Path(name).name for directory in directories]
     return next((path for path in paths if files.status(path) is not None), paths[0])

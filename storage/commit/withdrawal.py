@@ -1,7 +1,7 @@
-"""What there is of a commit that cannot be completed, and whether it can be taken back without others' records.
+"""Taking back a commit that cannot be completed, as far as no other records follow it.
 
-Nobody who reads through kafkafs has seen any of it. Only a broker that was started in between may have shown it to its
-consumers and gone on behind it; then it stays where it is. Cutting logs back is left to `commits`.
+No reader of kafkafs has seen any of it. Only a broker that was started in between may have shown it to its consumers
+and appended after it; then it stays where it is. Cutting logs back is left to `commits`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Withdrawal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StagedBatches:
-    """What staged files have for a partition, as far as they can be read, and whether that is everything."""
+    """The batches that staged files have for a partition, as far as they can be read, and whether those are all."""
 
     checksums: frozenset[int]
     are_complete: bool
@@ -64,7 +64,7 @@ class StagedBatches:
 def withdrawal_of(
     partition: Partition, offset_range: OffsetRange, view: LogView, staged: StagedBatches
 ) -> Withdrawal | None:
-    """What there is of a commit in the whole of a partition's log; None if that is nothing."""
+    """Return the part of a commit that is in a partition's log, None if there is none."""
     first_offset = max(offset_range.first_offset, view.start_offset)
     if view.end_offset <= first_offset:
         return None

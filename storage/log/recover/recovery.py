@@ -247,7 +247,7 @@ class _Recovery:
         return scan
 
     def _producers_before(self, segment: Segment, *, read_only: bool) -> ProducerStates:
-        """Return the producers as they were where the segment begins. Later snapshots are removed unless `read_only`."""
+        """Return the producers as of the beginning of the segment. Later snapshots are removed unless `read_only`."""
         producers = ProducerStates(
             self._files,
             self._directory,
