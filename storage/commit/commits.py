@@ -203,7 +203,7 @@ class Commits:
                 raise DiskFullError(f"nothing was committed: {size_bytes} bytes are needed", path=log_dir.path)
 
     def _ranges(self, staged: Sequence[StagedFile]) -> Mapping[Partition, OffsetRange]:
-        """Return the offsets that everything will have. The logs are on disk up to them, and staged batches are sound."""
+        """Return the offsets of everything, once the logs are on disk up to them and the batches are sound."""
         ranges = {}
         for partition in sorted({run.partition for each in staged for run in each.runs}):
             log = self._open_log(*partition)

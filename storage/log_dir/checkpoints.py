@@ -20,7 +20,7 @@ Partition: TypeAlias = tuple[str, int]  # topic and number
 
 
 class OffsetCheckpoint(StrEnum):
-    """What the offsets of a checkpoint are, by its file's name."""
+    """The kinds of checkpoints, by their files' names."""
 
     RECOVERY_POINT = "recovery-point-offset-checkpoint"  # below it everything is on disk
     LOG_START = "log-start-offset-checkpoint"  # the first offset, where that is not a segment's

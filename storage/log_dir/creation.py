@@ -1,7 +1,7 @@
 """Making a store: log directories that a broker of the same cluster takes for its own.
 
 The settings file, which is the first thing written and the last, says whether a store is being made or is made. So a
-crash leaves directories that are as good as empty, and nobody's identity but our own is ever overwritten.
+crash leaves directories that are as good as empty, and no other store's identity is ever overwritten.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _first_occupied(files: Files, paths: Sequence[Path], forbidden: Collection[s
 
 
 def _names(files: Files, path: Path) -> list[str] | None:
-    """What is in the directory, or would be; None if there is something else."""
+    """List the directory, which may not exist yet; None if something else is there."""
     try:
         return files.names(path)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""What a store has: each partition and the log directory that it is in, at one moment.
+"""A store's partitions at one moment, each with the log directory that it is in.
 
-An `Inventory` never changes, so whoever holds one may go through it while the store gets another.
+An `Inventory` never changes, so its holder may go through it while the store gets another.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Inventory:
     def of(
         cls, listings: Mapping[LogDir, Listing], hidden: Collection[Partition], earlier: Inventory | None = None
     ) -> Self:
-        """What the listings show, less what is hidden.
+        """Build it from listings, without what is hidden.
 
         Raises `DuplicatePartitionError` for a partition in two places, unless `earlier` knows it in one of them: that
         is how it looks for a moment when a broker moves it.
@@ -100,7 +100,7 @@ class Inventory:
         return Inventory(MappingProxyType(topics), self.unattached, self.foreign, self.links)
 
     def log_dir(self, topic: str, partition: int) -> LogDir | None:
-        """Where a partition is; None if there is none."""
+        """Return the log directory that a partition is in, None if there is no such partition."""
         return self.topics.get(topic, {}).get(partition)
 
     def directory(self, topic: str, partition: int) -> Directory | None:
@@ -122,7 +122,7 @@ class Inventory:
         return there == {CLUSTER_METADATA}
 
     def load(self, log_dirs: Collection[LogDir]) -> dict[LogDir, int]:
-        """How many partitions each log directory holds, those that are being copied there included."""
+        """Return the number of partitions in each log directory, with those that are being copied there."""
         counts = Counter(log_dir for partitions in self.topics.values() for log_dir in partitions.values())
         counts.update(log_dir for log_dir, name in self.unattached if name.state is DirectoryState.FUTURE)
         return {log_dir: counts[log_dir] for log_dir in log_dirs}

@@ -70,7 +70,7 @@ class Listing(NamedTuple):
 class LogDir:
     """A log directory that exists. `properties` is what it says of itself, None if it says nothing.
 
-    Whoever changes its checkpoints holds `checkpointing` from when it is known what they are to say.
+    A writer of its checkpoints holds `checkpointing` from when it knows what they are to say.
 
     Raises `NotAStoreError` if it is no directory, and `CorruptMetadataError` if what it says cannot be read.
     """
@@ -158,7 +158,7 @@ class LogDir:
         return self.directory.is_locked(LOCK_NAME)
 
     def unlock(self) -> None:
-        """Let others have it; harmless if it is not locked. The lock's file stays, so that nobody locks a lost one."""
+        """Unlock it; harmless if it is not locked. The lock's file stays, so that no process locks a removed one."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -166,7 +166,7 @@ class LogDir:
     # How it was closed
 
     def is_clean(self) -> bool:
-        """True if whoever wrote last closed everything properly; what the marker says does not matter."""
+        """True if the last writer closed everything properly. The marker's contents do not matter."""
         status = self.directory.status(CLEAN_MARKER_NAME)
         return status is not None and not status.is_link
 
@@ -175,7 +175,7 @@ class LogDir:
         with suppress(FileNotFoundError):
             self._marker = self.read_clean_marker()
             self.directory.remove(CLEAN_MARKER_NAME)
-        # Even if there is none: whoever removed it may have died before that was on disk.
+        # Even if there is none: the process that removed it may have died before that was on disk.
         self.directory.sync()
 
     def write_clean_marker(self, *, is_unchanged: bool = False) -> None:
@@ -188,7 +188,7 @@ class LogDir:
         self.directory.replace(CLEAN_MARKER_NAME, clean_marker() if kept is None else kept)
 
     def read_clean_marker(self) -> bytes | None:
-        """What the marker says; None if there is none, or a link in its place."""
+        """Return the marker's contents, None if there is no marker, or a link in its place."""
         try:
             return self.directory.read_small(CLEAN_MARKER_NAME, CorruptMetadataError)
         except (FileNotFoundError, SymbolicLinkError):
@@ -197,7 +197,7 @@ class LogDir:
     # Its checkpoints
 
     def offsets(self, checkpoint: OffsetCheckpoint) -> Mapping[Partition, int]:
-        """What the checkpoint said when it was first asked for, or last written.
+        """Return the checkpoint as it was when it was first asked for, or last written.
 
         One that is damaged, or a link, says nothing: all that follows is that more of the logs is looked at. It is
         replaced the next time that anything is written to it, even if it is to say nothing.
@@ -214,12 +214,12 @@ class LogDir:
         return self._checkpoints[checkpoint]
 
     def flaw(self, checkpoint: OffsetCheckpoint) -> str | None:
-        """What was wrong with the checkpoint when it was read, which is when it is first asked for; None if nothing."""
+        """Return what was wrong with the checkpoint when it was first read, None if nothing was."""
         self.offsets(checkpoint)
         return self._flaws.get(checkpoint)
 
     def flaws(self) -> dict[OffsetCheckpoint, str]:
-        """What was wrong with those checkpoints that could not be read when they were first asked for."""
+        """Return what was wrong with each checkpoint that could not be read when it was first asked for."""
         return {each: flaw for each in OffsetCheckpoint if (flaw := self.flaw(each)) is not None}
 
     def write_offsets(self, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, int]) -> None:
@@ -234,7 +234,7 @@ class LogDir:
             self._unsure.discard(checkpoint)
 
     def forget_offsets(self) -> None:
-        """Read checkpoints anew when they are asked for again, as somebody else may write them."""
+        """Read checkpoints again when they are next asked for, as another process may write them."""
         self._checkpoints.clear()
 
 
@@ -243,7 +243,7 @@ def _flaw_of(error: CorruptCheckpointError | SymbolicLinkError) -> str:
 
 
 def clean_marker() -> bytes:
-    """What the marker says that kafkafs writes."""
+    """Return the contents of the marker that kafkafs writes."""
     marker = {"version": _CLEAN_MARKER_VERSION, "brokerEpoch": _NO_BROKER_EPOCH}
     return json.dumps(marker, separators=(",", ":")).encode()
 

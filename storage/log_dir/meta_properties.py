@@ -32,7 +32,7 @@ _NODE_ID_KEYS: Final = {0: "broker.id", 1: "node.id"}
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """What the file says; version 1 always has a cluster and a node."""
+    """The contents of the file; version 1 always has a cluster and a node."""
 
     version: int
     cluster_id: str | None = None

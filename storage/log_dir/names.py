@@ -75,7 +75,7 @@ class DirectoryName(NamedTuple):
 
 
 def parse_directory_name(name: str) -> DirectoryName | None:
-    """What the name of a directory in a log directory says; None if no partition is called so."""
+    """Parse the name of a directory in a log directory; None if no partition is called so."""
     match = _NAME.fullmatch(name)
     if match is None or not is_topic_name(match[1]) or int(match[2]) > _PARTITION_MAX:
         return None

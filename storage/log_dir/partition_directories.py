@@ -1,8 +1,8 @@
 """Making and deleting the directories of partitions, several at a time, all or none.
 
 A file system renames one directory at a time, so the settings file says which are not to count: those that are being
-made are void until all are there, and those that are being deleted are void from then on. Whoever opens the store for
-writing after a crash finishes with what is void; who reads passes it over.
+made are void until all are there, and those that are being deleted are void from then on. The next writer that opens
+the store after a crash finishes what is void. Readers pass it over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a store is: the one rule by which every command takes a directory for a log directory, or refuses it.
+"""Recognising a store: the one rule by which every command takes a directory for a log directory, or refuses it.
 
 A log directory has `meta.properties`, an offset checkpoint or our settings file at its top, or a partition directory
 with a segment in it. A directory that is called like a partition proves nothing: `polkit-1` is one in many systems.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Removals:
-    """What is to be removed, and when it is due; what a crash forgets is found again by its name.
+    """Files and directories to be removed when they are due. After a crash they are found again by their names.
 
     Any thread may call anything.
     """
@@ -46,7 +46,7 @@ class Removals:
         return [path for path, due_ms in doomed.items() if due_ms <= now_ms]
 
     def remove_files(self) -> None:
-        """Remove all files now, as nobody reads them any more; raises the first error after all else is done."""
+        """Remove all files now, as no reader is left; raises the first error after all else is done."""
         with self._lock:
             paths = list(self._doomed_files)
         with ExitStack() as stack:

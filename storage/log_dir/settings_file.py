@@ -111,7 +111,7 @@ _DECIDING_SETTING: Final = "cleanup.policy"
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
-    """What is written down about one topic; `topic_id` is None for a topic of a time without ids."""
+    """The record of one topic; `topic_id` is None for a topic of a time without ids."""
 
     topic_id: UUID | None
     is_made_here: bool = False
@@ -132,7 +132,7 @@ class TopicSettings:
     """Everything that the file says.
 
     A store that `is_begun` is being made, or was left so. `void` are directories of partitions that are being made or
-    deleted, with their topics' ids: they count as absent, and whoever opens the store for writing next removes them.
+    deleted, with their topics' ids: they count as absent, and the next writer that opens the store removes them.
     `cluster_id` is None in a file that an earlier kafkafs wrote, or of a store without one.
     """
 

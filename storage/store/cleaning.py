@@ -38,7 +38,7 @@ class StoreRetention:
         self._clock = clock
 
     def plan(self, topic: str, partition: int, view: LogView | None = None) -> RetentionPlan:
-        """What would be deleted now of the partition as the view shows it, or as it is; raises as `Store.log` does."""
+        """Plan the retention of the partition as the view shows it, or as it is; raises as `Store.log` does."""
         store = self._store
         if view is None:
             return store.log(topic, partition).on_view(lambda view: self.plan(topic, partition, view))
@@ -85,7 +85,7 @@ class StoreCompaction:
         self._cleaner = Cleaner(store.files, clock, CleanerLimits.of(store.config), throttle, is_stopped=is_stopped)
 
     def plan(self, topic: str, partition: int, view: LogView | None = None) -> CompactionPlan:
-        """What compaction would do now to the partition as the view shows it, or as it is; raises as `log` does."""
+        """Plan the compaction of the partition as the view shows it, or as it is; raises as `Store.log` does."""
         store = self._store
         if view is None:
             return store.log(topic, partition).on_view(lambda view: self.plan(topic, partition, view))
@@ -100,7 +100,7 @@ class StoreCompaction:
         )
 
     def estimate(self, topic: str, partition: int, plan: CompactionPlan) -> CompactionReport:
-        """What `apply` would report, exactly; the log is read for it, and nothing changed."""
+        """Return exactly what `apply` would report. The log is read for it, and nothing is changed."""
         log = self._store.log(topic, partition)
         return self._cleaner.estimate(log.view, plan, log.config, log.producers.states())
 

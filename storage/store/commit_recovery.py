@@ -1,4 +1,4 @@
-"""What recovering a store makes of a commit that was interrupted: completed, withdrawn, or neither for an error."""
+"""Recovering a commit that was interrupted: it is completed, withdrawn, or neither because of an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RecoveredCommit(NamedTuple):
-    """What became of a commit that was interrupted: completed, unless it was withdrawn or there is an error."""
+    """The outcome for a commit that was interrupted: completed, unless it was withdrawn or there is an error."""
 
     intent: Intent
     withdrawn: list[Withdrawal] | None
@@ -35,12 +35,12 @@ def pending_commit(paths: Sequence[str | os.PathLike[str]], files: Files) -> Int
 
 
 def recovered_commit(store: Store, pending: Intent, *, withdraws: bool) -> RecoveredCommit:
-    """What has become of the commit in a store that was opened, which completes it unless something is in the way."""
+    """Complete the commit in an open store, or say what is in the way."""
     return _settled(pending, store.commits.finish, store.commits.withdraw if withdraws else None)
 
 
 def planned_commit(store: Store, pending: Intent, *, withdraws: bool) -> RecoveredCommit:
-    """What would become of it in a store that is open for reading."""
+    """Plan the same in a store that is open for reading."""
     return _settled(pending, store.commits.check_pending, (lambda: _withdrawals(store, pending)) if withdraws else None)
 
 
@@ -61,7 +61,7 @@ def _settled(
 
 
 def _withdrawals(store: Store, pending: Intent) -> list[Withdrawal]:
-    """What withdrawing the commit would take back, and what it would leave."""
+    """Return what withdrawing the commit would take back, and what it would leave."""
     directories = [log_dir.path for log_dir in store.log_dirs]
     found = []
     for (topic, partition), offset_range in pending.ranges.items():

@@ -1,4 +1,4 @@
-"""What the internal topics of a store tell of its groups and transactions, followed as they grow.
+"""A store's groups and transactions as its internal topics tell them, followed as they grow.
 
 Any thread may ask. What was found serves for a moment, so that asking about many groups reads what is new once.
 """
@@ -51,7 +51,7 @@ class DescribedGroups(Mapping[str, "GroupDescription"]):
         return iter(self._groups)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of them."""
         return len(self._groups)
 
     def __contains__(self, group_id: object) -> bool:
@@ -119,7 +119,7 @@ class InternalTopics:
             return FoundTransactions(tuple(found), (*failures, *self._transactions.shortcomings))
 
     def end_offset(self, partition: tuple[str, int]) -> int | None:
-        """Where a partition's log ends; None if it is not in this store, or cannot be opened."""
+        """Return the end offset of a partition, None if it is not in this store or cannot be opened."""
         try:
             return self._log_of(*partition).view.end_offset
         except (StorageError, OSError):

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 
 class LogOpener:
-    """What a `Store` takes as `open_log`; `reports` are what recovery had to do, by the partition.
+    """The usual `open_log` of a `Store`; `reports` are what recovery had to do, by partition.
 
     Appends are as durable as `durability` says. `in_background` runs what brings a rolled segment to disk. How many of
     the logs hold descriptors is bounded by `awake`. Any thread may call it.

@@ -1,4 +1,4 @@
-"""What a store that is open for writing needs from time to time, on a broker's schedules.
+"""The upkeep of a store that is open for writing, on a broker's schedules.
 
 Segments are retained, logs compacted, flushed and checkpointed, producers forgotten, and what was deleted is removed. A
 `Maintenance` does nothing by itself: a thread runs it, one thing after another, so that no log is worked on twice at
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 REMOVAL_INTERVAL_S: Final = 1.0
 FLUSH_INTERVAL_S: Final = 1.0
-"""How often a topic's `flush.ms` is looked at; a broker looks only if its own scheduler is set, as nobody expects."""
+"""The interval at which a topic's `flush.ms` is checked. A broker checks it only if its own scheduler is set."""
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Job:
 
 @dataclass(slots=True)
 class Totals:
-    """What maintenance has done since the store was opened."""
+    """The counts of what maintenance has done since the store was opened."""
 
     deleted_segments: int = 0
     deleted_bytes: int = 0
@@ -92,7 +92,7 @@ class Maintenance:
             Job("producers", expiration_s, begun_s + expiration_s, self._expire_producers),
             *([Job("compaction", cleaner_s, begun_s, self._compact)] if config.log_cleaner_enable else []),
         )
-        self._idle_plans_due_s = begun_s  # when logs that nobody has open are planned again
+        self._idle_plans_due_s = begun_s  # when logs that are not open are planned again
 
     @property
     def uncleanable(self) -> dict[Partition, Exception]:
@@ -222,7 +222,7 @@ class Maintenance:
     # What they share
 
     def _on_log(self, partition: Partition) -> ReadableLog:
-        """The log, which is only followed as long as nobody has it open: to look at one does not open its files."""
+        """Return the log. One that is not open is only followed, so that planning opens no files."""
         log = self._store.written_logs().get(partition)
         return self._store.follow_partition(*partition) if log is None else log
 
@@ -232,7 +232,7 @@ class Maintenance:
                 yield partition, log
 
     def _attempt(self, job: Job, partition: Partition, work: Callable[[], object]) -> None:
-        """Do something to one log; what goes wrong is said, and keeps nobody from the others."""
+        """Do something to one log. An error is logged, and the other logs get their turn."""
         try:
             work()
         except (UnknownPartitionError, FileNotFoundError):

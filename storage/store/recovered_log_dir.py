@@ -1,4 +1,4 @@
-"""What recovering a store changes at the top of a log directory: checkpoints, the marker, directories half made.
+"""Recovering the top of a log directory: checkpoints, the marker, directories half made.
 
 It is found by comparing what will be written with what is there, so that a plan and the recovery say the same.
 """
@@ -31,7 +31,7 @@ _LOST: Final = {
 
 
 class RecoveredLogDir(NamedTuple):
-    """What became of a log directory, apart from the directories of partitions in it.
+    """The outcome for a log directory, apart from the directories of partitions in it.
 
     If recovery `trusts_marker`, it looked at the ends of the logs only. Otherwise it did not read `trusted_segments`,
     which lie before the recovery points of their logs. One that is not `is_closed` has a log that was not recovered,
@@ -73,15 +73,15 @@ class StoreBefore:
         return cls(markers, flaws, interrupted, Path(store.topics.settings_file.directory))
 
     def marker(self, log_dir: LogDir) -> bytes | None:
-        """What the marker says."""
+        """Return the marker's contents."""
         return self._markers[log_dir.path]
 
     def flaws(self, log_dir: LogDir) -> dict[OffsetCheckpoint, str]:
-        """What was wrong with those of the directory's checkpoints that could not be read."""
+        """Return what was wrong with each checkpoint of the directory that could not be read."""
         return self._flaws[log_dir.path]
 
     def steps(self, log_dir: LogDir) -> list[Step]:
-        """What finishing a topic that was being made or deleted does in the directory."""
+        """Return the steps in the directory that finish topics which were being made or deleted."""
         reason = "its topic was being made or deleted; it is to be removed"
         steps = [Step(Repair.RENAMED, name, reason) for name in sorted(self._interrupted.get(log_dir.path, ()))]
         if self._interrupted and log_dir.path == self._settings:
@@ -100,7 +100,7 @@ def recovered_log_dir(
     trusts_marker: bool,
     trusted_segments: int,
 ) -> RecoveredLogDir:
-    """What becomes of a log directory whose checkpoints are to say this, and in which logs changed or not.
+    """Return the outcome for a log directory whose checkpoints are to say this, and in which logs changed or not.
 
     Unless it `has_marker`, it is to have none even though it is closed properly.
     """

@@ -1,4 +1,4 @@
-"""How log dirs were closed: what a store found, and what it says in checkpoints and markers when it closes them.
+"""The shutdown of log dirs: how a store found them, and the checkpoints and markers with which it closes them.
 
 A broker that starts recovers more than the partitions of topics: copies (`-future`), which replace a partition once
 they have all of its records, and strays, which may become partitions again. So a log dir counts as closed properly only
@@ -71,7 +71,7 @@ class Shutdown:
     def checkpoints_to_write(
         self, log_dir: LogDir, logs: Mapping[Partition, LogOffsets]
     ) -> dict[OffsetCheckpoint, dict[Partition, int]]:
-        """What the checkpoints of a log dir say once the store is closed with these logs."""
+        """Return the checkpoints of a log dir once the store is closed with these logs."""
         partitions, known = self._checkpointed(log_dir, logs)
         return offsets_to_write(log_dir, partitions, known, leads=self._topics.is_store_made_here)
 

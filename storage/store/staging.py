@@ -1,6 +1,6 @@
 """Records on their way into a store, written where many may write at once: finished batches in staged files.
 
-Nothing that is staged is in any log, and nobody is kept out: it takes the store's lock only to commit what was staged,
+Staged records are in no log, and staging keeps no writer out: only the commit takes the store's lock,
 which is left to `commits`. Records are checked here as the leader of their partition would check them.
 """
 
@@ -37,7 +37,7 @@ _BUFFERED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class Staged(NamedTuple):
-    """A staged file that is whole and on disk, as whoever commits it has to know it."""
+    """A staged file that is whole and on disk, as its committer has to know it."""
 
     name: str
     size_bytes: int
@@ -84,7 +84,7 @@ class Staging:
         self._writing: StagedWriting | None = None
 
     def partitions(self, topic: str) -> int:
-        """How many partitions the topic has, or is to be made with.
+        """Return the number of partitions that the topic has, or is to be made with.
 
         Raises `UnknownPartitionError` for one that is not there and not to be made, and `InvalidTopicError` for one
         that cannot be.
@@ -179,7 +179,7 @@ def _batch_bytes_max(config: TopicConfig) -> int:
 
 
 def _size_bytes(row: Row) -> int:
-    """How much a record takes of a batch, or a little more."""
+    """Return the bytes that a record takes in a batch, or a few more."""
     _, key, value, headers = row
     size_bytes = _RECORD_OVERHEAD_BYTES + _length(key) + _length(value)
     for name, header_value in headers:

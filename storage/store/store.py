@@ -51,10 +51,10 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Mode(Enum):
-    """What a store is open for."""
+    """The purpose for which a store is open."""
 
     READ_ONLY = "read-only"  # while a broker may be writing; not one byte changes, and no lock is taken
-    READ_WRITE = "read-write"  # locked, so that nobody else writes
+    READ_WRITE = "read-write"  # locked, so that no other process writes
 
 
 class Store:
@@ -238,7 +238,7 @@ class Store:
         return self._logs.get((topic, partition), lambda: self._opener(topic, partition))
 
     def _opener(self, topic: str, partition: int) -> Callable[[], PartitionLog]:
-        """What opens a log, once all is known that this takes; raises `UnknownPartitionError`."""
+        """Return what opens the log; raises `UnknownPartitionError`."""
         if self.mode is Mode.READ_ONLY or topic == CLUSTER_METADATA:
             return partial(self.follow_partition, topic, partition)
         _, log_dir = self.topics.place(topic, partition)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Recovered(NamedTuple):
-    """What became of a partition's log: a report, or the error that kept it from being recovered.
+    """The outcome for a partition's log: a report, or the error that kept it from being recovered.
 
     Everything before the high watermark was replicated once, as far as the last checkpoint knew.
     """
@@ -56,7 +56,7 @@ class Recovered(NamedTuple):
 
 @dataclass(frozen=True)
 class RecoveryOptions:
-    """What recovering a store is to do besides.
+    """The options of recovering a store.
 
     `ignores_marker` ignores the marker and the recovery points, and reads all logs from their first segment on.
     `cuts_metadata` cuts the cluster's metadata log where it is damaged. `withdraws_commit` takes an interrupted commit
@@ -81,7 +81,7 @@ def recover_store(
     tell: Tell,
     options: RecoveryOptions = _NOTHING_ELSE,
 ) -> None:
-    """Recover each log of a store that nobody has open, and leave the store as if it had been closed properly.
+    """Recover each log of a store that no process has open, and leave the store as if it had been closed properly.
 
     Each is announced, with its number and how many there are, and then its outcome is told; after the logs those of the
     log directories are, and of a commit that was interrupted. Raises what `Store.open` raises, before anything is
@@ -204,7 +204,7 @@ class _Run:
         yield from inventory.links
 
     def log_dirs(self, before: StoreBefore) -> list[RecoveredLogDir]:
-        """What becomes of the log directories themselves, once the store is closed."""
+        """Return the outcome for the log directories themselves, once the store is closed."""
         found, shutdown = [], self._store.shutdown
         for log_dir in self._store.log_dirs:
             offsets = shutdown.checkpoints_to_write(log_dir, self._logs)
@@ -238,14 +238,14 @@ def recover_requested_log(request: LogRequest, options: RecoveryOptions) -> Reco
 
 
 def offsets_after(request: LogRequest, report: RecoveryReport) -> LogOffsets:
-    """What checkpoints say of a log that was recovered, and not opened."""
+    """Return the checkpointed offsets of a log that was recovered, and not opened."""
     names = map(parse_name, request.directory.names())
     bases = (name.offset for name in names if name and name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
     return LogOffsets(report.end_offset, min(bases, default=0), report.start_offset, report.end_offset)
 
 
 def request_beside(store: Store, clock: Clock, log_dir: LogDir, name: DirectoryName) -> LogRequest:
-    """What there is to know of a copy or a stray.
+    """The knowledge about a copy or a stray.
 
     Checkpoints speak of it unless the partition of the same name is in the same log directory.
     """

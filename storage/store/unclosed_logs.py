@@ -34,7 +34,7 @@ _AS_RECOVER_DOES = RecoveryOptions()
 
 @dataclass
 class RecoveredRest:
-    """What became of these logs: how many were recovered, and why others were not."""
+    """The outcome for these logs: how many were recovered, and why others were not."""
 
     recovered: int = 0
     failures: list[str] = field(default_factory=list)

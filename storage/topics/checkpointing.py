@@ -1,4 +1,4 @@
-"""What a store writes into the checkpoints of its log directories.
+"""Writing the checkpoints of log directories.
 
 A log that is open gives its offsets. What was known of the others stays, and partitions that are gone are forgotten.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LogOffsets(NamedTuple):
-    """What checkpoints say of a log. `base_offset` is that of its first segment."""
+    """The offsets of a log that checkpoints hold. `base_offset` is that of its first segment."""
 
     recovery_point: int
     base_offset: int
@@ -74,7 +74,7 @@ def write_checkpoints(
 def offsets_to_write(
     log_dir: LogDir, partitions: Iterable[Partition], logs: Mapping[Partition, LogOffsets], *, leads: bool
 ) -> dict[OffsetCheckpoint, dict[Partition, int]]:
-    """What the checkpoints of a log directory, which has these partitions, are to say.
+    """Return the checkpoints of a log directory that has these partitions.
 
     A store that leads all of them has no followers: what is appended is replicated. Only a broker knows how far its
     replicas are; of these the high watermark is only kept from lying beyond the log's end.
@@ -120,7 +120,7 @@ def forget_checkpoints(log_dirs: Iterable[LogDir], partitions: Collection[Partit
 
 
 def _offset(checkpoint: OffsetCheckpoint, log: LogOffsets, known: int | None) -> int | None:
-    """What the log has to say, of which this is known so far; None if nothing."""
+    """Return the log's offset for a checkpoint that holds `known` so far, None if it has none."""
     if checkpoint is OffsetCheckpoint.RECOVERY_POINT:
         return log.recovery_point
     if checkpoint is OffsetCheckpoint.HIGH_WATERMARK:

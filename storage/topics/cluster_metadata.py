@@ -51,7 +51,7 @@ class ClusterMetadata:
             return None
 
     def settings(self, topic: str) -> ToldSettings | None:
-        """What the cluster tells of the topic's settings and of this broker's; None if there is no metadata log.
+        """Return what the cluster tells of the topic's settings and of this broker's, None without a metadata log.
 
         Raises `OSError` where the log cannot be read, the damage that ends it early, as a later record may have changed
         every setting, and `CorruptMetadataError` where it has settings of a version that is not known here.
@@ -78,7 +78,7 @@ class ClusterMetadata:
 
     @property
     def why_none(self) -> str:
-        """Where the settings of a broker's topics are if there is no metadata log here."""
+        """Say where the settings of a broker's topics are if there is no metadata log here."""
         versions = {each.properties.version for each in self._log_dirs if each.properties is not None}
         if self._is_made_here() or not versions:
             return "there is no metadata log in these log directories"

@@ -1,4 +1,4 @@
-"""What holds for the topics of a store: from kafkafs's own file, the metadata log and the broker's server.properties.
+"""The settings that hold for topics: from kafkafs's own file, the metadata log and the broker's server.properties.
 
 A setting in the own file comes first, since somebody gave it to kafkafs by name. What the cluster tells of the topic
 follows, then what it tells the broker, then server.properties, then Kafka's default. A value is unknown where one of
@@ -33,15 +33,15 @@ _REFUSED: Final = "the metadata log gives the topic a value that kafkafs does no
 _REFUSED_OF_BROKER: Final = "the metadata log gives the broker a value that kafkafs does not know"
 _NODE_ID_KEYS: Final = ("node.id", "broker.id")
 UNREADABLE: Final = "the metadata log cannot be read: "
-"""How the reason begins for settings that are unknown because of the metadata log."""
+"""The beginning of the reason for settings that are unknown because of the metadata log."""
 MAY_SET_IT: Final = "may set it (--server-properties FILE, -o server_properties=FILE)"
-"""How the reason ends for settings that are unknown without the broker's file."""
+"""The end of the reason for settings that are unknown without the broker's file."""
 NO_SERVER_PROPERTIES: Final = f"server.properties {MAY_SET_IT}"
 """Why settings are unknown that the cluster does not tell the topic or the broker."""
 
 
 class _Resolved(NamedTuple):
-    """What holds for a topic, with all that was known when that was found out."""
+    """The settings of a topic, with everything that they were resolved from."""
 
     entry: KnownTopic | None
     told: ToldSettings | str
@@ -51,7 +51,7 @@ class _Resolved(NamedTuple):
 
 
 class EffectiveSettings:
-    """What holds for each topic, of which `topic_id` gives the id that its partitions here bear. Any thread may ask."""
+    """The settings of each topic; `topic_id` gives the id that its partitions here bear. Any thread may ask."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class EffectiveSettings:
         self._looks += 1
 
     def config(self, topic: str) -> TopicConfig:
-        """What holds for the topic. Raises `ConfigError` if its settings on disk are not allowed."""
+        """Return the topic's settings. Raises `ConfigError` if its settings on disk are not allowed."""
         entry = self._settings_file.current.topics.get(topic)
         told = self._told(topic)
         looks, resolved = self._looks, self._resolved.get(topic)
@@ -88,7 +88,7 @@ class EffectiveSettings:
         return config
 
     def config_with(self, topic: str, written: KnownTopic) -> TopicConfig:
-        """What would hold for the topic if this were written about it.
+        """Return the topic's settings if this were written about it.
 
         Raises `ConfigError` as `config` does, and for values that are not allowed together, which brokers refuse too.
         """
@@ -97,7 +97,7 @@ class EffectiveSettings:
         return config
 
     def store_config(self, topic: str) -> StoreConfig:
-        """What holds for the store as a whole where a log of the topic is opened: what the cluster tells comes first.
+        """Return the store's settings for opening a log of the topic: what the cluster tells comes first.
 
         Settings that kafkafs does not know, or would refuse, are passed over.
         """
@@ -115,7 +115,7 @@ class EffectiveSettings:
         return self._for_store[1]
 
     def written(self, topic: str) -> KnownTopic:
-        """What the own file says about the topic; nothing, if it is about another of the same name."""
+        """Return what kafkafs's own file says about the topic; nothing if it is about another of the same name."""
         entry = self._settings_file.current.topics.get(topic)
         if entry is None:
             return KnownTopic(None)
@@ -139,7 +139,7 @@ class EffectiveSettings:
         return told.topic[key].value == value
 
     def _told(self, topic: str) -> ToldSettings | str:
-        """What the cluster tells of the topic and the broker; a text says why that is not known."""
+        """Return what the cluster tells of the topic and the broker, or a text that says why that is unknown."""
         if topic == CLUSTER_METADATA:
             return _METADATA_LOG
         try:
@@ -174,7 +174,7 @@ class EffectiveSettings:
             raise ConfigError(f"in the settings of {topic}, {error.reason}", path=path) from None
 
     def _server_properties(self) -> tuple[Mapping[str, str], str]:
-        """What the broker's file says, and why that is not known: it may not be given, or be that of another broker."""
+        """Return the broker's file, and why it is unknown: it may not be given, or be that of another broker."""
         given, node_id = self._config.broker, self._cluster.node_id
         named = next((given[key].strip() for key in _NODE_ID_KEYS if key in given), None)
         if named is not None and node_id is not None and named != str(node_id):
@@ -187,7 +187,7 @@ class EffectiveSettings:
         return self._of_broker[1]
 
     def _resolve(self, topic: Mapping[str, str], broker: Mapping[str, str], sources: Sources) -> TopicConfig:
-        """What these settings come to, which is the same for all topics without settings of their own."""
+        """Resolve settings. The result is shared by all topics without settings of their own."""
         if topic:
             return TopicConfig.resolve(topic, broker, sources, must_agree=False)
         given = (broker, sources)
@@ -197,7 +197,7 @@ class EffectiveSettings:
 
 
 class _BrokerSettings(NamedTuple):
-    """What the cluster tells a broker, and the topic settings for which that is a value that kafkafs does not know."""
+    """The settings that the cluster tells a broker, and the topic settings whose value kafkafs does not know."""
 
     allowed: Mapping[str, Setting]
     refused: frozenset[str]
@@ -222,7 +222,7 @@ def _is_allowed(broker_key: str, value: str) -> bool:
 
 
 def _reason(error: StorageError | OSError) -> str:
-    """What went wrong and in which file, without the path of the store, of which anything may be part."""
+    """Say what went wrong and in which file, without the store's path, which may contain anything."""
     if isinstance(error, OSError):
         reason, path = error.strerror or type(error).__name__, error.filename
     else:

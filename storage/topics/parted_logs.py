@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Parted(NamedTuple):
-    """Which partition it is the log of, and what was in the directory that may be the partition's again."""
+    """The partition of a log, and what was in the directory that may become the partition's again."""
 
     partition: Partition
     sizes: Sizes | None = None

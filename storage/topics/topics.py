@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from storage.topics.open_logs import OpenLogs
 
 PARTITIONS_MAX: Final = 100_000
-"""How many partitions a topic can be made with: more is a slip of the finger."""
+"""The most partitions that a topic can be made with: more is a slip of the finger."""
 
 _CLEANUP_POLICY: Final = "cleanup.policy"
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -127,7 +127,7 @@ class Topics:
                 self._changing.release()
 
     def _say_gone(self, gone: Collection[Partition], before: Inventory) -> None:
-        """Name the partitions that somebody else took away: while the store is locked nobody should."""
+        """Log the partitions that another process took away, which none should while the store is locked."""
         for topic, partition in sorted(gone):
             log_dir = before.log_dir(topic, partition)
             if log_dir is not None and log_dir not in self._lost:
@@ -146,7 +146,7 @@ class Topics:
         return Inventory.of(listings, self._directories.void(), earlier)
 
     def _listing(self, log_dir: LogDir, *, is_first: bool) -> Listing:
-        """What is in a log directory; nothing, as long as one that was there is gone, so that the others go on."""
+        """Scan a log directory. One that is gone counts as empty, so that the others go on."""
         try:
             if self._is_writable and not is_first and not log_dir.is_there():
                 raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(log_dir.path))
@@ -192,7 +192,7 @@ class Topics:
         return log_dir.directory.at(str(DirectoryName(topic, partition))), log_dir
 
     def directory(self, topic: str, partition: int) -> Directory:
-        """Where the partition is; raises `UnknownPartitionError` if there is no such partition."""
+        """Return where the partition is; raises `UnknownPartitionError` if there is no such partition."""
         return self.place(topic, partition)[0]
 
     def topic_id(self, topic: str) -> UUID | None:
@@ -209,12 +209,12 @@ class Topics:
     # What holds
 
     def config(self, topic: str) -> TopicConfig:
-        """What holds for the topic. Raises `ConfigError` if its settings on disk are not allowed."""
+        """Return the topic's settings. Raises `ConfigError` if its settings on disk are not allowed."""
         self.partitions(topic)
         return self._settings.config(topic)
 
     def store_config(self, topic: str) -> StoreConfig:
-        """What holds for the store as a whole where a log of the topic is opened."""
+        """Return the store's settings for opening a log of the topic."""
         return self._settings.store_config(topic)
 
     @property
@@ -322,7 +322,7 @@ class Topics:
             partitions = {(topic, number) for number in self.partitions(topic)}
             topic_id = self.topic_id(topic)
             self._directories.clear_void()
-            self.inventory = self.inventory.without(topic)  # so that nobody opens its logs again
+            self.inventory = self.inventory.without(topic)  # so that its logs are not opened again
             try:
                 self._logs.discard(partitions)
                 committed = self.settings_file.current.without_topic(topic)
