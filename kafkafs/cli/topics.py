@@ -11,13 +11,13 @@ from kafkafs.cli.changing import change_any_option, check_may_change
 from kafkafs.cli.cleaning import opened_store, server_properties_option
 from kafkafs.cli.command_table import CommandTable
 from kafkafs.cli.deletion import delete
-from kafkafs.cli.failures import EXIT_USAGE, say, sentence
+from kafkafs.cli.failures import EXIT_FAILED, EXIT_USAGE, say, sentence
 from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.store_argument import store_argument
 from storage.clock import Clock
 from storage.config import parse_config_lines
-from storage.errors import ConfigError, InvalidTopicError, TopicExistsError
+from storage.errors import ConfigError, InvalidTopicError, StorageError, TopicExistsError
 from storage.files import Files, NamedFiles
 from storage.ids import format_id
 from storage.log_dir import are_vacant, read_server_properties
@@ -57,7 +57,12 @@ def list_topics(ctx: click.Context, store: tuple[Path, ...], topic: str | None) 
     form = chosen_form(ctx) or Form.TABLE
     with opened_store(store, None, is_changed=False) as opened:
         if topic is None:
-            write_rows(("topic", "partitions", "topicId"), _topic_rows(opened), form)
+            unreadable: list[str] = []
+            write_rows(("topic", "partitions", "topicId"), _topic_rows(opened, unreadable), form)
+            for reason in unreadable:
+                say(reason)
+            if unreadable:
+                raise SystemExit(EXIT_FAILED)
         else:
             write_rows(("topic", "partition", "logDir"), _partition_rows(opened, topic), form)
 
@@ -177,9 +182,14 @@ def _changes(settings: Iterable[str]) -> Mapping[str, str | None]:
         return parse_config_lines("\n".join(settings))
 
 
-def _topic_rows(store: Store) -> Iterator[dict[str, object]]:
+def _topic_rows(store: Store, unreadable: list[str]) -> Iterator[dict[str, object]]:
+    """A row for each topic. Reasons why ids cannot be read are added to `unreadable`."""
     for topic, partitions in store.topics.inventory.topics.items():
-        topic_id = store.topics.topic_id(topic)
+        try:
+            topic_id = store.topics.topic_id(topic)
+        except (StorageError, OSError) as error:
+            unreadable.append(sentence(error))
+            topic_id = None
         yield {
             "topic": topic,
             "partitions": len(partitions),

@@ -10,9 +10,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from uuid import UUID
 
 from storage.clock import Clock
 from storage.files import Files
+from storage.ids import format_id
 from storage.store import LogOpener, Mode, Store
 
 PARTITIONS_COUNT = 10_000
@@ -29,10 +31,12 @@ def make_partitions(store: Path) -> None:
         for number in range(SEGMENTS_COUNT)
         for suffix in (".log", ".index", ".timeindex")
     ]
-    names += ["partition.metadata", "leader-epoch-checkpoint", f"{2_000_000:020d}.snapshot"]
+    names += ["leader-epoch-checkpoint", f"{2_000_000:020d}.snapshot"]
     for number in range(PARTITIONS_COUNT):
         directory = store / f"topic{number % TOPICS_COUNT}-{number // TOPICS_COUNT}"
         directory.mkdir()
+        topic_id = format_id(UUID(int=number % TOPICS_COUNT + 1))
+        (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
         for name in names:
             os.close(os.open(directory / name, os.O_CREAT | os.O_WRONLY))
 

@@ -246,8 +246,9 @@ class Store:
         return partial(self._open_log, self.request(topic, partition), checkpoints)
 
     def request(self, topic: str, partition: int) -> LogRequest:
-        """All that recovery has to know of a partition's log; raises `UnknownPartitionError`."""
+        """All that recovery has to know of a log; raises `UnknownPartitionError`, and as `Topics.topic_id` does."""
         directory, log_dir = self.topics.place(topic, partition)
+        self.topics.topic_id(topic)  # no log is written by settings that may be another topic's
         return LogRequest(
             self.files,
             self._clock,

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, Sources, StoreConfig, TopicConfig, check_topic_setting
-from storage.errors import ConfigError, StorageError
+from storage.errors import ConfigError, CorruptMetadataError, StorageError
 from storage.log_dir.names import CLUSTER_METADATA
 from storage.log_dir.settings_file import SETTINGS_NAME, KnownTopic
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _CAN_SET_IT: Final = "(kafkafs topics config can set it)"
 _NOT_IN_CLUSTER: Final = f"the metadata log has no topic of this id {_CAN_SET_IT}"
+_NO_ID: Final = "the topic's id cannot be read: "
 _METADATA_LOG: Final = "the broker has settings of its own for this log, metadata.log.* in its server.properties"
 _REFUSED: Final = "the metadata log gives the topic a value that kafkafs does not know"
 _REFUSED_OF_BROKER: Final = "the metadata log gives the broker a value that kafkafs does not know"
@@ -75,13 +76,19 @@ class EffectiveSettings:
         self._looks += 1
 
     def config(self, topic: str) -> TopicConfig:
-        """Return the topic's settings. Raises `ConfigError` if its settings on disk are not allowed."""
+        """Return the topic's settings, which are unknown if its id cannot be read.
+
+        Raises `ConfigError` if its settings on disk are not allowed.
+        """
         entry = self._settings_file.current.topics.get(topic)
         told = self._told(topic)
         looks, resolved = self._looks, self._resolved.get(topic)
         if resolved is not None and resolved.looks == looks and (resolved.entry, resolved.told) == (entry, told):
             return resolved.config
-        topic_id = self._topic_id(topic)
+        try:
+            topic_id = self._topic_id(topic)
+        except (CorruptMetadataError, OSError) as error:
+            return self._config_with(topic, KnownTopic(None), f"{_NO_ID}{_reason(error)}")
         is_same = resolved is not None and (resolved.entry, resolved.told, resolved.topic_id) == (entry, told, topic_id)
         config = resolved.config if resolved and is_same else self._config_with(topic, self.written(topic), told)
         self._resolved[topic] = _Resolved(entry, told, topic_id, looks, config)
@@ -115,11 +122,14 @@ class EffectiveSettings:
         return self._for_store[1]
 
     def written(self, topic: str) -> KnownTopic:
-        """Return what kafkafs's own file says about the topic; nothing if it is about another of the same name."""
+        """Return what kafkafs's own file says about the topic; nothing if it may be about another of the same name."""
         entry = self._settings_file.current.topics.get(topic)
         if entry is None:
             return KnownTopic(None)
-        topic_id = self._topic_id(topic)
+        try:
+            topic_id = self._topic_id(topic)
+        except (CorruptMetadataError, OSError):
+            return KnownTopic(None)
         return entry if entry.topic_id == topic_id else KnownTopic(topic_id)
 
     def known(self, topic: str) -> KnownTopic:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from storage.config import check_topic_setting
 from storage.errors import (
+    CorruptMetadataError,
     InvalidTopicError,
     ReadOnlyStoreError,
-    SymbolicLinkError,
     UnknownPartitionError,
 )
 from storage.ids import random_id
@@ -198,11 +198,12 @@ class Topics:
     def topic_id(self, topic: str) -> UUID | None:
         """The id that the topic's first partition here bears; None for a topic of a broker that gave it none.
 
-        A symbolic link in the place of its file keeps it from no more than that partition.
+        A partition whose file cannot be read is passed over. Raises `CorruptMetadataError` or `OSError` if no
+        partition has one that can be read.
         """
         first, *others = self.partitions(topic)
         for partition in (first, *others):
-            with suppress(SymbolicLinkError):
+            with suppress(CorruptMetadataError, OSError):
                 return read_topic_id(self.directory(topic, partition))
         return read_topic_id(self.directory(topic, first))
 

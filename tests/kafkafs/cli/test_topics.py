@@ -90,6 +90,17 @@ def test_lists(store: Path) -> None:
     assert refused("list", store, "none", code=1) == "there is no topic 'none'"
 
 
+def test_a_topic_whose_id_cannot_be_read_is_listed(store: Path) -> None:
+    done("create", store, "users")
+    for number in range(3):
+        (store / f"orders-{number}" / "partition.metadata").write_bytes(b"")
+    result = topics("list", store, "--jsonl")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("kafkafs: the file does not consist of a version and a topic id (")
+    ids = {row["topic"]: row["topicId"] for row in map(json.loads, result.stdout.splitlines())}
+    assert (ids["orders"], len(ids["users"])) == (None, 22)
+
+
 def test_config(store: Path) -> None:
     lines = done("config", store, "orders").splitlines()
     assert len(lines) == len(TOPIC_SETTINGS)
