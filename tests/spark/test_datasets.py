@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CLIENT = Path(__file__).with_name("connect_client.py")
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "support"
 TIME_S_MAX = 300
 
 

@@ -42,7 +42,7 @@ from storage.files import Files
 
 store, target, point, settings = sys.argv[1:]
 
-class DyingFiles(PathFiles):
+class DyingFiles(Files):
     def rename(self, old, new):
         if "topic=" in str(new):
             self.renamed = getattr(self, "renamed", 0) + 1

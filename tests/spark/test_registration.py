@@ -22,7 +22,7 @@ pytestmark = pytest.mark.installed
 
 TIME_S_MAX = 300
 CLIENT = Path(__file__).with_name("plain_client.py")
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "support"
 
 
 @pytest.mark.parametrize("place", ["spark.master", "spark.remote"])

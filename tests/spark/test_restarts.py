@@ -33,7 +33,7 @@ IS_PROOF = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove"
 RESTARTS = {"record": (95, 5), "append": (95, 5)} if IS_PROOF else {"record": (2, 0), "append": (1, 1)}
 """How often each query is stopped, and how often killed."""
 ROOT = Path(__file__).parents[2]
-DRIVER = ROOT / "tests" / "fixtures" / "followed_stores.py"
+DRIVER = ROOT / "tests" / "support" / "followed_stores.py"
 OFFSETS_MAX = 40
 TOPICS_MAX, PARTITIONS_MAX = 4, 4
 TIME_S_MAX = 300
