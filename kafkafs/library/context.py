@@ -1,4 +1,4 @@
-"""What every topic and partition of an open store shares."""
+"""The open store that its topics and partitions share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """An open store, and how it is read. `closed` is set once the store is closed, which ends whoever follows it."""
+    """An open store, and how it is read. `closed` is set once the store is closed, which ends every follower."""
 
     store: Store
     files: Files

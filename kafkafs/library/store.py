@@ -121,7 +121,7 @@ class Store(Mapping[str, Topic]):
     def close(self) -> None:
         """Close the store; following it ends. One that was open for writing is on disk, and marked as closed properly.
 
-        Logs that a crash left and nobody has used are recovered before that. Closing twice is harmless.
+        Logs that a crash left, and that were not opened, are recovered before that. Closing twice is harmless.
         """
         if not self._context.closed.is_set():
             self._recover_rest()

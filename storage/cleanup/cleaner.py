@@ -1,6 +1,6 @@
 """Compacting one log as a plan says, or finding out what that would come to.
 
-Each group of segments is written beside the log and put in place before the next one begins. So whatever ends a run,
+Each group of segments is written beside the log and put in place before the next one begins. So however a run ends,
 what it has done is sound, and the next one begins at the same checkpoint. Which log is next, keeping the checkpoint,
 and removing the old files when it is time, are left to the store.
 """

@@ -1,7 +1,7 @@
 """The plan of a compaction: what it would do to a log now and why, by sizes, times and offsets alone.
 
 A plan is a frozen value. It can be printed, stored as JSON and compared, and applied as long as the segments in it are
-what they were. Neighbours of which one segment can be made, whatever is left of them, are put together in a group. How
+what they were. Neighbours that fit into one segment, even if all of them is kept, are put together in a group. How
 much would be left takes reading them: that is `Cleaner.estimate`.
 """
 

@@ -53,7 +53,7 @@ class RetentionRules:
             self._judged.append(replace(segment, fate=Fate.DELETE, rule=rule, reason=f"{_NAMES[rule]}: {reason}"))
 
     def _obstacle(self, segment: RetainedSegment) -> str | None:
-        """Return the reason that keeps a segment whatever the rules say."""
+        """Return the reason that keeps a segment against the rules."""
         if segment is self._plan.segments[-1] and segment.size_bytes == 0:
             return "it is the active segment, and empty"
         if self._plan.high_watermark < segment.end_offset:

@@ -1,4 +1,4 @@
-"""Commits: what was staged for a store comes into its logs once and whole, whatever happens."""
+"""Commits: staged records come into a store's logs once and whole, also after a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Putting what was staged into a store: all of it, once, whatever happens.
+"""Committing staged records to a store: all of them, once, also after a crash.
 
 A commit is decided when the ledger has its intent, and not before. From then on a process that opens the store for
 writing brings it to its end before anybody gets at its logs, and those who only read see nothing of it until the

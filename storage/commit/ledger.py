@@ -1,7 +1,7 @@
 """A store's record of commits: the transactions that are in it, and the one that is being applied.
 
 One small file at the top of a log directory, where brokers ignore it, says both, and is replaced whole. So what is
-replaced is what decides: with the intent in it a commit is going to be there, whatever happens, and with its end
+replaced is what decides: with the intent in it a commit is going to be there, also after a crash, and with its end
 everybody sees all of it at once. Applying is left to `commits`.
 """
 

@@ -3,8 +3,7 @@
 from storage.files.directory import SMALL_FILE_BYTES_MAX, TEMPORARY_SUFFIX, Directory
 from storage.files.opened import FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile
 from storage.files.overlay import OverlayFiles
-from storage.files.small_file import read_small_file, replace_file
-from storage.files.system import Files, NamedFiles
+from storage.files.system import Files, NamedFiles, read_small_file, replace_file
 
 __all__ = [
     "SMALL_FILE_BYTES_MAX",

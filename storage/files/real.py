@@ -72,7 +72,7 @@ class RealDirectory(Directory):
     def entered(self, name: str = "") -> _Entered:
         """A descriptor of the directory for a block, in which `name` is looked for.
 
-        It stays the same directory while the block runs, whatever becomes of its path. An `OSError` leaves the block
+        It stays the same directory while the block runs, even if its path changes. An `OSError` leaves the block
         with the path in it, and says which link stands in the way.
         """
         return _Entered(self, self.path_of(name) if name else self.path)

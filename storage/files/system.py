@@ -10,6 +10,7 @@ from storage.files.real import RealDirectory
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from storage.errors import StorageError
     from storage.files.directory import Directory
     from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
 
@@ -150,3 +151,15 @@ class NamedFiles(Files):
     """Files that a user named and that belong to no store. Links are followed."""
 
     _follows_links = True
+
+
+def read_small_file(files: Files, path: str | os.PathLike[str], refusal: type[StorageError]) -> bytes:
+    """Do as `Directory.read_small` with the file of a path."""
+    directory, name = files.parent(path)
+    return directory.read_small(name, refusal)
+
+
+def replace_file(files: Files, path: str | os.PathLike[str], data: bytes, *, sync: bool = True) -> None:
+    """Do as `Directory.replace` with the file of a path."""
+    directory, name = files.parent(path)
+    directory.replace(name, data, sync=sync)

@@ -202,7 +202,7 @@ class LogWriter:
             self.flush()
 
     def close(self) -> None:
-        """Let go of the files, whatever is on disk."""
+        """Close the files without bringing anything to disk."""
         self._indexes.release_logs()
         with self.poison.poisoning:
             self.flushing.close()

@@ -1,4 +1,4 @@
-"""The batches of a view one after another, whatever is damaged in between.
+"""The batches of a view one after another, past damage in between.
 
 A batch is damaged if its checksum or its frame is wrong, or if its offsets are not the segment's. The next one is
 sought as a check of the log does it. Whether the records of a sound batch decode is left to those who decode them.

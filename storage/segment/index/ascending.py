@@ -142,7 +142,7 @@ class AscendingWriter(AscendingIndex):
 
     @classmethod
     def create(cls, files: Files, path: str | os.PathLike[str], base_offset: int, max_bytes: int) -> Self:
-        """Make an empty index for an active segment, in place of whatever file is there.
+        """Make an empty index for an active segment, in place of a file that is there.
 
         The file gets `max_bytes`, rounded down to whole entries. If there is no space for it, it is left empty.
         """
