@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kafkafs.library.context import Context
     from kafkafs.library.selection import Moment, Offsets, Times
     from kafkafs.library.writing import NewRecord
+    from storage.record import Record as DecodedRecord
 
 
 class Partition:
@@ -52,13 +53,12 @@ class Partition:
 
     def record(self, offset: int | str) -> Record | None:
         """Return the record at an offset, or one that is called `earliest`, `latest` or `last-10`; None without one."""
-        at = self.reader.offset(parse_record(offset))
-        return None if at is None else next(self._given(at, at + 1), None)
+        return self._one(self.reader.record(parse_record(offset)))
 
     def at(self, time: Moment) -> Record | None:
         """Return the first record at or after a time, as Kafka finds it; None without one."""
         start = self.reader.at(parse_moment(time).resolve(self._context.clock.now_ms()))
-        return None if start is None else next(self._given(start, self.end_offset), None)
+        return None if start is None else self._one(self.reader.first(start))
 
     def records(self, *, offsets: Offsets | None = None, times: Times | None = None) -> Iterator[Record]:
         """Iterate over the records of a range of offsets or of times, or over all.
@@ -104,6 +104,9 @@ class Partition:
             start = self.start_offset if start is None else start
         follower = Follower(self.reader, start, fails=fail_on_data_loss)
         return followed(self._context, lambda: (follower,), timeout)
+
+    def _one(self, record: DecodedRecord | None) -> Record | None:
+        return None if record is None else given(self.topic, self.number, (record,))[0]
 
     def _given(self, start: int, end: int) -> Iterator[Record]:
         for records in self.reader.records(start, end):

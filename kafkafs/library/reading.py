@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
+from kafkafs.library.lookup import records_from
 from kafkafs.library.selection import parse_range, parse_times
-from kafkafs.locator.offsets import AtOffset, FromEnd
+from kafkafs.locator.offsets import AtOffset, Edge, FromEnd
 from storage.log import ReadableLog
 from storage.split import PartitionPlace, RecordReader, splits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kafkafs.library.context import Context
     from kafkafs.library.selection import Offsets, Times
     from kafkafs.locator.offsets import Record as RecordName
     from storage.errors import RecordsGoneError
+    from storage.log import LogView
     from storage.record import Record
     from storage.split import Split
 
@@ -78,7 +80,8 @@ class LogReader:
             return self._from_end(name.count, start, end)
         if isinstance(name, AtOffset):
             return name.offset if start <= name.offset < end else None
-        return next((records[0].offset for records in self.records(start, end)), None)
+        first = self.first(start)
+        return None if first is None else first.offset
 
     def at(self, time_ms: int) -> int | None:
         """The first offset from which on records are at or after a time, as Kafka finds it; None without any."""
@@ -103,6 +106,29 @@ class LogReader:
         return None
 
     # What is there
+
+    def record(self, name: RecordName) -> Record | None:
+        """Return the visible record that is named now; None if there is none."""
+        if name is Edge.EARLIEST:
+            return self.first(0)
+        offset = name.offset if isinstance(name, AtOffset) else self.offset(name)
+        return None if offset is None else self.first(offset, offset + 1)
+
+    def first(self, start: int, end: int | None = None) -> Record | None:
+        """Return the first visible record from an offset on, and below `end` if that is given; None without one."""
+        isolation = self._context.isolation
+
+        def look(view: LogView) -> tuple[range, Sequence[Record]]:
+            bound = view.bound(isolation)
+            some = range(max(start, view.start_offset), bound if end is None else min(end, bound))
+            if some and some.stop == bound:
+                view.segments[-1].check_end(view.end_position)
+            return some, records_from(view, some, isolation) if some else ()
+
+        some, records = self.log.on_view(look)
+        if some and not records:
+            records = next(self.records(some.start, some.stop), ())
+        return records[0] if records else None
 
     def records(self, start: int, end: int, on_loss: OnLoss | None = None) -> Iterator[list[Record]]:
         """The visible records of a range, those of a batch at a time."""

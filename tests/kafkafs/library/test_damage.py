@@ -120,6 +120,31 @@ def test_no_flipped_byte_comes_through(
     assert silent <= LEADER_EPOCH, "which no record shows"
 
 
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_a_record_is_found_as_the_reading_of_its_range_finds_it(log: Path, isolation: str) -> None:
+    sound = log.read_bytes()
+    for position in (place for batch in list(batches_of(sound))[3:5] for place in batch):
+        flipped = bytearray(sound)
+        flipped[position] ^= 1 << position % 8
+        log.write_bytes(flipped)
+        with kafkafs.open(log.parents[1], isolation=isolation) as store:
+            partition = store["orders"][0]
+            for offset in range(partition.start_offset, partition.end_offset):
+                found, read = outcome(partition.record, offset), outcome(first_of_range, partition, offset)
+                assert found == read, (position, offset)
+
+
+def first_of_range(partition: kafkafs.Partition, offset: int) -> kafkafs.Record | None:
+    return next(partition.records(offsets=range(offset, offset + 1)), None)
+
+
+def outcome(ask: Callable[..., kafkafs.Record | None], *arguments: object) -> kafkafs.Record | str | None:
+    try:
+        return ask(*arguments)
+    except kafkafs.CorruptBatchError as error:
+        return str(error)
+
+
 def test_what_lies_before_damage_comes_first(log: Path) -> None:
     sound = log.read_bytes()
     expected, _ = read(log, values)
