@@ -56,7 +56,7 @@ def append(
     ):
         node = node_at(tree, path)
         if not isinstance(node, WritableFile):
-            raise click.UsageError(f"{node.path} is not written to; orders/0/append is an example of what is")
+            raise click.UsageError(f"{node.path} cannot be written to; orders/0/append can")
         writing = node.open_writing()
         stored = _Stored(writing.read, is_printing=receipts)
         try:

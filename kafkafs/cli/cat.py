@@ -43,7 +43,9 @@ _READ_BYTES: Final = 1024 * 1024
 )
 @store_argument
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("-f", "--format", "record_format", metavar="FORMAT", help="Print each record so, in kcat's tokens.")
+@click.option(
+    "-f", "--format", "record_format", metavar="FORMAT", help="Print each record in this format, of kcat's tokens."
+)
 @isolation_option
 @damage_option
 @server_properties_option

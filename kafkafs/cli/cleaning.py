@@ -35,7 +35,7 @@ server_properties_option = click.option(
     "--server-properties",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A broker's settings, which hold where a topic says nothing.",
+    help="A broker's settings, used where a topic sets none.",
 )
 
 

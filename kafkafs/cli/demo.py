@@ -57,7 +57,7 @@ def demo(directory: Path) -> None:
         _print(f"{store} is not mounted, but can be looked into all the same. Try:", store_tour(called, store))
         raise SystemExit(EXIT_FAILED) from None
     _print(
-        f"{store} is mounted at {mount_point}, where .kafkafs/README says what is what. Try:",
+        f"{store} is mounted at {mount_point}, where .kafkafs/README explains the files. Try:",
         mount_tour(called, store, mount_point),
     )
 

@@ -38,7 +38,7 @@ def groups(ctx: click.Context, *, store: tuple[Path, ...], group: str | None) ->
     the log in this store, and ageSeconds tells how long ago the offset was committed. What these topics do not tell is
     not shown: a classic group that is rebalancing is Stable.
 
-    Nothing is changed, and a broker may be running. Damage is passed over and said on standard error.
+    Nothing is changed, and a broker may be running. Damage is skipped and reported on standard error.
     """
     form = chosen_form(ctx) or Form.TABLE
     clock = Clock()

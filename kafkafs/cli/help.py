@@ -20,7 +20,7 @@ _PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "python": "A store from Python: kafkafs.open, what it reads, follows and appends, and what it raises.",
         "pyspark": "A store through Spark: queries, streams, jobs, from a laptop to a cluster.",
         "troubleshooting": "What each error says, and what to do about it.",
-        "changes": "What is another than before, for scripts that use kafkafs.",
+        "changes": "What has changed, for scripts that use kafkafs.",
         _REFERENCE: "The help of every command on one page, and the exit codes.",
     }
 )
@@ -32,8 +32,8 @@ _PAGES: Final[Mapping[str, str]] = MappingProxyType(
 def help(ctx: click.Context, topic: tuple[str, ...]) -> None:  # noqa: A001 -- what the command is called
     """Print the help of a command, or a page.
 
-    TOPIC is a command, such as mount or topics create, or the name of a page; without one, all that there are are
-    listed. On a terminal pages are shown by its pager.
+    TOPIC is a command, such as mount or topics create, or a page; without one, all are listed. On a terminal a pager
+    shows it.
     """
     assert ctx.parent is not None
     if not topic:
@@ -61,6 +61,6 @@ def _described(ctx: click.Context, names: Sequence[str]) -> click.Context:
     for name in names:
         command = ctx.command.get_command(ctx, name) if isinstance(ctx.command, click.Group) else None
         if command is None:
-            raise click.UsageError(f"there is no help on {' '.join(names)!r}; `kafkafs help` lists what there is")
+            raise click.UsageError(f"there is no help on {' '.join(names)!r}; `kafkafs help` lists commands and pages")
         ctx = click.Context(command, info_name=name, parent=ctx)
     return ctx

@@ -50,7 +50,7 @@ def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...
 
     Every log is read once. Nothing is changed, and a broker may be running. firstTimestamp is the smallest that a batch
     begins with, lastTimestamp the largest of all. damages counts the places beyond which a segment could not be read;
-    they are said on standard error, and what lies behind them in their segment is not counted.
+    they are printed on standard error, and what lies after them in their segment is not counted.
     """
     form = chosen_form(ctx) or Form.TABLE
     progress = Progress.on_terminal()

@@ -153,7 +153,7 @@ def _change_config(opened: Store, topic: str, changes: Mapping[str, str | None])
     with _usage_errors():
         opened.topics.change_config(topic, changes)
     if not opened.is_made_here:
-        say("no broker goes by these settings: kafka-configs gives them to one that runs")
+        say("brokers do not read these settings: set them with kafka-configs on one that runs")
     unknown = opened.topics.config(topic).why_unknown(_POLICY)
     if unknown:
         say(f"nothing of {topic} is deleted or compacted as long as its cleanup.policy is not set here: {unknown}")

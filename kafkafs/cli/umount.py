@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="\b\nExample:\n  kafkafs umount /mnt/kafka")
 @mount_point_argument
-@click.option("--force", "is_forced", is_flag=True, help="Unmount it even if it is used; who uses it gets ENOTCONN.")
+@click.option("--force", "is_forced", is_flag=True, help="Unmount it even if it is in use; its users get ENOTCONN.")
 def umount(mount_point: Path, *, is_forced: bool) -> None:
     """Unmount MOUNTPOINT and return once its store is closed.
 

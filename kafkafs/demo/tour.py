@@ -33,7 +33,7 @@ def mount_tour(kafkafs: str, store: Path, mount_point: Path) -> list[Stop]:
     """A tour of the mount; `kafkafs` is how a shell calls it, and the last command unmounts it."""
     root, from_store = shlex.quote(str(mount_point)), shlex.quote(str(store))
     return [
-        Stop("the topics, and what there is of a partition", f"ls {root} {root}/{ORDERS}/0"),
+        Stop("the topics, and the files of a partition", f"ls {root} {root}/{ORDERS}/0"),
         Stop("all of a record: key, headers, times and value", f"cat {root}/{ORDERS}/0/offset/42.json"),
         Stop("values, a line each; tail -f follows them", f"tail -n 3 {root}/{ORDERS}/1/values"),
         Stop("any tool reads them: requests that failed", f"grep -c {_FAILED} {root}/{CLICKS}/0/values"),
@@ -58,7 +58,7 @@ def store_tour(kafkafs: str, store: Path) -> list[Stop]:
     root = shlex.quote(str(store))
     return [
         Stop("the topics", f"{kafkafs} ls {root}"),
-        Stop("what there is of a partition", f"{kafkafs} ls -l {root} {ORDERS}/0"),
+        Stop("the files of a partition", f"{kafkafs} ls -l {root} {ORDERS}/0"),
         Stop("all of a record: key, headers, times and value", f"{kafkafs} cat {root} {ORDERS}/0/offset/42.json"),
         Stop("values, a line each", f"{kafkafs} cat {root} {ORDERS}/1/values | tail -n 3"),
         Stop(

@@ -28,7 +28,7 @@ class SlotDump(EntryDump):
     def report(self) -> Iterator[str]:
         """The bytes at the end, of which the real tool says nothing."""
         if self._trailing_bytes:
-            yield f"Found {self._trailing_bytes} bytes behind the last entry of {self._absolute_path}"
+            yield f"Found {self._trailing_bytes} bytes after the last entry of {self._absolute_path}"
 
     def _slots(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Each slot's number and fields; fewer than there were if the file is cut meanwhile."""

@@ -106,7 +106,7 @@ class TimeIndexDump(IndexDump):
         # Kafka takes an untrimmed tail for entries, the last of which has a time of 0 then.
         if index.ignored_slots and index.entries_count and next(iter(index)).timestamp > 0:
             raise CorruptIndexError(
-                f"the time index was not trimmed: {index.ignored_slots} slots behind its {index.entries_count} entries"
+                f"the time index was not trimmed: {index.ignored_slots} slots after its {index.entries_count} entries"
                 " are not used"
             )
 

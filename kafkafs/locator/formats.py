@@ -22,7 +22,7 @@ class Format(StrEnum):
     BATCH = ".batch"  # the raw bytes of the batches that hold the records
 
 
-SUFFIX_EXAMPLES: Final = f"each also with {', '.join(form for form in Format if form)} behind it"
+SUFFIX_EXAMPLES: Final = f"each also with {', '.join(form for form in Format if form)} after it"
 
 _BY_SUFFIX: Final = {form[1:]: form for form in Format if form}
 

@@ -98,7 +98,7 @@ def _keep_up(open_files: list[Reading]) -> None:
         try:
             reading.size_bytes()
         except Exception:
-            log.debug("cannot look at what is open", exc_info=True)
+            log.debug("cannot check open files", exc_info=True)
 
 
 def _drop(inodes: list[Inode]) -> None:

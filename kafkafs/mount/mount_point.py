@@ -145,7 +145,7 @@ def _make(path: Path) -> bool:
 
 
 def _without_parent(path: Path) -> MountError:
-    return MountError(f"neither {path} nor {path.parent}, which it would be made in, exists; make that first")
+    return MountError(f"{path} cannot be made: its parent {path.parent} does not exist; make that first")
 
 
 def _check_unmounted(path: Path) -> None:

@@ -62,7 +62,7 @@ class SavedSizes:
         try:
             return list(_decoded(data, key))
         except (ValueError, error):
-            logger.info("%s is not whole, and what it is about is counted anew", self._path(key))
+            logger.info("%s is incomplete, so its file is counted again", self._path(key))
             return []
 
     def save(self, key: str, counted: Iterable[CountedFile]) -> None:

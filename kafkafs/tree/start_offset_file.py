@@ -56,6 +56,6 @@ class StartOffsetFile(LogInput):
         offset = high_watermark if written == _ALL else int(written)
         if high_watermark < offset <= view.end_offset:
             raise InvalidInputError(
-                f"{self.path}: what lies at {high_watermark} and behind it is not known to be replicated, and stays"
+                f"{self.path}: what lies at {high_watermark} and after it is not known to be replicated, and stays"
             )
         log.advance_start(offset)

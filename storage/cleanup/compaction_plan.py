@@ -139,7 +139,7 @@ class CompactionPlan:
         for group in self.groups:
             size_bytes = sum(map(sizes.__getitem__, group))
             if len(group) == 1:
-                yield f"segment {group[0]}: {size_bytes} bytes, made anew"
+                yield f"segment {group[0]}: {size_bytes} bytes, rebuilt"
             else:
                 yield f"segments {', '.join(map(str, group))}: {size_bytes} bytes into one segment"
 

@@ -69,7 +69,7 @@ class CompactionRun:
         segments = view.segments[: len(plan.segments)]
         ends = [segment.base_offset for segment in view.segments[1 : len(plan.segments) + 1]]
         if tuple(map(planned_segment, segments, ends)) != plan.segments:
-            raise LogChangedError(f"the segments of {plan.log} are no longer those that the plan speaks of")
+            raise LogChangedError(f"the segments of {plan.log} are no longer those of the plan")
         self._plan = plan
         self._view = view
         self._config = config

@@ -70,7 +70,9 @@ def _take(offsets: OffsetMap, batch: Batch, start_offset: int, transactions: Cle
     for record in batch.records():
         if record.offset > batch.last_offset:
             raise MalformedRecordsError(
-                "a record within the wrapper lies behind it", position=batch.position, offset=record.offset
+                "a record in the wrapper has a higher offset than it",
+                position=batch.position,
+                offset=record.offset,
             )
         if record.offset >= start_offset and record.key is not None and not offsets.add(record.key, record.offset):
             return False

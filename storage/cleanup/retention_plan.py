@@ -115,7 +115,7 @@ class RetentionPlan:
                 why = f": {self.unknown}" if self.unknown else ""
                 return f"nothing is deleted, because the topic's settings are unknown{why}"
             case Scope.TIERED:
-                return "nothing is deleted, because the topic has remote storage, of which only its broker knows"
+                return "nothing is deleted, because the topic has remote storage, which only its broker knows"
         if not self.is_due:
             return f"nothing is to be deleted of {segments_text(len(self.segments))}, {self.size_bytes} bytes"
         return (

@@ -39,7 +39,7 @@ class RetentionRules:
         if len(self._judged) == len(segments):
             return self._with_roll()
         first, *others = segments[len(self._judged) :]
-        behind = f"it lies behind the segment at {first.base_offset}, which stays"
+        behind = f"it comes after the segment at {first.base_offset}, which stays"
         kept = (replace(first, reason=self._why_kept(first)), *(replace(each, reason=behind) for each in others))
         return (*self._judged, *kept)
 

@@ -59,7 +59,7 @@ def _sentence(suspicion: SuspectTimestamp, segments: Sequence[RetainedSegment], 
     if suspicion not in _HOLDING:
         return sentence
     lead = duration_text(first.largest_timestamp - now_ms)
-    return f"{sentence}, {first.largest_timestamp}, by {lead}; until that is past, no record behind it goes for its age"
+    return f"{sentence}, {first.largest_timestamp}, by {lead}; until then, age deletes no later record"
 
 
 def _is_likely(timestamp_ms: int, now_ms: int) -> bool:

@@ -43,9 +43,7 @@ def make_directories(files: Files, paths: Sequence[Path]) -> None:
     check_vacant(files, paths)
     for path in paths:
         if files.status(path.parent) is None:
-            raise NotAStoreError(
-                f"neither it nor {path.parent}, which it would be made in, exists; make that first", path=path
-            )
+            raise NotAStoreError(f"its parent {path.parent} does not exist; make that first", path=path)
     for path in paths:
         if files.status(path) is None:
             files.make_directory(path)

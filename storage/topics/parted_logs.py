@@ -80,7 +80,7 @@ class PartedLogs:
         log.part()
         self._logs[log] = _Parted(partition)
         logger.warning(
-            "%s-%d is gone from %s: what is open gets nothing new until the partition is back",
+            "%s-%d is gone from %s: open readers get nothing new until the partition is back",
             *partition,
             log.directory.parent,
         )
@@ -93,7 +93,7 @@ class PartedLogs:
         if None not in (topic_id, log.topic_id) and topic_id != log.topic_id:
             del self._logs[log]
             logger.warning(
-                "%s-%d in %s is another topic of the same name: what is open of the one before gets nothing new",
+                "%s-%d in %s is another topic of the same name: readers of the one before get nothing new",
                 *parted.partition,
                 Path(directory).parent,
             )

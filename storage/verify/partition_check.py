@@ -131,7 +131,7 @@ class PartitionCheck:
                 damage(
                     FindingKind.MISSING_SNAPSHOT,
                     name,
-                    f"the log has producers, and there is no snapshot of them at or behind {offset}",
+                    f"the log has producers, and there is no snapshot of them at or after {offset}",
                     offset=offset,
                 )
             )

@@ -75,14 +75,14 @@ class TransactionIndexCheck:
         """Report the entries after the end of the log."""
         self._settle(Severity.NOTICE if self._is_active else Severity.DAMAGE)
         while self._next is not None:
-            self._report(self._next, "lies behind the last batch of the log")
+            self._report(self._next, "comes after the last batch of the log")
             self._step()
 
     def _entries(self, index: TransactionIndex) -> Iterator[AbortedTransaction]:
         try:
             for entry in index:
                 if not self._last_offset < entry.last_offset or not entry.first_offset <= entry.last_offset:
-                    self._report(entry, "is not above the one before it and behind its first record")
+                    self._report(entry, "is not after its first record and the entry before it")
                 else:
                     self._last_offset = entry.last_offset
                     yield entry

@@ -59,8 +59,8 @@ def compact(
     it does not compact are copied: those of topics whose settings do not say so, or are unknown, for which
     --set cleanup.policy=compact does. Nothing of the store changes, and a broker may be running.
 
-    TARGET is empty or does not exist, and is there once all of it is. A job that was ended is gone on with by the same
-    command. The bytes are those of a partition's whole log, the records those of what was compacted.
+    TARGET is empty or does not exist, and is there once all of it is. The same command continues an interrupted
+    job. The bytes are those of a partition's whole log, the records those of what was compacted.
     """
     form = chosen_form(ctx) or Form.TABLE
     with job_session(ctx) as session:

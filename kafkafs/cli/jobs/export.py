@@ -23,14 +23,14 @@ _COLUMNS = ("topic", "partition", "date", "startOffset", "endOffset", "records",
 @store_argument
 @click.argument("target", type=click.Path(path_type=Path))
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
-@click.option("--incremental", is_flag=True, help="Export what is new since the last time, beside what is there.")
-@click.option("--headers", is_flag=True, help="Have a column with the headers.")
+@click.option("--incremental", is_flag=True, help="Export only what is new since the last export.")
+@click.option("--headers", is_flag=True, help="Add a column with the headers.")
 @click.option(
     "--values",
     type=click.Choice(["binary", "text"]),
     default="binary",
     show_default=True,
-    help="What keys and values are; as text they have to be UTF-8.",
+    help="The type of keys and values; text has to be UTF-8.",
 )
 @click.option(
     "--compression",
@@ -40,16 +40,14 @@ _COLUMNS = ("topic", "partition", "date", "startOffset", "endOffset", "records",
     help="How the columns are compressed.",
 )
 @isolation_option
-@click.option(
-    "--accept-data-loss", is_flag=True, help="Go on where records are gone that were not exported before they went."
-)
+@click.option("--accept-data-loss", is_flag=True, help="Go on where records were deleted before they were exported.")
 @click.option(
     "--table",
     type=click.Choice(["delta", "iceberg"]),
-    help="Have a table of Delta Lake in TARGET, or one of Iceberg for each topic, know the files.",
+    help="Register the files in a Delta Lake table in TARGET, or in an Iceberg table for each topic.",
 )
 @click.option("--catalog", default="default", show_default=True, help="For Iceberg, one of pyiceberg's catalogs.")
-@click.option("--namespace", default="kafka", show_default=True, help="For Iceberg, where the tables are.")
+@click.option("--namespace", default="kafka", show_default=True, help="For Iceberg, the namespace of the tables.")
 @job_options
 @output_options_of(Form.JSON, Form.JSONL, Form.CSV)
 @click.pass_context
@@ -66,13 +64,13 @@ def export(
 
     The files are in topic=TOPIC/date=YYYY-MM-DD, which is the day of the records' timestamps in UTC. Their columns are
     key, value, partition, offset, timestamp and timestampType. Readers see nothing of a run before all of it is on
-    disk, and a run that is killed is run again: each record is there once. Without --incremental everything is
-    exported, in place of what is there of these topics. Nothing of the store is changed, and a broker may be running.
+    disk; run a killed one again, and each record is there once. Without --incremental everything is exported, and
+    replaces the earlier export of these topics. The store is not changed, and a broker may be running.
 
-    A log that was truncated or made anew since it was exported is told, and nothing is written. A directory takes runs
-    with the same --headers, --values, --isolation and --table only; with --table, only incremental ones.
+    A log that was truncated or recreated since its last export is an error, and nothing is written. All runs into one
+    directory need the same --headers, --values, --isolation and --table; with --table, only incremental runs.
 
-    Each file that was written is printed with its offsets, of which endOffset is the first one behind it.
+    Each file that was written is printed with its offsets; endOffset is the first one after it.
     """
     form = chosen_form(ctx) or Form.TABLE
     with job_session(ctx) as session:

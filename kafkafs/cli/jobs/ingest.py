@@ -50,11 +50,11 @@ def _column_options(command: Command) -> Command:
     "--format",
     "form",
     type=click.Choice(["parquet", "envelopes", "json", "csv"]),
-    help="What SOURCE has; by default as the names of its files say.",
+    help="The format of SOURCE; by default as its file names say.",
 )
 @_column_options
-@click.option("--whole-row", is_flag=True, help="Have the value be all of a row, as JSON.")
-@click.option("--by-key", is_flag=True, help="Choose partitions as Kafka's producers do, whatever the input says.")
+@click.option("--whole-row", is_flag=True, help="Store the whole row, as JSON, as the value.")
+@click.option("--by-key", is_flag=True, help="Choose partitions by key, as Kafka's producers do, not the input's.")
 @click.option(
     "--compression",
     "codec",
@@ -63,9 +63,11 @@ def _column_options(command: Command) -> Command:
     show_default=True,
     help="How batches are compressed where the topic leaves it to producers.",
 )
-@click.option("--id", "transaction", help="A name for this input, which is in the store once under it.")
-@click.option("--from-kafka", "bootstrap", metavar="HOST:PORT,...", help="A live cluster that topics are read of.")
-@click.option("--checkpoint", type=click.Path(path_type=Path), help="Where it is kept how far the cluster is read.")
+@click.option("--id", "transaction", help="A name for this input; each is stored once.")
+@click.option("--from-kafka", "bootstrap", metavar="HOST:PORT,...", help="A live cluster to read topics from.")
+@click.option(
+    "--checkpoint", type=click.Path(path_type=Path), help="The directory that keeps how far the cluster is read."
+)
 @click.option(
     "--kafka-option", "kafka", multiple=True, metavar="NAME=VALUE", help="As Spark's Kafka source takes them."
 )

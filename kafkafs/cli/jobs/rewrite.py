@@ -39,26 +39,29 @@ _COLUMNS = (
 @target_argument
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
 @click.option("--codec", type=click.Choice([codec.label for codec in Codec]), help="Compress the batches with this.")
-@click.option("--level", type=int, metavar="N", help="How hard gzip, lz4 or zstd try; by default as the topic says.")
+@click.option("--level", type=int, metavar="N", help="The level of gzip, lz4 or zstd; by default the topic's.")
 @click.option(
     "--batch-bytes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Put neighbouring batches together, up to so many bytes.",
+    help="Merge neighbouring batches, up to this many bytes.",
 )
 @click.option(
-    "--redact-key", "named_keys", multiple=True, metavar="KEY", help="Leave no value of this key; repeatable."
+    "--redact-key", "named_keys", multiple=True, metavar="KEY", help="Remove the values of this key; repeatable."
 )
 @click.option(
     "--redact-keys",
     "listed_keys",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Leave no values of the keys in this file, one a line.",
+    help="Remove the values of the keys in this file, one a line.",
 )
-@click.option("--drop-redacted", is_flag=True, help="Leave nothing at all of records with these keys.")
+@click.option("--drop-redacted", is_flag=True, help="Remove the records with these keys altogether.")
 @click.option(
-    "--partitions", type=click.IntRange(min=1), metavar="N", help="Give each topic so many partitions, as new records."
+    "--partitions",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Give each topic this many partitions, with new offsets.",
 )
 @set_option
 @job_options
@@ -82,8 +85,8 @@ def rewrite(
     in their order. Of a record that is redacted the key stays, with null as its value and without headers. Nothing of
     the store changes, and a broker may be running.
 
-    TARGET is empty or does not exist, and is there once all of it is. A job that was ended is gone on with by the same
-    command. With --partitions, what was read is told of the old partitions, and what was written of the new ones.
+    TARGET is empty or does not exist, and is there once all of it is. The same command continues an interrupted
+    job. With --partitions, what was read is counted for the old partitions, and what was written for the new ones.
     """
     form = chosen_form(ctx) or Form.TABLE
     keys = {key.encode() for key in named_keys}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (*COLUMNS, "averageBatchBytes", "largestBatchBytes", "recordsPerSecond", "bytesPerSecond")
 
-_DAMAGED = "not all was counted, for there is damage: `kafkafs verify` says where"
+_DAMAGED = "what lies after damage was not counted; `kafkafs verify` lists the damage"
 
 
 @click.command(epilog="\b\nExample:\n  kafkafs spark stats /var/lib/kafka orders --table")
@@ -41,6 +41,4 @@ def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...
         records, size_bytes, damages = (sum(row[name] for row in rows) for name in ("records", "bytes", "damages"))
         session.summarize(f"counted {len(rows)} partitions, {records} records, {size_bytes / 1e6:.1f} MB")
         if damages:
-            click.echo(
-                "kafkafs: not all could be counted for damage, of which `kafkafs verify` says where it is", err=True
-            )
+            click.echo(f"kafkafs: {_DAMAGED}", err=True)

@@ -117,7 +117,7 @@ def check_continues(partition: Partition, mark: Watermark, log: LogNow) -> None:
     if log.end_offset < mark.end_offset:
         raise JobError(
             f"{name} ends at offset {log.end_offset} and was exported up to {mark.end_offset}, so it was truncated or "
-            f"made anew: {_ELSEWHERE}"
+            f"recreated: {_ELSEWHERE}"
         )
     if log.epoch_end_offset is not None and log.epoch_end_offset < mark.end_offset:
         raise JobError(

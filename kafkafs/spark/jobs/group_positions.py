@@ -81,9 +81,7 @@ def group_positions(
         raise MissingGroupError(f"there is no group {missing[0]!r} in this store's partitions of {offsets.TOPIC}")
     unread = sum(each.unread for each in found)
     if unread:
-        logger.warning(
-            "%d records of %s are of a kind that is not known here and were passed over", unread, offsets.TOPIC
-        )
+        logger.warning("%s records of %s are of an unknown kind and were skipped", unread, offsets.TOPIC)
     return sorted((position for each in found for position in each.positions), key=lambda it: (it.group, it.partition))
 
 

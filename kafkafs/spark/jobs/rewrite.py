@@ -77,7 +77,7 @@ def rewrite(
     if partitions is not None:
         if batch_bytes is not None:
             raise JobError(
-                "with other partitions all batches are made anew, as large as max.message.bytes of the topic allows; "
+                "with other partitions all batches are rebuilt, as large as max.message.bytes of the topic allows; "
                 "leave the size of batches out"
             )
         with place.begun(purpose, topics, settings, partitions=partitions) as build:

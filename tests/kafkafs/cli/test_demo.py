@@ -30,9 +30,9 @@ RECENT = r'(\{"topic":"orders","partition":0,"offset":\d+,.*\}\n)+\Z'
 DUMPED = r"Dumping .*00000000000000000000\.log\nLog starting offset: 0\nbaseOffset: 0 .*\n\| offset: 0 "
 RECORD = r'(?s)\{\n  "topic": "orders",\n  "partition": 0,\n  "offset": 42,\n.*"headers": \['
 EXPECTED = {
-    "the topics, and what there is of a partition": r"(?s).*\norders\npayments\n\n.*/orders/0:\nappend\n.*\nvalues\n",
+    "the topics, and the files of a partition": r"(?s).*\norders\npayments\n\n.*/orders/0:\nappend\n.*\nvalues\n",
     "the topics": r"\.kafkafs\n__consumer_offsets\nclicks\ncustomers\norders\npayments\nby-time\n",
-    "what there is of a partition": r"(?s)name +kind +bytes.*\nvalues +file +\d+ ",
+    "the files of a partition": r"(?s)name +kind +bytes.*\nvalues +file +\d+ ",
     "all of a record: key, headers, times and value": RECORD,
     "values, a line each; tail -f follows them": r'(\{"order":\d+,.*\}\n){3}\Z',
     "values, a line each": r'(\{"order":\d+,.*\}\n){3}\Z',
@@ -201,7 +201,7 @@ def test_what_is_no_demo_is_refused_and_kept(newcomer: Newcomer) -> None:
 def test_a_place_that_cannot_be(newcomer: Newcomer) -> None:
     done = newcomer.demo("no/such")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == ("kafkafs: neither it nor no, which it would be made in, exists; make that first (no/such)\n")
+    assert done.stderr == ("kafkafs: its parent no does not exist; make that first (no/such)\n")
     (newcomer.directory / "file").write_text("mine")
     done = newcomer.demo("file")
     assert (done.returncode, done.stdout) == (3, "")

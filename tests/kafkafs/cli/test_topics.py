@@ -64,8 +64,7 @@ def test_a_missing_store_is_made_and_that_is_said(tmp_path: Path) -> None:
     assert (first / ".kafka_cleanshutdown").exists()
     assert done("create", f"{first},{second}", "more") == ""
     assert refused("create", tmp_path / "no" / "such", "x", code=2) == (
-        f"neither it nor {tmp_path / 'no'}, which it would be made in, exists; make that first "
-        f"({tmp_path / 'no' / 'such'})"
+        f"its parent {tmp_path / 'no'} does not exist; make that first ({tmp_path / 'no' / 'such'})"
     )
 
 
@@ -235,7 +234,9 @@ def test_a_store_of_another_is_changed_on_demand_only(tmp_path: Path) -> None:
     assert (result.exit_code, "as long as its cleanup.policy is not set here" in result.stderr) == (0, True)
     result = topics("config", tmp_path, "old", "cleanup.policy=delete", "--rw")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "kafkafs: no broker goes by these settings: kafka-configs gives them to one that runs\n"
+    assert (
+        result.stderr == "kafkafs: brokers do not read these settings: set them with kafka-configs on one that runs\n"
+    )
     assert json.loads(done("list", tmp_path, "--json"))[0] == {"topic": "old", "partitions": 1, "topicId": None}
 
 

@@ -84,7 +84,7 @@ def test_help_shows_commands_and_pages(page: Callable[[str], str]) -> None:
 def test_help_on_what_there_is_not_says_so(words: list[str]) -> None:
     found = CliRunner().invoke(main, ["help", *words], prog_name="kafkafs")
     assert found.exit_code == 2
-    assert f"there is no help on {' '.join(words)!r}; `kafkafs help` lists what there is" in found.stderr
+    assert f"there is no help on {' '.join(words)!r}; `kafkafs help` lists commands and pages" in found.stderr
 
 
 def test_pages_are_shown_by_the_pager_of_a_terminal(console: Console) -> None:

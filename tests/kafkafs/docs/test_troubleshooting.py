@@ -180,7 +180,7 @@ OF_COMMANDS: Final = {
     "kafkafs mount store full": "<path> is not empty: what is in it would be hidden; mount at an empty or a new "
     "directory",
     "kafkafs mount store full/file": "<path> is not a directory: a store is mounted at an empty one",
-    "kafkafs mount store a/b": "neither <path> nor <directory>, which it would be made in, exists; make that first",
+    "kafkafs mount store a/b": "<path> cannot be made: its parent <directory> does not exist; make that first",
     "kafkafs mount store store/mnt": "<path> is in the store itself (<directory>): mount it elsewhere",
     "kafkafs mount store mnt": "<path>: <store> is mounted here already; `kafkafs umount <path>` takes it away",
     "kafkafs mount store other": "a broker or another kafkafs has the store open for writing; stop that, or open it "
@@ -192,7 +192,7 @@ OF_COMMANDS: Final = {
     "kafkafs mount full other": "this is no store: there is neither a meta.properties nor a partition with a segment "
     "in it<meant>",
     "kafkafs mount full/file other": "a store is a directory, and this is a file",
-    "kafkafs mount gone/gone other": "neither it nor <directory>, which it would be made in, exists; make that first",
+    "kafkafs mount gone/gone other": "its parent <directory> does not exist; make that first",
     "kafkafs mount gone other -o ro": "there is no such directory",
     "kafkafs ls store,store": "the directory is given twice",
     "kafkafs ls ,": "a store is the path of a directory, or several with commas between them",
@@ -220,14 +220,13 @@ OF_COMMANDS: Final = {
     "kafkafs cat store orders/0/offset/0 -f %x": "<text> is nothing a format can have; the tokens are <tokens>, and %%",
     "kafkafs cat store orders/0/offset/0 -f '%s{x}'": "<token> has a modifier that does not exist; {hex} and {base64} "
     "do",
-    "kafkafs append second orders/0/values < /dev/null": "<path> is not written to; orders/0/append is an example of "
-    "what is",
+    "kafkafs append second orders/0/values < /dev/null": "<path> cannot be written to; orders/0/append can",
     "kafkafs topics create second orders": "there is a topic <topic> already",
     "kafkafs topics config second orders retention.ms": "<name> is not of the form KEY=VALUE.",
     "kafkafs topics list second --json --csv": "--<option> and --<option> exclude each other.",
     "kafkafs topics delete broker orders --apply": "kafkafs did not make this store; give --rw to change it all the "
     "same",
-    "kafkafs help nothing": "there is no help on <words>; `kafkafs help` lists what there is",
+    "kafkafs help nothing": "there is no help on <words>; `kafkafs help` lists commands and pages",
     "kafkafs ls store,copied": "<path> is the same partition; move one of the two out of the store",
     "kafkafs ls store,second": "the directory is of <kind> <value>, <path> of <value>",
 }

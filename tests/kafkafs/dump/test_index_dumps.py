@@ -243,7 +243,7 @@ def test_bytes_behind_the_last_entry_are_said_on_standard_error(index: Path, tim
     for path, entries, size in ((index, OFFSET_LINES, 3), (times, TIME_LINES, 11)):
         result = dump(path)
         assert (lines(result), result.exit_code) == (entries, 1)
-        assert result.stderr == f"Found {size} bytes behind the last entry of {path}\n"
+        assert result.stderr == f"Found {size} bytes after the last entry of {path}\n"
 
 
 def test_kafkas_check(index: Path, times: Path) -> None:
@@ -257,7 +257,7 @@ def test_kafkas_check(index: Path, times: Path) -> None:
         f"Damaged: the last offset is below the base offset {BASE} ({index}, position 16, offset 999)"
     ]
     assert lines(dump(check, times)) == [
-        f"Damaged: the time index was not trimmed: 20 slots behind its 2 entries are not used ({times})"
+        f"Damaged: the time index was not trimmed: 20 slots after its 2 entries are not used ({times})"
     ]
     assert (dump(check, index).exit_code, dump(check, times).exit_code) == (1, 1)
 

@@ -65,7 +65,7 @@ def test_a_transaction_of_an_unknown_version_is_passed_over(tmp_path: Path) -> N
     result = dump(path)
     damage = f"Damaged: the entry has version 256, and only 0 is known ({path}, position 34)"
     assert (lines(result), result.exit_code) == ([ABORTED_LINE, damage, ABORTED_LINE], 1)
-    assert result.stderr == f"Found 5 bytes behind the last entry of {path}\n"
+    assert result.stderr == f"Found 5 bytes after the last entry of {path}\n"
 
 
 def test_a_producer_snapshot(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_the_refusal_says_what_would_do() -> None:
         parse_offset_name("fourty-two")
     assert str(refusal.value) == (
         "'fourty-two' is not a record or a range of records; these are: 42, earliest, latest, last-10, 100..200, "
-        "100.., ..200, last-100.., all, each also with .key, .headers, .json, .jsonl, .hex, .batch behind it"
+        "100.., ..200, last-100.., all, each also with .key, .headers, .json, .jsonl, .hex, .batch after it"
     )
     with pytest.raises(BadNameError, match=r"^'1{100}\.\.\.' is not"):
         parse_offset_name("1" * 100_000)

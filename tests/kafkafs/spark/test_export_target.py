@@ -185,7 +185,7 @@ def test_files_of_two_forms_are_not_mixed() -> None:
     ("log", "text"),
     [
         (LogNow(0, 9, "B", None), "t-0 is of another topic than the one of that name that was exported"),
-        (LogNow(0, 7, "A", None), "t-0 ends at offset 7 and was exported up to 8, so it was truncated or made anew"),
+        (LogNow(0, 7, "A", None), "t-0 ends at offset 7 and was exported up to 8, so it was truncated or recreated"),
         (LogNow(0, 9, "A", 6), "t-0 was exported up to offset 8, and has been truncated below it and written on since"),
         (LogNow(0, 9, None, -1), "t-0 was exported up to offset 8, and has been truncated below it and written on"),
     ],

@@ -147,7 +147,7 @@ def test_what_is_not_known_to_be_replicated_stays(tmp_path: Path) -> None:
     write_offsets(Files().directory(tmp_path), OffsetCheckpoint.HIGH_WATERMARK, {("orders", 0): 3})
     with Store.open([tmp_path], mode=Mode.READ_WRITE, files=Files(), clock=Clock()) as store:
         file = in_tree(tree_of(store), "orders/0/log-start-offset")
-        with pytest.raises(InvalidInputError, match="what lies at 3 and behind it is not known to be replicated"):
+        with pytest.raises(InvalidInputError, match="what lies at 3 and after it is not known to be replicated"):
             file.open_writing().write(b"4\n")
         with pytest.raises(OffsetOutOfRangeError):
             file.open_writing().write(b"5\n")

@@ -70,7 +70,7 @@ def test_all_but_the_active_segment_is_dirty_at_first() -> None:
         "dirty from offset 0 to 3, where the active segment begins",
         f"0 bytes clean, {size_bytes} bytes dirty",
         f"segments 0, 1: {size_bytes // 3 * 2} bytes into one segment",
-        f"segment 2: {size_bytes // 3} bytes, made anew",
+        f"segment 2: {size_bytes // 3} bytes, rebuilt",
     ]
 
 

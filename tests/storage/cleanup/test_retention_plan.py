@@ -158,7 +158,7 @@ def test_a_timestamp_ahead_of_time_keeps_its_segment_and_all_behind(timestamp: i
     plan = lab.plan({"retention.ms": str(DAY_MS)})
     assert bases(plan) == [0]
     assert "in the future" in plan.segments[1].reason
-    assert plan.segments[2].reason == "it lies behind the segment at 2, which stays"
+    assert plan.segments[2].reason == "it comes after the segment at 2, which stays"
     (warning,) = plan.warnings
     assert warning.startswith("of the segment at 2")
     assert words in warning
@@ -222,7 +222,7 @@ def test_the_first_segment_that_stays_keeps_those_behind_it() -> None:
     assert "log start: the log starts at 0, before its end" in first.reason
     assert "retention.bytes sets no limit" in first.reason
     assert "within retention.ms=1000" in first.reason
-    assert second.reason == third.reason == "it lies behind the segment at 0, which stays"
+    assert second.reason == third.reason == "it comes after the segment at 0, which stays"
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_plan_is_a_value_that_is_printed_stored_and_compared() -> None:
         f"keep 2..4, {second} bytes: log start: the log starts at 0, before its end; "
         f"size: retention.bytes sets no limit; "
         f"time: its newest record is 172800000 ms (2 d) old, within retention.ms=604800000\n"
-        f"keep 4..6, {third} bytes: it lies behind the segment at 2, which stays"
+        f"keep 4..6, {third} bytes: it comes after the segment at 2, which stays"
     )
     assert "\n".join(plan.lines()) == lines
 
