@@ -20,6 +20,7 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from storage.files import Directory
     from storage.store import Store
 
 _COLUMNS = (
@@ -81,8 +82,8 @@ def delete(
         with opened_store(store, None, is_changed=is_applying, change=change) as opened:
             doomed = [_doomed(opened, topic, partition) for partition in opened.topics.partitions(topic)]
             if is_applying:
-                for directory in opened.topics.delete(topic):
-                    opened.topics.removals.remove(directory)
+                for each in opened.topics.delete(topic):
+                    opened.topics.removals.remove(each)
         if form is None:
             click.echo("\n".join(_lines(doomed, is_applied=is_applying)))
         else:
@@ -92,8 +93,8 @@ def delete(
 
 
 def _doomed(store: Store, topic: str, partition: int) -> _Doomed:
-    directory = Path(store.topics.directory(topic, partition))
-    size_bytes = _size_bytes(store, directory)
+    place = store.topics.directory(topic, partition)
+    directory, size_bytes = Path(place), _size_bytes(place)
     try:
         view = store.follow_partition(topic, partition).view
     except (StorageError, OSError) as error:
@@ -101,12 +102,12 @@ def _doomed(store: Store, topic: str, partition: int) -> _Doomed:
     return _Doomed(topic, partition, directory, size_bytes, len(view.bases), view.start_offset, view.end_offset, None)
 
 
-def _size_bytes(store: Store, directory: Path) -> int:
+def _size_bytes(directory: Directory) -> int:
     """What the files of the directory hold; one that goes meanwhile, or leads nowhere, holds nothing."""
     size_bytes = 0
-    for name in store.files.names(directory):
+    for name in directory.names():
         with suppress(OSError):
-            status = store.files.status(directory / name)
+            status = directory.status(name)
             size_bytes += 0 if status is None or status.is_directory else status.size_bytes
     return size_bytes
 

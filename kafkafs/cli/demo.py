@@ -43,8 +43,9 @@ def demo(directory: Path) -> None:
     """
     files = Files()
     store, mount_point = directory / "store", directory / "mnt"
-    if files.status(directory) is None:
-        make_directories(files, [directory])
+    place = files.directory(directory)
+    if place.own_status() is None:
+        make_directories(files, [place])
     if make_demo_store(store, files=files, clock=Clock()):
         _say(f"made a store in {store}")
     else:

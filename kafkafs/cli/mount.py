@@ -94,7 +94,7 @@ def mount_in_background(store: Sequence[Path], mount_point: Path, texts: Sequenc
     """
     check_apart(mount_point, store, {"the log of the mount": log_path(mount_point)})
     paths = resolved(store)
-    is_made = parse_options(texts).is_writable is not False and are_vacant(Files(), paths)
+    is_made = parse_options(texts).is_writable is not False and are_vacant([Files().directory(path) for path in paths])
     given = [part for text in texts for part in ("-o", text)]
     # STORE is for those who look at the process: a path with a comma in it, or a blank at an end, is another there.
     given += [f"--log-dir={path}" for path in paths]

@@ -77,7 +77,7 @@ def recover(
     if is_applied and dry_run:
         raise click.UsageError("--apply and --dry-run exclude each other")
     files = Files()
-    if not is_applied and any(log_dir.is_locked() for log_dir in distinct_log_dirs(files, store)):
+    if not is_applied and any(log_dir.is_locked() for log_dir in distinct_log_dirs(map(files.directory, store))):
         click.echo("kafkafs: the store is open elsewhere and changes; this is a look at it as it is now", err=True)
     options = RecoveryOptions(
         ignores_marker=ignore_clean_shutdown,

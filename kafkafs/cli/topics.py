@@ -213,7 +213,7 @@ def _created_or_opened(
 ) -> AbstractContextManager[Store]:
     """The store, open for writing; one that kafkafs did not make only if the user said so."""
     files = Files()
-    if not are_vacant(files, paths):
+    if not are_vacant([files.directory(path) for path in paths]):
         check_may_change(paths, may_change_any=may_change_any)
         return opened_store(paths, server_properties, is_changed=True, change=change)
     settings = {} if server_properties is None else read_server_properties(NamedFiles(), server_properties)

@@ -27,9 +27,10 @@ def make_demo_store(path: Path, *, files: Files, clock: Clock) -> bool:
 
     It gets its name only when it is complete. Raises `NotAStoreError` if something else is there.
     """
-    if files.status(path) is not None and not _is_empty(path):
+    if files.directory(path).own_status() is not None and not _is_empty(path):
         _check_is_demo(path, files, clock)
         return False
+    parent = files.directory(path.parent)
     with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch:
         made = Path(scratch, path.name)
         with Store.create([made], files=files, clock=clock) as store:
@@ -37,13 +38,13 @@ def make_demo_store(path: Path, *, files: Files, clock: Clock) -> bool:
             for write in (write_orders, write_customers, write_payments, write_clicks, write_groups):
                 write(store, now_ms)
         try:
-            files.rename(made, path)
+            files.directory(scratch).rename(made.name, path.name, parent)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             reason = "another kafkafs demo has just made this store; run the command again to use it"
             raise StorageError(reason, path=path) from None
-    files.sync_directory(path.parent)
+    parent.sync()
     return True
 
 

@@ -189,7 +189,7 @@ def _opened_for_writing(
     paths: list[Path], files: Files, clock: Clock, settings: Mapping[str, str], *, is_foreign_allowed: bool
 ) -> StoredTopics:
     open_log = LogOpener(in_background=FlushThread())
-    if are_vacant(files, paths):
+    if are_vacant([files.directory(path) for path in paths]):
         return StoredTopics.create(paths, files=files, clock=clock, open_log=open_log, broker_settings=settings)
     if not is_foreign_allowed:
         with StoredTopics.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock) as looked_at:

@@ -79,7 +79,7 @@ def _made_or_opened(paths: Sequence[Path], options: MountOptions) -> Store:
     open_log = LogOpener(in_background=FlushThread(), awake=awake)
     given = options.server_properties
     settings = {} if given is None else read_server_properties(NamedFiles(), given)
-    if are_vacant(files, paths) and options.is_writable is not False:
+    if are_vacant([files.directory(path) for path in paths]) and options.is_writable is not False:
         with _said_why_not(paths):
             store = Store.create(paths, files=files, clock=clock, open_log=open_log, broker_settings=settings)
         log.info("made a store in %s", names_of(paths))

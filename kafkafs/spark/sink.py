@@ -50,7 +50,7 @@ class _Sink:
         self._options = SinkOptions.parse(options)
         check_columns(schema, self._options)
         files = Files()
-        if are_vacant(files, [Path(path) for path in self._options.paths]):
+        if are_vacant([files.directory(Path(path)) for path in self._options.paths]):
             Store.create(self._options.paths, files=files, clock=Clock()).close()
 
     def _stage(self, batches: Iterator[RecordBatch]) -> StagedMessage:
@@ -88,7 +88,7 @@ class _Sink:
 
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove what was staged; what a commit needs that failed half-way stays."""
-        discard(Files(), [Path(path) for path in self._options.paths], _names(messages))
+        discard([Files().directory(Path(path)) for path in self._options.paths], _names(messages))
 
 
 class StoreWriter(_Sink, DataSourceArrowWriter):

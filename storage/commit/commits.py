@@ -23,13 +23,12 @@ from storage.record.rewriting import assign_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from storage.clock import Clock
     from storage.commit.ledger import Transaction
     from storage.commit.staged_file import StagedTopic
     from storage.commit.withdrawal import Withdrawal
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log.log import Log
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
@@ -58,14 +57,12 @@ class Commits:
     def __init__(
         self,
         ledger: Ledger,
-        files: Files,
         clock: Clock,
-        directories: Sequence[Path],
+        directories: Sequence[Directory],
         topics: Topics,
         open_log: Callable[[str, int], Log],
     ) -> None:
         self._ledger = ledger
-        self._files = files
         self._clock = clock
         self._directories = directories
         self._topics = topics
@@ -139,7 +136,7 @@ class Commits:
                 return []
             found: list[Withdrawal] = []
             for partition, log in self._logs(pending).items():
-                staged = StagedBatches.read(self._files, self._directories, pending.staged, partition)
+                staged = StagedBatches.read(self._directories, pending.staged, partition)
                 there = withdrawal_of(partition, pending.ranges[partition], log.view, staged)
                 if there is not None and not there.is_kept:
                     log.truncate_to(there.first_offset)
@@ -163,7 +160,7 @@ class Commits:
     # Before the intent
 
     def _opened(self, names: Collection[str]) -> list[StagedFile]:
-        return [StagedFile(self._files, find_staged(self._files, self._directories, name)) for name in names]
+        return [StagedFile(*find_staged(self._directories, name)) for name in names]
 
     def _prepare_topics(self, staged: Sequence[StagedFile]) -> None:
         """Make the topics that are missing; raises `StagingError` where one is not what it was when it was staged."""
@@ -184,7 +181,7 @@ class Commits:
                         path=each.path,
                     )
 
-    def _check_topic(self, name: str, topic: StagedTopic, path: Path) -> None:
+    def _check_topic(self, name: str, topic: StagedTopic, path: str) -> None:
         is_there = name in self._topics.inventory.topics
         if not topic.is_new and (not is_there or self._topics.topic_id(name) != topic.topic_id):
             raise StagingError(
@@ -199,7 +196,7 @@ class Commits:
             for run in each.runs:
                 needed_bytes[self._topics.place(*run.partition)[1]] += run.size_bytes
         for log_dir, size_bytes in needed_bytes.items():
-            if size_bytes > self._files.free_bytes(log_dir.path):
+            if size_bytes > log_dir.directory.free_bytes():
                 raise DiskFullError(f"nothing was committed: {size_bytes} bytes are needed", path=log_dir.path)
 
     def _ranges(self, staged: Sequence[StagedFile]) -> Mapping[Partition, OffsetRange]:
@@ -253,20 +250,20 @@ class Commits:
         """Remove staged files that are not needed any more; those that cannot be go when they are old."""
         for name in names:
             with suppress(OSError):
-                self._files.remove(find_staged(self._files, self._directories, name))
+                _remove(self._directories, name)
 
     def _remove_old(self) -> None:
         oldest_ms = self._clock.now_ms() - STAGED_AGE_MS_MAX
         for directory in self._directories:
-            names = {name for name in self._files.names(directory) if is_staged_name(name)}
+            names = {name for name in directory.names() if is_staged_name(name)}
             for name in sorted(names - self._ledger.names_of(names)):
-                status = self._files.status(directory / name)
+                status = directory.status(name)
                 if status is not None and status.modified_ms < oldest_ms:
-                    logger.warning("%s was staged long ago and not committed; it is removed", directory / name)
-                    self._files.remove(directory / name)
+                    logger.warning("%s was staged long ago and not committed; it is removed", directory.path_of(name))
+                    directory.remove(name)
 
 
-def discard(files: Files, directories: Sequence[Path], names: Collection[str]) -> None:
+def discard(directories: Sequence[Directory], names: Collection[str]) -> None:
     """Remove staged files of a job that has failed, unless a commit needs them.
 
     While another process has the store open for writing nothing is removed: the files go when they are old. A process
@@ -274,12 +271,17 @@ def discard(files: Files, directories: Sequence[Path], names: Collection[str]) -
     """
     with ExitStack() as unlocking:
         try:
-            lock_all(distinct_log_dirs(files, directories), unlocking)
+            lock_all(distinct_log_dirs(directories), unlocking)
         except StoreLockedError:
             return
-        for name in set(names) - Ledger(files, directories).names_of(names):
+        for name in set(names) - Ledger(directories).names_of(names):
             with suppress(FileNotFoundError):
-                files.remove(find_staged(files, directories, name))
+                _remove(directories, name)
+
+
+def _remove(directories: Sequence[Directory], name: str) -> None:
+    directory, leaf = find_staged(directories, name)
+    directory.remove(leaf)
 
 
 @contextmanager

@@ -13,17 +13,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import CorruptMetadataError, InvalidIdError
-from storage.files import read_small_file, replace_file
 from storage.ids import format_id, parse_id
 from storage.log.followed_log import UncommittedRange
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
     from typing import Any
     from uuid import UUID
 
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log_dir.checkpoints import Partition
 
 LEDGER_NAME: Final = "kafkafs-commits.json"
@@ -91,24 +89,23 @@ class Ledger:
     It is in the first directory, but one that stands in a later one is taken as it is.
     """
 
-    def __init__(self, files: Files, directories: Sequence[Path]) -> None:
-        self._files = files
-        self._paths = [directory / LEDGER_NAME for directory in directories]
+    def __init__(self, directories: Sequence[Directory]) -> None:
+        self._directories = directories
         self._read: tuple[bytes, Entries] = (b"", Entries())
 
     @property
     def current(self) -> Entries:
         """Read the file. Raises `CorruptMetadataError`."""
-        path, data = self._found()
+        directory, data = self._found()
         known, entries = self._read
         if data != known:
-            entries = _parsed(data, path) if data else Entries()
+            entries = _parsed(data, directory.path_of(LEDGER_NAME)) if data else Entries()
             self._read = data, entries
         return entries
 
     def replace(self, entries: Entries) -> None:
         """Have the file say this, durably; after an error it says the one or the other."""
-        replace_file(self._files, self._found()[0], _text(entries).encode())
+        self._found()[0].replace(LEDGER_NAME, _text(entries).encode())
 
     def withheld(self, partition: Partition) -> UncommittedRange:
         """Return the range of the partition that readers are not shown while a commit is under way."""
@@ -123,13 +120,13 @@ class Ledger:
         pending = self.current.pending
         return set() if pending is None else set(pending.staged).intersection(names)
 
-    def _found(self) -> tuple[Path, bytes]:
-        for path in self._paths:
+    def _found(self) -> tuple[Directory, bytes]:
+        for directory in self._directories:
             try:
-                return path, read_small_file(self._files, path, CorruptMetadataError)
+                return directory, directory.read_small(LEDGER_NAME, CorruptMetadataError)
             except FileNotFoundError:
                 continue
-        return self._paths[0], b""
+        return self._directories[0], b""
 
 
 def _text(entries: Entries) -> str:
@@ -152,7 +149,7 @@ def _text(entries: Entries) -> str:
     return json.dumps(said, separators=(",", ":")) + "\n"
 
 
-def _parsed(data: bytes, path: Path) -> Entries:
+def _parsed(data: bytes, path: str) -> Entries:
     try:
         said = json.loads(data)
         if said["version"] != _VERSION:

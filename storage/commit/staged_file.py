@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from storage.files import Files, ReadableFile, WritableFile
+    from storage.files import Directory, ReadableFile, WritableFile
     from storage.log_dir.checkpoints import Partition
 
 STAGED_PREFIX: Final = "kafkafs-staged-"
@@ -58,11 +58,10 @@ class Run(NamedTuple):
 class StagedWriting:
     """A staged file that is being written."""
 
-    def __init__(self, files: Files, path: Path) -> None:
-        self.path = path
-        self._files = files
-        files.add_root(path.parent)
-        self._file: WritableFile = files.open_writing(path, create=True, exclusive=True)
+    def __init__(self, directory: Directory, name: str) -> None:
+        self.name = name
+        self._directory = directory
+        self._file: WritableFile = directory.open_writing(name, create=True, exclusive=True)
         self._position = 0
         self._runs: list[Run] = []
         self._topics: dict[str, StagedTopic] = {}
@@ -100,21 +99,22 @@ class StagedWriting:
         self._file.write_at(self._position, [index, _END.pack(len(index), crc32c(index), _MAGIC)])
         self._file.sync()
         self._file.close()
-        self._files.sync_directory(self.path.parent)
+        self._directory.sync()
         return self._position + len(index) + _END.size
 
     def discard(self) -> None:
         """Take the file away."""
         self._file.close()
-        self._files.remove(self.path)
+        self._directory.remove(self.name)
 
 
 class StagedFile:
     """A staged file that is whole; raises `StagingError` if it is not."""
 
-    def __init__(self, files: Files, path: Path) -> None:
-        self.path = path
-        self._files = files
+    def __init__(self, directory: Directory, name: str) -> None:
+        self.path = directory.path_of(name)
+        self._directory = directory
+        self._name = name
         with self._opened() as file:
             index = self._index(file)
         self.topics = {
@@ -145,7 +145,7 @@ class StagedFile:
     @contextmanager
     def _opened(self) -> Iterator[ReadableFile]:
         try:
-            file = self._files.open_reading(self.path)
+            file = self._directory.open_reading(self._name)
         except FileNotFoundError:
             raise StagingError("a staged file is gone", path=self.path) from None
         with file:
@@ -168,7 +168,8 @@ def is_staged_name(name: str) -> bool:
     return name.startswith(STAGED_PREFIX)
 
 
-def find_staged(files: Files, directories: Sequence[Path], name: str) -> Path:
-    """Return the path of the staged file of this name, in the first directory if it is nowhere."""
-    paths = [directory / Path(name).name for directory in directories]
-    return next((path for path in paths if files.status(path) is not None), paths[0])
+def find_staged(directories: Sequence[Directory], name: str) -> tuple[Directory, str]:
+    """Return the directory of a staged file, the first one if it is nowhere, and its name without any path."""
+    leaf = Path(name).name
+    found = (directory for directory in directories if directory.status(leaf) is not None)
+    return next(found, directories[0]), leaf

@@ -15,10 +15,9 @@ from storage.record.batch import RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from pathlib import Path
 
     from storage.commit.ledger import OffsetRange
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
 
@@ -40,15 +39,13 @@ class StagedBatches:
     are_complete: bool
 
     @classmethod
-    def read(
-        cls, files: Files, directories: Sequence[Path], names: Collection[str], partition: Partition
-    ) -> StagedBatches:
+    def read(cls, directories: Sequence[Directory], names: Collection[str], partition: Partition) -> StagedBatches:
         """Those of the staged files with these names."""
         checksums: set[int] = set()
         are_complete = True
         for name in names:
             try:
-                staged = StagedFile(files, find_staged(files, directories, name))
+                staged = StagedFile(*find_staged(directories, name))
                 checksums.update(batch.crc for batch in staged.batches(partition))
             except StagingError:
                 are_complete = False

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from storage.files.directory import Directory
     from storage.files.opened import FileLock, MappedRegion
 
 _PAGE_BYTES: Final = 64 * 1024
@@ -34,10 +35,10 @@ class OverlayFiles(Files):
         self._files = files
         self._contents: dict[str, _Content | None] = {}  # by path, None for what was removed
 
-    def add_root(self, directory: str | os.PathLike[str]) -> None:
-        """Name a directory as a user did."""
-        super().add_root(directory)
+    def add_root(self, directory: str | os.PathLike[str]) -> Directory:
+        """Name a directory as a user did, and return it."""
         self._files.add_root(directory)
+        return super().add_root(directory)
 
     def directory(self, path: str | os.PathLike[str]) -> PathDirectory:
         """Return the directory of a path, which need not exist."""

@@ -33,10 +33,11 @@ class Files:
         name = os.fspath(path)
         return self._below_root(name) or RealDirectory(name, follows_links=self._follows_links)
 
-    def add_root(self, directory: str | os.PathLike[str]) -> None:
-        """Name a directory as a user did: it may be a link, and no link is followed below it."""
+    def add_root(self, directory: str | os.PathLike[str]) -> Directory:
+        """Name a directory as a user did, and return it: it may be a link, and no link is followed below it."""
         name = os.fspath(directory)
         self._roots = {**self._roots, name: RealDirectory(name)}
+        return self.directory(name)
 
     def is_root(self, path: str) -> bool:
         """True if `add_root` was told of this directory."""

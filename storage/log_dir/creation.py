@@ -6,6 +6,7 @@ crash leaves directories that are as good as empty, and no other store's identit
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import NotAStoreError
@@ -17,10 +18,9 @@ from storage.log_dir.settings_file import SETTINGS_NAME, TopicSettings, read_top
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from pathlib import Path
 
     from storage.clock import Clock
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log_dir.log_dir import LogDir
 
 _META_VERSION: Final = 1
@@ -28,34 +28,35 @@ _NOTHING: Final = frozenset({LOCK_NAME, LOST_AND_FOUND, f"{SETTINGS_NAME}{TEMPOR
 _BEGUN: Final = _NOTHING | {SETTINGS_NAME, META_PROPERTIES_NAME, f"{META_PROPERTIES_NAME}{TEMPORARY_SUFFIX}"}
 
 
-def are_vacant(files: Files, paths: Sequence[Path]) -> bool:
-    """True if a store can be made at the paths: at each is nothing, or an empty directory, or what a crash left of one.
+def are_vacant(directories: Sequence[Directory]) -> bool:
+    """True if a store can be made of these: each is empty, or does not exist, or has what a crash left of a new one.
 
     A directory is empty that has nothing but the `lost+found` of a file system in it.
 
     Whether what is to be made can be, as in a directory that does not exist, is not asked.
     """
-    return _first_occupied(files, paths) is None
+    return _first_occupied(directories) is None
 
 
-def make_directories(files: Files, paths: Sequence[Path]) -> None:
-    """Have a vacant directory at each path; raises `NotAStoreError`, and makes none, where that cannot be."""
-    check_vacant(files, paths)
-    for path in paths:
-        if files.status(path.parent) is None:
-            raise NotAStoreError(f"its parent {path.parent} does not exist; make that first", path=path)
-    for path in paths:
-        if files.status(path) is None:
-            files.make_directory(path)
-            files.sync_directory(path.parent)
+def make_directories(files: Files, directories: Sequence[Directory]) -> None:
+    """Have each directory exist and be vacant; raises `NotAStoreError`, and makes none, where that cannot be."""
+    check_vacant(directories)
+    parents = [files.directory(Path(directory).parent) for directory in directories]
+    for directory, parent in zip(directories, parents, strict=True):
+        if parent.own_status() is None:
+            raise NotAStoreError(f"its parent {parent} does not exist; make that first", path=directory)
+    for directory, parent in zip(directories, parents, strict=True):
+        if directory.own_status() is None:
+            directory.make()
+            parent.sync()
 
 
-def check_vacant(files: Files, paths: Sequence[Path], *, is_replaced: bool = False) -> None:
+def check_vacant(directories: Sequence[Directory], *, is_replaced: bool = False) -> None:
     """Raise `NotAStoreError` where something is that a new store cannot be.
 
     A directory that is replaced by another may not even have a `lost+found` in it.
     """
-    occupied = _first_occupied(files, paths, {LOST_AND_FOUND} if is_replaced else set())
+    occupied = _first_occupied(directories, {LOST_AND_FOUND} if is_replaced else set())
     if occupied is not None:
         raise NotAStoreError("a store can be made of an empty directory only", path=occupied)
 
@@ -78,22 +79,21 @@ def write_store(
     write_topic_settings(log_dirs[0].directory, TopicSettings(is_made_here=True, cluster_id=cluster_id))
 
 
-def _first_occupied(files: Files, paths: Sequence[Path], forbidden: Collection[str] = ()) -> Path | None:
-    for path in paths:
-        files.add_root(path)
-    settings = None if _names(files, paths[0]) is None else read_topic_settings(files.directory(paths[0]))
+def _first_occupied(directories: Sequence[Directory], forbidden: Collection[str] = ()) -> Directory | None:
+    first = directories[0]
+    settings = None if _names(first) is None else read_topic_settings(first)
     allowed = (_BEGUN if settings is not None and settings.is_begun else _NOTHING).difference(forbidden)
-    for path in paths:
-        names = _names(files, path)
+    for directory in directories:
+        names = _names(directory)
         if names is None or not allowed.issuperset(names):
-            return path
+            return directory
     return None
 
 
-def _names(files: Files, path: Path) -> list[str] | None:
+def _names(directory: Directory) -> list[str] | None:
     """List the directory, which may not exist yet; None if something else is there."""
     try:
-        return files.names(path)
+        return directory.names()
     except FileNotFoundError:
         return []
     except NotADirectoryError:

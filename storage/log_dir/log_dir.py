@@ -26,11 +26,10 @@ from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory
 from storage.log_dir.recognition import LOCK_NAME
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Mapping, Sequence
     from contextlib import ExitStack
 
-    from storage.files import Directory, FileLock, Files, FileStatus
+    from storage.files import Directory, FileLock, FileStatus
     from storage.log_dir.checkpoints import Partition
 
 CLEAN_MARKER_NAME: Final = ".kafka_cleanshutdown"
@@ -248,14 +247,12 @@ def clean_marker() -> bytes:
     return json.dumps(marker, separators=(",", ":")).encode()
 
 
-def distinct_log_dirs(files: Files, paths: Sequence[str | os.PathLike[str]]) -> list[LogDir]:
-    """The log directories at the paths; raises `NotAStoreError` if one is given twice."""
+def distinct_log_dirs(directories: Iterable[Directory]) -> list[LogDir]:
+    """The log directories that these are; raises `NotAStoreError` if one is given twice."""
     log_dirs: dict[tuple[int, int], LogDir] = {}
-    for path in map(Path, paths):
-        files.add_root(path)
-        log_dir = LogDir(files.directory(path))
+    for log_dir in map(LogDir, directories):
         if log_dirs.setdefault(log_dir.identity, log_dir) is not log_dir:
-            raise NotAStoreError("the directory is given twice", path=path)
+            raise NotAStoreError("the directory is given twice", path=log_dir.path)
     return list(log_dirs.values())
 
 

@@ -15,10 +15,10 @@ from storage.errors import CorruptMetadataError
 from storage.files import TEMPORARY_SUFFIX
 from storage.log.partition_metadata import PARTITION_METADATA_NAME, read_topic_id, write_topic_id
 from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory_name
+from storage.log_dir.removals import Doomed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from pathlib import Path
     from uuid import UUID
 
     from storage.files import Directory
@@ -79,7 +79,7 @@ class PartitionDirectories:
                         return log_dir.directory.at(text)
         return None
 
-    def delete(self, partitions: Iterable[Partition], topic_id: UUID | None, committed: TopicSettings) -> list[Path]:
+    def delete(self, partitions: Iterable[Partition], topic_id: UUID | None, committed: TopicSettings) -> list[Doomed]:
         """Have a topic's partitions gone, and the settings file say this; gives what remains to be removed.
 
         They are gone, durably, when this returns. After an error all of them are there, and after a crash they are gone
@@ -101,16 +101,18 @@ class PartitionDirectories:
         """The directories that `clear_void` would give other names."""
         return self._void()
 
-    def clear_void(self) -> list[Path]:
+    def clear_void(self) -> list[Doomed]:
         """Give directories that do not count the names of deleted ones, and forget that there were any."""
         if not self._settings_file.current.void:
             return []
         renamed = []
         void = self._void()
         for log_dir, name in void:
-            doomed = name.becoming(DirectoryState.DELETE, self._entropy(_UNIQUE_ID_BYTES).hex())
-            log_dir.directory.rename(str(name), str(doomed))
-            renamed.append(log_dir.path / str(doomed))
+            doomed = Doomed(
+                log_dir.directory, str(name.becoming(DirectoryState.DELETE, self._entropy(_UNIQUE_ID_BYTES).hex()))
+            )
+            log_dir.directory.rename(str(name), doomed.name)
+            renamed.append(doomed)
         for log_dir in {log_dir for log_dir, _ in void}:
             log_dir.directory.sync()
         self._settings_file.replace(self._settings_file.current.without_void())

@@ -17,10 +17,9 @@ from storage.log_dir.settings_file import SETTINGS_NAME
 from storage.segment.names import Kind, parse_name
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Sequence
 
-    from storage.files import Directory, Files
+    from storage.files import Directory
 
 LOCK_NAME: Final = ".lock"
 LOST_AND_FOUND: Final = "lost+found"
@@ -30,21 +29,20 @@ _EMPTY_NAMES: Final = frozenset({LOCK_NAME, LOST_AND_FOUND})
 _LOOKED_AT_MAX: Final = 1000  # of the directories below one that is no store
 
 
-def check_stores(files: Files, paths: Sequence[str | os.PathLike[str]]) -> None:
+def check_stores(directories: Sequence[Directory]) -> None:
     """Raise `NotAStoreError` unless the directories are log directories.
 
     Of several, some may be empty but for `lost+found`, as a disk is that was added to a broker.
     """
     empty = []
-    for path in map(Path, paths):
-        files.add_root(path)
-        names = _names(files, path)
-        if is_log_dir(files.directory(path), names):
+    for directory in directories:
+        names = _names(directory)
+        if is_log_dir(directory, names):
             continue
         if not _EMPTY_NAMES.issuperset(names):
-            raise NotAStoreError(_reason(files, path, names), path=path)
-        empty.append(path)
-    if len(empty) == len(paths):
+            raise NotAStoreError(_reason(directory, names), path=directory)
+        empty.append(directory)
+    if len(empty) == len(directories):
         raise NotAStoreError(
             "there is neither a meta.properties nor a partition in it: the directory is empty",
             path=empty[0],
@@ -68,21 +66,22 @@ def has_segment(directory: Directory) -> bool:
         return False
 
 
-def _names(files: Files, path: Path) -> list[str]:
-    status = files.status(path)
+def _names(directory: Directory) -> list[str]:
+    status = directory.own_status()
     if status is None:
-        raise NotAStoreError("there is no such directory", path=path)
+        raise NotAStoreError("there is no such directory", path=directory)
     if not status.is_directory:
-        raise NotAStoreError("a store is a directory, and this is a file", path=path)
-    return files.names(path)
+        raise NotAStoreError("a store is a directory, and this is a file", path=directory)
+    return directory.names()
 
 
-def _reason(files: Files, path: Path, names: Sequence[str]) -> str:
+def _reason(directory: Directory, names: Sequence[str]) -> str:
     """Why the directory is no store, and which one may have been meant."""
-    if has_segment(files.directory(path)):
-        return f"this is a partition directory, and no store; its store is its parent, {path.absolute().parent}"
-    below = next((name for name in sorted(names)[:_LOOKED_AT_MAX] if _is_kept(files.directory(path / name))), None)
-    meant = "" if below is None else f"; {path / below} is one"
+    if has_segment(directory):
+        parent = Path(directory).absolute().parent
+        return f"this is a partition directory, and no store; its store is its parent, {parent}"
+    below = next((name for name in sorted(names)[:_LOOKED_AT_MAX] if _is_kept(directory.at(name))), None)
+    meant = "" if below is None else f"; {directory.path_of(below)} is one"
     return f"this is no store: there is neither a meta.properties nor a partition with a segment in it{meant}"
 
 

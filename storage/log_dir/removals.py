@@ -8,13 +8,37 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
-    from storage.files import Files
+    from storage.files import Directory
+
+
+class Doomed(NamedTuple):
+    """A file, or a directory and all that is in it, that is to be removed from a directory."""
+
+    directory: Directory
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+        return self.directory.path_of(self.name)
+
+    def remove(self) -> None:
+        """Remove it. Links are removed, and never followed; raises `FileNotFoundError` if it is not there.
+
+        Unlinks first and asks later: a link to a directory goes by itself, and what it leads to stays.
+        """
+        try:
+            self.directory.remove(self.name)
+        except IsADirectoryError:
+            inside = self.directory.at(self.name)
+            for name in inside.names():
+                Doomed(inside, name).remove()
+            self.directory.remove_directory(self.name)
 
 
 class Removals:
@@ -23,52 +47,42 @@ class Removals:
     Any thread may call anything.
     """
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
+    def __init__(self) -> None:
         self._lock = Lock()  # held while it is looked up what is due
-        self._directories: dict[Path, int] = {}
-        self._doomed_files: dict[Path, int] = {}
+        self._directories: dict[Doomed, int] = {}
+        self._doomed_files: dict[Doomed, int] = {}
 
-    def add(self, directory: Path, due_ms: int) -> None:
+    def add(self, doomed: Doomed, due_ms: int) -> None:
         """Have a directory removed at that time or later; what was said of it before stays."""
         with self._lock:
-            self._directories.setdefault(directory, due_ms)
+            self._directories.setdefault(doomed, due_ms)
 
-    def add_files(self, paths: Iterable[Path], due_ms: int) -> None:
+    def add_files(self, doomed: Iterable[Doomed], due_ms: int) -> None:
         """Have files removed at that time or later; what was said of earlier files of the same names is void."""
         with self._lock:
-            self._doomed_files.update(dict.fromkeys(paths, due_ms))
+            self._doomed_files.update(dict.fromkeys(doomed, due_ms))
 
-    def due(self, now_ms: int) -> list[Path]:
+    def due(self, now_ms: int) -> list[Doomed]:
         """Those whose time has come."""
         with self._lock:
             doomed = {**self._directories, **self._doomed_files}
-        return [path for path, due_ms in doomed.items() if due_ms <= now_ms]
+        return [each for each, due_ms in doomed.items() if due_ms <= now_ms]
 
     def remove_files(self) -> None:
         """Remove all files now, as no reader is left; raises the first error after all else is done."""
         with self._lock:
-            paths = list(self._doomed_files)
+            doomed = list(self._doomed_files)
         with ExitStack() as stack:
-            for path in reversed(paths):
-                stack.callback(self.remove, path)
+            for each in reversed(doomed):
+                stack.callback(self.remove, each)
 
-    def remove(self, path: Path) -> None:
-        """Remove a file, or a directory and all that is in it, if it is there. Links are removed, and never followed.
+    def remove(self, doomed: Doomed) -> None:
+        """Remove it as `Doomed.remove` does, if it is there.
 
         After an `OSError` it is still to be removed, less what is gone.
         """
         with suppress(FileNotFoundError):
-            self._remove(path)
+            doomed.remove()
         with self._lock:
-            self._directories.pop(path, None)
-            self._doomed_files.pop(path, None)
-
-    def _remove(self, path: Path) -> None:
-        """Unlink first and ask later: a link to a directory goes by itself, and what it leads to stays."""
-        try:
-            self._files.remove(path)
-        except IsADirectoryError:
-            for name in self._files.names(path):
-                self._remove(path / name)
-            self._files.remove_directory(path)
+            self._directories.pop(doomed, None)
+            self._doomed_files.pop(doomed, None)

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 from storage.config import StoreConfig
 from storage.errors import ConfigError, InvalidIdError
-from storage.files import read_small_file
 from storage.ids import format_id, parse_id
 from storage.properties import format_properties, parse_properties
 
@@ -239,7 +238,8 @@ def _properties(settings: TopicSettings) -> dict[str, str]:
 def read_server_properties(files: Files, path: Path) -> dict[str, str]:
     """Every setting in the file, those of topics and stores being allowed; raises `ConfigError` and `OSError`."""
     try:
-        settings = parse_properties(read_small_file(files, path, ConfigError).decode("latin-1"))
+        directory, name = files.parent(path)
+        settings = parse_properties(directory.read_small(name, ConfigError).decode("latin-1"))
         StoreConfig.resolve(settings)
     except ConfigError as error:
         raise ConfigError(error.reason, path=path) from None

@@ -152,7 +152,7 @@ class _CompactedCopy:
 
     def _remove(self, paths: list[Path]) -> None:
         for path in paths:
-            self._store.files.remove(path)
+            self._copier.directory.remove(path.name)
 
     def _stats(self, plan: CompactionPlan) -> dict[str, Any]:
         """Return the stats. A record that several runs have read counts once."""

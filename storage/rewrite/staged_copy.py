@@ -14,24 +14,26 @@ from storage.rewrite.partition_builder import PartitionBuilder
 from storage.rewrite.topics import BuiltPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log_dir.checkpoints import Partition
     from storage.rewrite.store_builder import StoreBuilder
 
 _FIRST_EPOCH = 0
 
 
-def copy_staged(files: Files, build: StoreBuilder, partition: Partition, staged: Sequence[Path]) -> None:
+def copy_staged(
+    files: Files, build: StoreBuilder, partition: Partition, staging: Directory, names: Sequence[str]
+) -> None:
     """Append the partition's batches of these staged files, in order; raises a `StorageError` at damage."""
     known = build.topics[partition[0]].known
     assert known.topic_id is not None
     with build.attempt(partition) as directory:
         builder = PartitionBuilder(files, directory, StoreConfig.resolve({}).topic(known.settings))
         try:
-            stats = _append(files, builder, partition, staged, build.begun_ms)
+            staged = (StagedFile(staging, name) for name in names)
+            stats = _append(builder, partition, staged, build.begun_ms)
             end_offset = stats["recordsAfter"]
             builder.finish(
                 0,
@@ -51,12 +53,12 @@ def copy_staged(files: Files, build: StoreBuilder, partition: Partition, staged:
 
 
 def _append(
-    files: Files, builder: PartitionBuilder, partition: Partition, staged: Sequence[Path], now_ms: int
+    builder: PartitionBuilder, partition: Partition, staged: Iterable[StagedFile], now_ms: int
 ) -> dict[str, Any]:
     offset = batches = 0
     builder.cut(offset)
-    for path in staged:
-        for sent in StagedFile(files, path).batches(partition):
+    for file in staged:
+        for sent in file.batches(partition):
             data = bytearray(sent.view(0, sent.size_bytes))
             assign_offset(data, base_offset=offset, leader_epoch=_FIRST_EPOCH)
             (batch,) = read_batches(bytes(data))

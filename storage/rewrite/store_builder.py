@@ -13,7 +13,6 @@ import json
 import os
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -24,12 +23,13 @@ from storage.log_dir.creation import check_vacant, make_directories, write_store
 from storage.log_dir.log_dir import distinct_log_dirs
 from storage.log_dir.names import DirectoryName
 from storage.log_dir.recognition import LOCK_NAME
-from storage.log_dir.removals import Removals
+from storage.log_dir.removals import Doomed
 from storage.log_dir.settings_file import TopicSettings, write_topic_settings
 from storage.rewrite.topics import BuiltPartition, BuiltTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from storage.clock import Clock
     from storage.files import Directory, FileLock, Files
@@ -88,10 +88,10 @@ class StoreBuilder:
         if published is not None and published["purpose"] == purpose:
             directory = files.directory(target)
             return cls(files, target, directory, published, _locked(directory))
-        check_vacant(files, [target], is_replaced=True)
+        check_vacant([files.directory(target)], is_replaced=True)
         directory = _directory(files, target)
-        if files.status(directory) is None:
-            make_directories(files, [Path(directory)])
+        if directory.own_status() is None:
+            make_directories(files, [directory])
         lock = _locked(directory)
         try:
             state = _begun_before(directory, purpose)
@@ -102,7 +102,7 @@ class StoreBuilder:
                     "begunMs": clock.now_ms(),
                     "topics": {name: topic.to_json() for name, topic in topics.items()},
                 }
-                _begin(files, directory, state)
+                _begin(directory, state)
         except BaseException:
             lock.release()
             raise
@@ -123,18 +123,23 @@ class StoreBuilder:
         The store belongs to the node and cluster of the source, and has the source's commits.
         """
         built = self._built()
-        target = self._files.directory(self.target)
-        if self.directory != target:
-            self._complete(clock, source, built)
-            for name in target.names() if self._files.status(self.target) is not None else ():
-                target.remove(name)  # leftovers of a crash while a store was made
-            self._files.rename(self.directory, self.target)
-            self._files.sync_directory(self.target.parent)
-            self.directory = target
+        if self.directory != self._files.directory(self.target):
+            self._complete(clock, [self._files.directory(path) for path in source], built)
+            self._take_place()
         self._clear()  # of attempts that began too late to be seen before
         self.directory.remove(_FINISHED_NAME)
         self.directory.sync()
         return {partition: each.stats for partition, each in built.items()}
+
+    def _take_place(self) -> None:
+        """Rename the store to its target."""
+        replaced = self._files.directory(self.target)
+        for name in replaced.names() if replaced.own_status() is not None else ():
+            replaced.remove(name)  # leftovers of a crash while a store was made
+        parent = self._files.directory(self.target.parent)
+        parent.rename(self.directory.name, self.target.name)
+        parent.sync()
+        self.directory = self._files.directory(self.target)
 
     def close(self) -> None:
         """Release the lock."""
@@ -157,9 +162,8 @@ class StoreBuilder:
             raise BuildError("a partition was not built; run the job again", path=directory)
         return report
 
-    def _complete(self, clock: Clock, source: Sequence[Path], built: Mapping[Partition, BuiltPartition]) -> None:
+    def _complete(self, clock: Clock, source: Sequence[Directory], built: Mapping[Partition, BuiltPartition]) -> None:
         """Make a properly closed store of the partitions."""
-        files, path = self._files, Path(self.directory)
         with suppress(FileNotFoundError):
             self.directory.remove(_PURPOSE_NAME)  # so that no further attempt begins
         self._clear()
@@ -168,18 +172,18 @@ class StoreBuilder:
             with suppress(FileNotFoundError):
                 directory.remove(_REPORT_NAME)
             directory.sync()
-        given = [each.properties for each in distinct_log_dirs(files, source) if each.properties is not None]
+        given = [each.properties for each in distinct_log_dirs(source) if each.properties is not None]
         cluster_id = next((each.cluster_id for each in given if each.cluster_id is not None), None)
         node_id = next((each.node_id for each in given if each.node_id is not None), 1)
-        (log_dir,) = distinct_log_dirs(files, [path])
+        (log_dir,) = distinct_log_dirs([self.directory])
         write_store(clock, [log_dir], os.urandom, cluster_id=cluster_id, node_id=node_id)
         topics = MappingProxyType({name: topic.known for name, topic in self.topics.items()})
         assert log_dir.properties is not None
         settings = TopicSettings(is_made_here=True, topics=topics, cluster_id=log_dir.properties.cluster_id)
         write_topic_settings(self.directory, settings)
-        applied = Ledger(files, source).current.applied
+        applied = Ledger(source).current.applied
         if applied:
-            Ledger(files, [path]).replace(Entries(1, applied))
+            Ledger([self.directory]).replace(Entries(1, applied))
         for checkpoint in OffsetCheckpoint:
             offsets = {partition: built[partition].offset(checkpoint) for partition in sorted(built)}
             log_dir.write_offsets(checkpoint, {key: value for key, value in offsets.items() if value is not None})
@@ -190,7 +194,7 @@ class StoreBuilder:
         for name in self.directory.names():
             if name.endswith(ATTEMPT_SUFFIX):
                 with suppress(OSError):  # a late attempt may still write there
-                    Removals(self._files).remove(Path(self.directory, name))
+                    Doomed(self.directory, name).remove()
 
     def _partition_dir(self, partition: Partition) -> Directory:
         return self.directory.at(str(DirectoryName(*partition)))
@@ -216,8 +220,7 @@ class StoreBuilder:
             yield directory
         finally:
             with suppress(OSError):  # then `publish` removes it
-                if self._files.status(directory) is not None:
-                    Removals(self._files).remove(Path(directory))
+                Doomed(self.directory, directory.name).remove()
 
     def put(self, directory: Directory, partition: Partition, built: BuiltPartition) -> None:
         """Take the partition that was built in the directory of an attempt, unless another attempt was first."""
@@ -254,11 +257,12 @@ def _begun_before(directory: Directory, purpose: Mapping[str, object]) -> dict[s
     return state
 
 
-def _begin(files: Files, directory: Directory, state: Mapping[str, Any]) -> None:
+def _begin(directory: Directory, state: Mapping[str, Any]) -> None:
     """Begin a run with this state; remove the leftovers of an earlier one."""
     for name in directory.names():
         if name != LOCK_NAME:
-            Removals(files).remove(Path(directory, name))
+            with suppress(FileNotFoundError):
+                Doomed(directory, name).remove()
     directory.replace(_PURPOSE_NAME, json.dumps(state).encode())
 
 

@@ -15,6 +15,7 @@ from storage.cleanup.retention import apply_retention, plan_retention
 from storage.errors import CompactionStoppedError, LogChangedError, StorageError
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.names import DirectoryName
+from storage.log_dir.removals import Doomed
 from storage.topics.checkpointing import PartitionCheckpoints, note_compaction
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class StoreRetention:
             now_ms=self._clock.now_ms(),
         )
 
-    def apply(self, topic: str, partition: int, plan: RetentionPlan) -> list[Path]:
+    def apply(self, topic: str, partition: int, plan: RetentionPlan) -> list[Doomed]:
         """Delete what a plan of the partition says; gives the files, renamed, that are removed when they are due.
 
         They are among the topics' `removals`. Raises as `cleanup.retention.apply_retention` does, and
@@ -58,7 +59,8 @@ class StoreRetention:
         """
         store = self._store
         log = store.log_to_write(topic, partition)
-        deleted = apply_retention(log, plan)
+        directory = store.topics.directory(topic, partition)
+        deleted = [Doomed(directory, path.name) for path in apply_retention(log, plan)]
         store.topics.removals.add_files(deleted, self._clock.now_ms() + log.config.file_delete_delay_ms)
         return deleted
 
@@ -112,11 +114,12 @@ class StoreCompaction:
         """
         store = self._store
         log = store.log_to_write(topic, partition)
-        _, log_dir = store.topics.place(topic, partition)
+        directory, log_dir = store.topics.place(topic, partition)
         delay_ms = log.config.file_delete_delay_ms
 
         def removing(paths: list[Path]) -> None:
-            store.topics.removals.add_files(paths, self._clock.now_ms() + delay_ms)
+            doomed = [Doomed(directory, path.name) for path in paths]
+            store.topics.removals.add_files(doomed, self._clock.now_ms() + delay_ms)
 
         # Before offsets may lack, so that recovery does not take that for damage.
         note_compaction({(topic, partition): log_dir})

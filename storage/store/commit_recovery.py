@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.commit.ledger import Ledger
@@ -12,12 +11,11 @@ from storage.errors import StorageError
 from storage.log.followed_log import UncommittedRange
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Sequence
 
     from storage.commit.ledger import Intent
     from storage.commit.withdrawal import Withdrawal
-    from storage.files import Files
+    from storage.files import Directory
     from storage.store.store import Store
 
 
@@ -29,9 +27,9 @@ class RecoveredCommit(NamedTuple):
     error: StorageError | OSError | None
 
 
-def pending_commit(paths: Sequence[str | os.PathLike[str]], files: Files) -> Intent | None:
+def pending_commit(directories: Sequence[Directory]) -> Intent | None:
     """The commit that was interrupted, if there is one."""
-    return Ledger(files, [Path(path) for path in paths]).current.pending
+    return Ledger(directories).current.pending
 
 
 def recovered_commit(store: Store, pending: Intent, *, withdraws: bool) -> RecoveredCommit:
@@ -62,12 +60,12 @@ def _settled(
 
 def _withdrawals(store: Store, pending: Intent) -> list[Withdrawal]:
     """Return what withdrawing the commit would take back, and what it would leave."""
-    directories = [log_dir.path for log_dir in store.log_dirs]
+    directories = [log_dir.directory for log_dir in store.log_dirs]
     found = []
     for (topic, partition), offset_range in pending.ranges.items():
         if partition not in store.topics.inventory.topics.get(topic, {}):
             continue
-        staged = StagedBatches.read(store.files, directories, pending.staged, (topic, partition))
+        staged = StagedBatches.read(directories, pending.staged, (topic, partition))
         with closing(store.follow_partition(topic, partition, withheld=UncommittedRange)) as log:
             there = withdrawal_of((topic, partition), offset_range, log.view, staged)
         found += [] if there is None else [there]

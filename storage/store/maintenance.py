@@ -133,8 +133,8 @@ class Maintenance:
 
     def _remove(self, _: Job) -> None:
         removals = self._store.topics.removals
-        for path in removals.due(self._clock.now_ms()):
-            removals.remove(path)
+        for doomed in removals.due(self._clock.now_ms()):
+            removals.remove(doomed)
 
     def _flush(self, job: Job) -> None:
         for partition, log in self._open_logs():

@@ -114,7 +114,7 @@ class Staging:
             self._write(partition)
         if self._writing is None:
             return None
-        staged = Staged(self._writing.path.name, self._writing.finish(), self._records)
+        staged = Staged(self._writing.name, self._writing.finish(), self._records)
         self._writing = None
         return staged
 
@@ -171,7 +171,7 @@ class Staging:
         name = self._entropy(_NAME_BYTES)
         log_dirs = self._store.log_dirs
         log_dir = log_dirs[name[0] % len(log_dirs)]
-        return StagedWriting(self._store.files, log_dir.path / f"{STAGED_PREFIX}{name.hex()}")
+        return StagedWriting(log_dir.directory, f"{STAGED_PREFIX}{name.hex()}")
 
 
 def _batch_bytes_max(config: TopicConfig) -> int:

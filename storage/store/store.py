@@ -86,7 +86,6 @@ class Store:
         self.topics = Topics(
             self.log_dirs,
             self._logs,
-            files=files,
             clock=clock,
             config=config,
             entropy=entropy,
@@ -94,9 +93,9 @@ class Store:
             follow=self.follow_partition,
         )
         self.cluster = self.topics.cluster
-        directories = [log_dir.path for log_dir in self.log_dirs]
-        self._ledger = Ledger(files, directories)
-        self.commits = Commits(self._ledger, files, clock, directories, self.topics, self._opened_to_write)
+        directories = [log_dir.directory for log_dir in self.log_dirs]
+        self._ledger = Ledger(directories)
+        self.commits = Commits(self._ledger, clock, directories, self.topics, self._opened_to_write)
         self.shutdown = Shutdown(self.log_dirs, self.topics)
         self._checkpointing = RLock()
         self._is_closed = False
@@ -124,8 +123,9 @@ class Store:
         then nothing has changed, and the store is not locked.
         """
         config = StoreConfig.resolve(broker_settings)
-        check_stores(files, paths)
-        log_dirs = distinct_log_dirs(files, paths)
+        directories = [files.add_root(Path(path)) for path in paths]
+        check_stores(directories)
+        log_dirs = distinct_log_dirs(directories)
         with ExitStack() as unlocking:
             if mode is Mode.READ_WRITE:
                 lock_all(log_dirs, unlocking)
@@ -162,11 +162,12 @@ class Store:
         or `ConfigError`; then there is no store.
         """
         config = StoreConfig.resolve(broker_settings)
-        make_directories(files, [Path(path) for path in paths])
-        log_dirs = distinct_log_dirs(files, paths)
+        directories = [files.add_root(Path(path)) for path in paths]
+        make_directories(files, directories)
+        log_dirs = distinct_log_dirs(directories)
         with ExitStack() as unlocking:
             lock_all(log_dirs, unlocking)
-            check_vacant(files, [log_dir.path for log_dir in log_dirs])  # somebody else may have been faster
+            check_vacant([log_dir.directory for log_dir in log_dirs])  # somebody else may have been faster
             write_store(clock, log_dirs, entropy, cluster_id=cluster_id, node_id=node_id)
             store = cls(
                 log_dirs,

@@ -98,7 +98,7 @@ def recover_store(
         log_dirs = run.log_dirs(before)
     for log_dir in log_dirs:
         tell(log_dir)
-    pending = pending_commit(paths, files)
+    pending = pending_commit([log_dir.directory for log_dir in store.log_dirs])
     if pending is not None:
         with Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock, broker_settings=settings) as store:
             tell(recovered_commit(store, pending, withdraws=options.withdraws_commit))
@@ -120,7 +120,7 @@ def plan_recovery(
         run.recover()
         for log_dir in run.log_dirs(StoreBefore.of(store)):
             tell(log_dir)
-        pending = pending_commit(paths, files)
+        pending = pending_commit([log_dir.directory for log_dir in store.log_dirs])
         if pending is not None:
             tell(planned_commit(store, pending, withdraws=options.withdraws_commit))
 

@@ -27,7 +27,7 @@ from storage.log_dir.inventory import Inventory
 from storage.log_dir.log_dir import Listing
 from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryState, check_new_topic
 from storage.log_dir.partition_directories import PartitionDirectories
-from storage.log_dir.removals import Removals
+from storage.log_dir.removals import Doomed, Removals
 from storage.log_dir.settings_file import KnownTopic, SettingsFile
 from storage.topics.checkpointing import forget_checkpoints, note_compaction
 from storage.topics.cluster_metadata import ClusterMetadata
@@ -35,12 +35,11 @@ from storage.topics.effective_settings import EffectiveSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from pathlib import Path
     from uuid import UUID
 
     from storage.clock import Clock
     from storage.config import StoreConfig, TopicConfig
-    from storage.files import Directory, Files
+    from storage.files import Directory
     from storage.log.readable_log import ReadableLog
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
@@ -68,14 +67,13 @@ class Topics:
         log_dirs: Sequence[LogDir],
         logs: OpenLogs,
         *,
-        files: Files,
         clock: Clock,
         config: StoreConfig,
         entropy: Callable[[int], bytes],
         is_writable: bool,
         follow: Callable[[str, int], ReadableLog],
     ) -> None:
-        self.removals = Removals(files)
+        self.removals = Removals()
         found = (log_dir.properties for log_dir in log_dirs)
         cluster_id = next((each.cluster_id for each in found if each is not None and each.cluster_id), None)
         self.settings_file = SettingsFile.find([log_dir.directory for log_dir in log_dirs], cluster_id)
@@ -175,7 +173,7 @@ class Topics:
         due_ms = self._clock.now_ms() + self._defaults.file_delete_delay_ms
         for log_dir, name in self.inventory.unattached:
             if name.state is DirectoryState.DELETE:
-                self.removals.add(log_dir.path / str(name), due_ms)
+                self.removals.add(Doomed(log_dir.directory, str(name)), due_ms)
 
     def partitions(self, topic: str) -> Mapping[int, LogDir]:
         """The topic's partitions and where they are; raises `UnknownPartitionError` if there is no such topic."""
@@ -313,7 +311,7 @@ class Topics:
             load[log_dir] += 1
         return places
 
-    def delete(self, topic: str) -> list[Path]:
+    def delete(self, topic: str) -> list[Doomed]:
         """Delete a topic, which is gone, durably, when this returns; gives the directories that are left to remove.
 
         They are among `removals` too, where they become due later.

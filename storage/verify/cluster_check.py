@@ -27,10 +27,9 @@ from storage.verify.finding import Finding, FindingKind, damage, notice
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
     from uuid import UUID
 
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.internal.cluster_image import ClusterImage
     from storage.log_dir.checkpoints import Partition
     from storage.verify.log_dir_check import LogDirCheck, PartitionTarget
@@ -85,12 +84,12 @@ class ClusterCheck:
         self._has_topic_ids = any(each.version == KRAFT_VERSION for each in properties)
         for log_dir in log_dirs:
             if any(str(name) == _NAME for name in log_dir.listing.partitions):
-                self._log = self._followed(log_dir.path / _NAME)
+                self._log = self._followed(log_dir.directory.at(_NAME))
                 break
 
-    def _followed(self, directory: Path) -> MetadataLog:
+    def _followed(self, directory: Directory) -> MetadataLog:
         log = FollowedLog(self._files, Clock(), directory, TopicConfig.resolve(), producer_expiration_ms=0)
-        return MetadataLog(self._files.directory(directory), log)
+        return MetadataLog(directory, log)
 
     def compacted(self, topics: Collection[str], server_properties: Mapping[str, str]) -> frozenset[str]:
         """Return those of the topics that the cluster compacts; where it says nothing, server.properties does."""
@@ -146,7 +145,7 @@ class ClusterCheck:
     def _is_there(self, target: PartitionTarget, topic_id: UUID | None) -> bool:
         """Return True if the partition is there, and still without an id if it had none."""
         try:
-            names = self._files.names(f"{target.log_dir}/{target.name}")
+            names = target.log_dir.at(target.name).names()
         except OSError:
             return False  # gone, or a finding of its own
         return topic_id is not None or PARTITION_METADATA_NAME not in names
@@ -215,7 +214,7 @@ def _disagreements(topic: str, found: Sequence[tuple[PartitionTarget, UUID]]) ->
 
 def _order(each: tuple[PartitionTarget, UUID | None]) -> tuple[Partition, str, str]:
     target, _ = each
-    return target.partition, target.log_dir, target.name
+    return target.partition, target.log_dir.path, target.name
 
 
 def _of_another_topic(target: PartitionTarget, topic_id: UUID, others: str, usual: UUID) -> Finding:

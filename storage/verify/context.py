@@ -6,7 +6,6 @@ An expectation is data, so that one process can make it and another can verify t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import CorruptCheckpointError
@@ -86,7 +85,7 @@ class PartitionExpectation:
     asked again; None if what it says is about another directory.
     """
 
-    directory: str
+    directory: Directory
     is_clean: bool = False
     has_topic_id: bool = False
     is_compacted: bool = False
@@ -96,20 +95,20 @@ class PartitionExpectation:
     is_cluster_metadata: bool = False
     spoken_of: Partition | None = None
 
-    def open(self, files: Files) -> Directory:
-        """Return the directory. Links below the log directory are not followed."""
-        files.add_root(Path(self.directory).parent)
-        return files.directory(self.directory)
+    def reached_by(self, files: Files) -> Directory:
+        """Return the directory, having told `files` of its log directory, below which they follow no links."""
+        if self.directory.above is not None:
+            files.add_root(self.directory.above)
+        return self.directory
 
-    def standing_now(self, files: Files) -> Standing | None:
+    def standing_now(self) -> Standing | None:
         """Ask the log directory again; None if it says nothing of this directory."""
-        if self.spoken_of is None:
-            return None
-        return Standing.of(files.directory(Path(self.directory).parent), self.spoken_of)
+        log_dir = self.directory.above
+        return None if self.spoken_of is None or log_dir is None else Standing.of(log_dir, self.spoken_of)
 
-    def is_clean_still(self, files: Files) -> bool:
+    def is_clean_still(self) -> bool:
         """Return True if no broker has opened the log directory since it was found properly closed."""
-        now = self.standing_now(files) if self.is_clean else None
+        now = self.standing_now() if self.is_clean else None
         return self.is_clean and (now is None or now.is_clean)
 
 

@@ -17,10 +17,9 @@ from storage.verify.finding import Finding, FindingKind, FindingList, damage, li
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
     from typing import TypeAlias
 
-    from storage.files import Directory, Files
+    from storage.files import Directory
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.meta_properties import MetaProperties
 
@@ -36,7 +35,7 @@ class PartitionTarget(NamedTuple):
     One whose `state` is not `CURRENT` is being copied from another log directory, or is a stray.
     """
 
-    log_dir: str
+    log_dir: Directory
     name: str
     partition: Partition
     expected: PartitionExpectation
@@ -46,7 +45,7 @@ class PartitionTarget(NamedTuple):
     def located(self, finding: Finding) -> Finding:
         """Return a finding of the directory as one of the store."""
         topic, number = self.partition
-        return finding.within(self.name, log_dir=self.log_dir, topic=topic, partition=number)
+        return finding.within(self.name, log_dir=self.log_dir.path, topic=topic, partition=number)
 
 
 class Compacted(NamedTuple):
@@ -73,16 +72,14 @@ class LogDirCheck:
     Raises `OSError` if the directory cannot be listed.
     """
 
-    def __init__(self, files: Files, path: Path) -> None:
-        self.path = path
+    def __init__(self, directory: Directory) -> None:
+        self.directory = directory
         self.findings: list[Finding] = []
         self.properties: MetaProperties | None = None
-        files.add_root(path)
-        self._directory = files.directory(path)
         self.listing = Listing.of(
-            {name: parse_directory_name(name) for name in sorted(self._directory.names()) if self._is_directory(name)}
+            {name: parse_directory_name(name) for name in sorted(self.directory.names()) if self._is_directory(name)}
         )
-        for name in sorted(self._directory.links()):
+        for name in sorted(self.directory.links()):
             self._report(linked(name))
         self._read_properties()
         for name in self.listing.foreign:
@@ -104,9 +101,9 @@ class LogDirCheck:
         a broker opens before it removes the marker, and recovers at each start.
         """
         offsets, current = self._offsets, {(name.topic, name.partition) for name in self.listing.partitions}
-        is_clean = was_closed(self._directory)
+        is_clean = was_closed(self.directory)
         has_topic_id = self.properties is not None and self.properties.version == KRAFT_VERSION
-        outdated_names = outdated(self._directory, is_clean=is_clean)
+        outdated_names = outdated(self.directory, is_clean=is_clean)
         unattached = [name for name in self.listing.unattached if name.state.is_recovered]
         targets = []
         for name in sorted([*self.listing.partitions, *unattached]):
@@ -117,7 +114,7 @@ class LogDirCheck:
             is_spoken_of = is_current or partition not in current
             is_metadata = is_current and name.topic == CLUSTER_METADATA
             expected = PartitionExpectation(
-                directory=str(self.path / str(name)),
+                directory=self.directory.at(str(name)),
                 is_clean=is_clean and name.state is not DirectoryState.STRAY and not is_metadata,
                 has_topic_id=has_topic_id and is_current,  # a copy is given its id when it is complete
                 is_compacted=compacted.allows_offset_gaps(partition, name.state),
@@ -127,17 +124,17 @@ class LogDirCheck:
                 is_cluster_metadata=is_metadata,
                 spoken_of=partition if is_spoken_of else None,
             )
-            size_bytes = _log_bytes(self._directory.at(str(name)))
-            targets.append(PartitionTarget(str(self.path), str(name), partition, expected, size_bytes, name.state))
+            size_bytes = _log_bytes(expected.directory)
+            targets.append(PartitionTarget(self.directory, str(name), partition, expected, size_bytes, name.state))
         return targets
 
     def _is_directory(self, name: str) -> bool:
-        status = self._directory.status(name)
+        status = self.directory.status(name)
         return status is not None and status.is_directory
 
     def _read_properties(self) -> None:
         try:
-            self.properties = read_meta_properties(self._directory)
+            self.properties = read_meta_properties(self.directory)
         except CorruptMetadataError as error:
             self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"{error.reason}; {_NO_START}"))
         except IsADirectoryError:
@@ -156,7 +153,7 @@ class LogDirCheck:
         for checkpoint in OffsetCheckpoint:
             offsets[checkpoint] = {}
             try:
-                offsets[checkpoint] = read_offsets(self._directory, checkpoint)
+                offsets[checkpoint] = read_offsets(self.directory, checkpoint)
             except CorruptCheckpointError as error:
                 self._report(damage(FindingKind.CHECKPOINT, checkpoint.value, error.reason))
             except SymbolicLinkError:
@@ -168,12 +165,12 @@ class LogDirCheck:
     def _check_bootstrap(self) -> None:
         findings = FindingList()
         with suppress(FileNotFoundError):
-            check_metadata_snapshot(self._directory, _BOOTSTRAP_NAME, findings)
+            check_metadata_snapshot(self.directory, _BOOTSTRAP_NAME, findings)
         for finding in findings.all():
             self._report(finding)
 
     def _report(self, finding: Finding) -> None:
-        self.findings.append(finding.within("", log_dir=str(self.path)))
+        self.findings.append(finding.within("", log_dir=self.directory.path))
 
 
 def _log_bytes(directory: Directory) -> int:

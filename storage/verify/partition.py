@@ -67,7 +67,7 @@ def verify_partition(
 
     A directory that is gone has no findings.
     """
-    directory = expected.open(files)
+    directory = expected.reached_by(files)
     result: PartitionResult | None = None
     for _ in range(_CHECKS_MAX):
         try:
@@ -76,12 +76,12 @@ def verify_partition(
             found = PartitionResult.of(PartitionCheck(context, before))
             is_unchanged = _listed(directory) == before
         except FileNotFoundError:
-            if files.status(directory) is None:
+            if directory.own_status() is None:
                 return PartitionResult()
             continue  # a file went while it was read
         except OSError as error:
             return PartitionResult(findings=[unreadable("", error)])
-        if found.has_damage and expected.is_clean and not expected.is_clean_still(files):
+        if found.has_damage and expected.is_clean and not expected.is_clean_still():
             expected, result = replace(expected, is_clean=False), None
             continue  # a broker has opened the log, and its files differ from those of a closed one
         again = None if result is None else {finding.identity for finding in result.findings}
@@ -104,7 +104,8 @@ class SegmentPiece(NamedTuple):
     def verify(self, files: Files) -> SegmentResult | None:
         """Verify the segment; None if its log is gone."""
         try:
-            return verify_segment(PartitionContext(files, self.partition.open(files), self.partition), self.expected)
+            context = PartitionContext(files, self.partition.reached_by(files), self.partition)
+            return verify_segment(context, self.expected)
         except FileNotFoundError:
             return None
 
@@ -120,7 +121,7 @@ class CutPartition:
     @classmethod
     def of(cls, files: Files, expected: PartitionExpectation) -> Self | None:
         """Cut a partition; None if it cannot be listed. `verify_partition` says why."""
-        directory = expected.open(files)
+        directory = expected.reached_by(files)
         try:
             listing = _listed(directory)
         except OSError:
@@ -148,7 +149,7 @@ class CutPartition:
             if result is not None
         }
         if len(known) == len(self.pieces):
-            directory = self.expected.open(files)
+            directory = self.expected.reached_by(files)
             try:
                 context = PartitionContext(files, directory, self.expected)
                 found = PartitionResult.of(PartitionCheck(context, self.listing, results=known))

@@ -140,7 +140,7 @@ class PartitionCheck:
         """Report a log that ends before an offset that other files have."""
         reached, outdated = self._expected.reached, self._expected.outdated
         is_beyond = any(offset > end_offset for offset in reached.values())
-        if is_beyond and (now := self._expected.standing_now(self._context.files)) is not None:
+        if is_beyond and (now := self._expected.standing_now()) is not None:
             # If the log was truncated meanwhile its checkpoints are lower now, and appends raise them again.
             reached = {name: min(offset, now.reached.get(name, 0)) for name, offset in reached.items()}
             outdated = now.outdated

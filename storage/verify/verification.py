@@ -74,7 +74,7 @@ class Verification:
         self._jobs = jobs
         self._log_dirs = _log_dirs(files, paths)
         self._findings: list[Finding] = []
-        settings = self._settings(paths)
+        settings = self._settings()
         self._cluster = ClusterCheck(files, self._log_dirs)
         set_here = {topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")}
         names = {name.topic for each in self._log_dirs for name in each.listing.partitions}
@@ -138,7 +138,7 @@ class Verification:
         if not gaps or target.state is not DirectoryState.CURRENT:
             return findings
         try:
-            cleaned = read_offsets(self._files.directory(target.log_dir), OffsetCheckpoint.FIRST_DIRTY)
+            cleaned = read_offsets(target.log_dir, OffsetCheckpoint.FIRST_DIRTY)
         except (CorruptCheckpointError, SymbolicLinkError, OSError):
             return findings
         return [each for each in findings if each not in gaps] if target.partition in cleaned else findings
@@ -158,10 +158,10 @@ class Verification:
             self.counts[finding.severity] += 1
             yield finding
 
-    def _settings(self, paths: Sequence[Path]) -> TopicSettings:
+    def _settings(self) -> TopicSettings:
         """Read the settings file that kafkafs keeps; empty settings if it cannot be read."""
         try:
-            found = SettingsFile.find([self._files.directory(path) for path in paths], self._cluster_id())
+            found = SettingsFile.find([each.directory for each in self._log_dirs], self._cluster_id())
         except ConfigError as error:
             self._findings.append(damage(FindingKind.SETTINGS, SETTINGS_NAME, error.reason))
             return TopicSettings()
@@ -187,18 +187,19 @@ class Verification:
                 self._findings.append(target.located(damage(FindingKind.DUPLICATE_PARTITION, "", reason)))
 
     def _report_disagreement(self) -> None:
-        found = {str(each.path): each.properties for each in self._log_dirs if each.properties is not None}
+        found = {each.directory.path: each.properties for each in self._log_dirs if each.properties is not None}
         for path, reason in disagreements(found):
             finding = damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, reason)
             self._findings.append(finding.within("", log_dir=path))
 
 
 def _log_dirs(files: Files, paths: Sequence[Path]) -> list[LogDirCheck]:
-    check_stores(files, paths)
+    directories = [files.add_root(path) for path in paths]
+    check_stores(directories)
     found: dict[tuple[int, int], LogDirCheck] = {}
-    for path in paths:
-        status = files.status(path)
+    for directory in directories:
+        status = directory.own_status()
         if status is None or status.identity in found:
-            raise NotAStoreError("the directory is given twice", path=path)
-        found[status.identity] = LogDirCheck(files, path)
+            raise NotAStoreError("the directory is given twice", path=directory)
+        found[status.identity] = LogDirCheck(directory)
     return list(found.values())

@@ -66,8 +66,8 @@ class PromisingStore:
 
     def delete(self, topic: str) -> None:
         self.unsure[topic] = self.topics.pop(topic)
-        for directory in self.store.topics.delete(topic):
-            self.store.topics.removals.remove(directory)
+        for doomed in self.store.topics.delete(topic):
+            self.store.topics.removals.remove(doomed)
         self.forget(topic)
 
     def forget(self, topic: str) -> None:
@@ -118,8 +118,8 @@ class PromisingStore:
         with promises.removing(plan.new_start_offset):
             retentions.apply(topic, number, plan)
         promises.starts.add(log.view.start_offset)  # a full disk keeps the last segment
-        for path in self.store.topics.removals.due(2**62):
-            self.store.topics.removals.remove(path)
+        for doomed in self.store.topics.removals.due(2**62):
+            self.store.topics.removals.remove(doomed)
 
     def write_checkpoints(self) -> None:
         self.store.write_checkpoints()

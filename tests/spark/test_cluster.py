@@ -112,7 +112,7 @@ def test_a_driver_that_was_killed_leaves_all_or_nothing(
     point: str, left_behind: dict[str, Path], driver: Driver
 ) -> None:
     path = left_behind[point]
-    ledger = Ledger(Files(), [path])
+    ledger = Ledger([Files().directory(path)])
     assert (ledger.current.pending is not None) is (point in {"decided", "half", "applied"})
     logs = [sum(log.stat().st_size for log in (path / f"t-{number}").glob("*.log")) for number in range(3)]
     assert [size > 0 for size in logs] == {"half": [True, True, False]}.get(point, [point in {"applied", "told"}] * 3)

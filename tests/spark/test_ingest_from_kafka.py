@@ -237,7 +237,7 @@ def test_each_record_is_there_once(
     rules.taken("half")
     driver.kill()
     rules.lift("half")
-    assert Ledger(Files(), [ingesting.store]).current.pending is not None
+    assert Ledger([Files().directory(ingesting.store)]).current.pending is not None
     assert [now > before for before, now in zip(sizes, ingesting.sizes("orders"), strict=True)] == [True, False, False]
     assert [len(records) for records in ingesting.ours("orders").values()] == [count, count, 0]
 

@@ -135,8 +135,8 @@ def test_a_topic_that_is_gone_fails_a_query(collected: Collected, growing: Growi
     growing.create("short")
     growing.append("short", 0, 3)
     collected.run()
-    for path in growing.store.topics.delete("short"):
-        shutil.rmtree(path)
+    for doomed in growing.store.topics.delete("short"):
+        shutil.rmtree(doomed.path)
     with pytest.raises(errors.StreamingQueryException, match=r"short-0 are gone\. Some data may have been missed"):
         collected.run()
 

@@ -74,7 +74,7 @@ def findings(
 ) -> list[Finding]:
     """What is found in `DIRECTORY`."""
     expected = PartitionExpectation(
-        directory=DIRECTORY,
+        directory=files.directory(DIRECTORY),
         is_clean=is_clean,
         has_topic_id=has_topic_id,
         is_compacted=is_compacted,

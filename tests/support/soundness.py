@@ -30,7 +30,9 @@ _ONE_SEGMENT = {"segment.bytes": "1000000", "segment.index.bytes": "12000"}
 
 def damages(log: LogOnMemory, start_offset: int) -> list[Finding]:
     """What a check of every byte in the directory objects to, in a log that begins at the offset."""
-    expected = PartitionExpectation(directory=DIRECTORY, is_compacted=log.config.compact, start_offset=start_offset)
+    expected = PartitionExpectation(
+        directory=log.files.directory(DIRECTORY), is_compacted=log.config.compact, start_offset=start_offset
+    )
     found = verify_partition(log.files, expected, advance=lambda _: None).findings
     return [finding for finding in found if finding.severity is not Severity.NOTICE]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from memory_logs import NOW_MS, StandingClock
@@ -110,7 +109,7 @@ class StagedStore:
 
     def discard(self, names: Sequence[str]) -> None:
         """Remove what was staged, as a driver does whose job has failed."""
-        discard(self.files, [Path(path) for path in PATHS], names)
+        discard([self.files.directory(path) for path in PATHS], names)
 
     def values(self, mode: Mode = Mode.READ_ONLY) -> dict[tuple[str, int], list[bytes | None]]:
         """The values of all records, as a process finds them that reads; their offsets have no gaps."""

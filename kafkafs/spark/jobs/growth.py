@@ -24,7 +24,7 @@ SCHEMA: Final = "topic string, partition int, startOffset long, endOffset long, 
 def ends_of(directories: Sequence[str]) -> dict[Partition, int]:
     """Where the partitions of a store end now; nothing of one that is not there yet."""
     files = Files()
-    if are_vacant(files, [Path(each) for each in directories]):
+    if are_vacant([files.directory(Path(each)) for each in directories]):
         return {}
     with Store.open(directories, mode=Mode.READ_ONLY, files=files, clock=Clock()) as opened:
         return {each: opened.log(*each).view.end_offset for each in opened.topics.inventory.partitions()}

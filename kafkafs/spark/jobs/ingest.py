@@ -63,7 +63,7 @@ def ingest(
         transaction = _name_of(files, [topic, form, dict(columns), whole_row, by_key])
     options = {"kafka.compression.type": codec, "txnAppId": transaction, "txnVersion": str(_VERSION)}
     directories = log_dirs(store)
-    known = Ledger(Files(), [Path(each) for each in directories]).current
+    known = Ledger([Files().directory(Path(each)) for each in directories]).current
     if known.has(Transaction(transaction, _VERSION)):
         return growth(spark, {}, {})
     frame = read.rows(spark, files)

@@ -54,7 +54,7 @@ _ATTRIBUTES_AT: Final = {0: 17, 1: 17, 2: 22}  # the byte with the codec, by the
 class _StagedFile(NamedTuple):
     """A file with what was staged, and the partitions that it has records of."""
 
-    path: Path
+    name: str
     partitions: frozenset[Partition]
 
 
@@ -88,7 +88,7 @@ def build_repartitioned(
             made.topics.create(topic, len(each.partitions), {**each.known.settings, **_staged_settings(rules)})
     splits, counts = _planned(place, build)
     packs = packed(splits)
-    files: defaultdict[Partition, list[Path]] = defaultdict(list)
+    files: defaultdict[Partition, list[str]] = defaultdict(list)
     for pack, staged in zip(packs, results_of(spark, packs, partial(_stage, staging, rules)), strict=True):
         for split, found in zip(pack, staged.counts, strict=True):
             told = counts[split.place.topic, split.place.partition]
@@ -98,10 +98,10 @@ def build_repartitioned(
                 ("dropped", found.dropped),
             ):
                 told[name] += number
-        for path, partitions in staged.files:
+        for name, partitions in staged.files:
             for partition in partitions:
-                files[partition].append(path)
-    results_of(spark, [(each, files[each]) for each in missing], partial(_write, place, build.run))
+                files[partition].append(name)
+    results_of(spark, [(each, files[each]) for each in missing], partial(_write, staging, place, build.run))
     return counts
 
 
@@ -151,8 +151,8 @@ def _stage(staging: Path, rules: RewriteRules, pack: Sequence[Split]) -> _PackSt
                     done.counts.append(counts)
                 staged = attempt.finish()
             if staged is not None:
-                path = staging / staged.name
-                done.files.append(_StagedFile(path, frozenset(run.partition for run in StagedFile(Files(), path).runs)))
+                runs = StagedFile(store.log_dirs[0].directory, staged.name).runs
+                done.files.append(_StagedFile(staged.name, frozenset(run.partition for run in runs)))
     return done
 
 
@@ -181,10 +181,11 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes | None, bytes | No
         yield timestamp, key, value, [(header["key"], header["value"]) for header in headers]
 
 
-def _write(place: BuiltPlace, run: str, piece: tuple[Partition, list[Path]]) -> None:
+def _write(staging: Path, place: BuiltPlace, run: str, piece: tuple[Partition, list[str]]) -> None:
     """Write a new partition in a worker."""
-    partition, staged = piece
-    copy_staged(Files(), place.build(run), partition, staged)
+    partition, names = piece
+    files = Files()
+    copy_staged(files, place.build(run), partition, files.directory(staging), names)
 
 
 def _codec(split: Split) -> Codec:

@@ -281,7 +281,7 @@ def interrupted(tmp_path: Path) -> tuple[Path, Path]:
             staged = staging.finish()
     assert staged is not None
     intent = Intent(Transaction("app", 3), (staged.name,), {("t", 0): OffsetRange(topic_id, 0, 1)})
-    Ledger(Files(), [path]).replace(Entries().with_pending(intent))
+    Ledger([Files().directory(path)]).replace(Entries().with_pending(intent))
     return path, path / staged.name
 
 

@@ -55,8 +55,8 @@ class Lab:
         self.clock.ms += DELAY_MS
         due = self.store.topics.removals.due(self.clock.ms)
         assert due
-        for path in due:
-            self.store.topics.removals.remove(path)
+        for doomed in due:
+            self.store.topics.removals.remove(doomed)
 
 
 @pytest.fixture

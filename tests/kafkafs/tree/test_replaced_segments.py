@@ -55,8 +55,8 @@ class Lab:
 
     def remove(self) -> None:
         self.clock.ms += 60_000
-        for path in self.store.topics.removals.due(self.clock.ms):
-            self.store.topics.removals.remove(path)
+        for doomed in self.store.topics.removals.due(self.clock.ms):
+            self.store.topics.removals.remove(doomed)
 
 
 @pytest.mark.parametrize("counted_bytes_max", [0, 10**6])

@@ -149,7 +149,7 @@ def test_a_commit_that_ends_while_a_follower_looks_is_seen_whole(store: StagedSt
         return asked[-1]
 
     with store.open(Mode.READ_ONLY) as opened:
-        ledger = Ledger(store.files, [log_dir.path for log_dir in opened.log_dirs])
+        ledger = Ledger([log_dir.directory for log_dir in opened.log_dirs])
         log = opened.follow_partition("t", 1, withheld=withheld)
         assert log.view.end_offset == len(COMMITTED["t", 1])
     assert [each.offset for each in asked] == [0, None, None]

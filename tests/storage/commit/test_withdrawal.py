@@ -39,7 +39,7 @@ def half(store: StagedStore) -> bool:
 
 
 def decided(store: StagedStore) -> bool:
-    return Ledger(store.files, [Path(path) for path in PATHS]).current.pending is not None
+    return Ledger([store.files.directory(path) for path in PATHS]).current.pending is not None
 
 
 def path_of(store: StagedStore, name: str) -> str:
@@ -130,7 +130,7 @@ def test_taking_back_that_was_cut_is_begun_anew(store: StagedStore) -> None:
         else:
             is_cut = False
         survivor.files = survivor.files.after_power_loss(step) if step % 2 else survivor.files.after_process_death()
-        if Ledger(survivor.files, [Path(path) for path in PATHS]).current.pending is not None:
+        if decided(survivor):
             assert recovered(survivor).withdrawn is not None
         assert survivor.values(Mode.READ_WRITE) == BEFORE
         check_repeated(survivor)

@@ -71,7 +71,7 @@ def test_a_file_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.Monk
         ("partition.metadata", lambda files, path: read_topic_id(files.directory(path)), CorruptMetadataError),
         ("quorum-state", lambda files, path: read_quorum_state(files.directory(path)), CorruptMetadataError),
         ("kafkafs-topics.properties", lambda files, path: read_topic_settings(files.directory(path)), ConfigError),
-        ("kafkafs-commits.json", lambda files, path: Ledger(files, [path]).current, CorruptMetadataError),
+        ("kafkafs-commits.json", lambda files, path: Ledger([files.directory(path)]).current, CorruptMetadataError),
         (
             "server.properties",
             lambda files, path: read_server_properties(files, path / "server.properties"),

@@ -61,7 +61,7 @@ def test_a_directory_that_is_called_like_a_partition_proves_nothing(tmp_path: Pa
 def test_a_file_of_a_broker_or_of_ours_or_a_segment_makes_a_store(name: str, tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).touch()
-    check_stores(Files(), [tmp_path])
+    check_stores([Files().directory(tmp_path)])
 
 
 def test_the_file_of_a_store_is_no_directory(tmp_path: Path) -> None:
@@ -95,14 +95,14 @@ def test_a_new_disk_beside_others_may_be_empty_and_another_directory_may_not(tmp
         f"there is neither a meta.properties nor a partition in it: the directory is empty ({first})"
     )
     (first / META_PROPERTIES_NAME).write_text("version=0\n")
-    check_stores(Files(), [first, second])
+    check_stores([Files().directory(path) for path in (first, second)])
     (third / "hosts").touch()
     assert str(third) in refuse(first, third)
 
 
 def test_a_store_can_begin_beside_lost_and_found(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir()
-    assert are_vacant(Files(), [tmp_path])
+    assert are_vacant([Files().directory(tmp_path)])
     with Store.create([tmp_path], files=Files(), clock=Clock()) as store:
         store.topics.create("t", 1)
     (tmp_path / "lost+found").is_dir()

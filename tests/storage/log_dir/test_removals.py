@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from storage.files import Files
-from storage.log_dir.removals import Removals
+from storage.log_dir.removals import Doomed, Removals
 from storage.testing.faults import Cut, Effect
 from storage.testing.memory_files import MemoryFiles
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def tree() -> MemoryFiles:
@@ -21,21 +24,30 @@ def tree() -> MemoryFiles:
     return files
 
 
+def partition_of(files: MemoryFiles) -> Doomed:
+    return Doomed(files.directory("/"), "t-0")
+
+
+def files_in_partition(files: MemoryFiles, *names: str) -> list[Doomed]:
+    return [Doomed(files.directory("/t-0"), name) for name in names]
+
+
 def test_when_something_is_due() -> None:
-    removals = Removals(tree())
-    removals.add(Path("/t-0"), 100)
-    removals.add(Path("/t-0"), 200)
+    removals = Removals()
+    files = tree()
+    removals.add(partition_of(files), 100)
+    removals.add(partition_of(files), 200)
     assert removals.due(99) == []
-    assert removals.due(100) == [Path("/t-0")]
+    assert removals.due(100) == [partition_of(files)]
 
 
 def test_files_are_due_when_the_last_of_their_name_is() -> None:
     files = tree()
-    removals = Removals(files)
-    removals.add_files([Path("/t-0/a"), Path("/t-0/b")], 100)
-    removals.add_files([Path("/t-0/a")], 200)
-    assert removals.due(199) == [Path("/t-0/b")]
-    removals.remove(Path("/t-0/b"))
+    removals = Removals()
+    removals.add_files(files_in_partition(files, "a", "b"), 100)
+    removals.add_files(files_in_partition(files, "a"), 200)
+    assert removals.due(199) == files_in_partition(files, "b")
+    removals.remove(*files_in_partition(files, "b"))
     removals.remove_files()
     assert sorted(files.names("/t-0")) == ["kept"]
     assert removals.due(2**62) == []
@@ -43,32 +55,33 @@ def test_files_are_due_when_the_last_of_their_name_is() -> None:
 
 def test_one_file_that_cannot_be_removed_keeps_no_other() -> None:
     files = tree()
-    removals = Removals(files)
-    removals.add_files([Path("/t-0/a"), Path("/t-0/gone"), Path("/t-0/b")], 100)
+    removals = Removals()
+    removals.add_files(files_in_partition(files, "a", "gone", "b"), 100)
     files.cut = Cut(files.steps, Effect.DISK_ERROR)
     with pytest.raises(OSError, match="Input/output error"):
         removals.remove_files()
     assert sorted(files.names("/t-0")) == ["a", "kept"]
-    assert removals.due(100) == [Path("/t-0/a")]
+    assert removals.due(100) == files_in_partition(files, "a")
 
 
 def test_what_is_gone_is_removed() -> None:
-    removals = Removals(MemoryFiles())
-    removals.add(Path("/t-0"), 0)
-    removals.remove(Path("/t-0"))
+    removals = Removals()
+    gone = partition_of(MemoryFiles())
+    removals.add(gone, 0)
+    removals.remove(gone)
     assert removals.due(0) == []
 
 
 @pytest.mark.parametrize("step", range(5))
 def test_a_removal_that_fails_is_still_due(step: int) -> None:
     files = tree()
-    removals = Removals(files)
-    removals.add(Path("/t-0"), 0)
+    removals = Removals()
+    removals.add(partition_of(files), 0)
     files.cut = Cut(files.steps + step, Effect.DISK_ERROR)
     with pytest.raises(OSError, match="Input/output error"):
-        removals.remove(Path("/t-0"))
-    assert removals.due(0) == [Path("/t-0")]
-    removals.remove(Path("/t-0"))
+        removals.remove(partition_of(files))
+    assert removals.due(0) == [partition_of(files)]
+    removals.remove(partition_of(files))
     assert files.names("/") == []
     assert removals.due(0) == []
 
@@ -82,8 +95,8 @@ def test_what_links_lead_to_stays(tmp_path: Path) -> None:
     (partition / "directory").symlink_to(kept)
     (partition / "file").symlink_to(kept / "precious")
     (tmp_path / "t-1").symlink_to(kept)
-    removals = Removals(Files())
-    removals.remove(partition)
-    removals.remove(tmp_path / "t-1")
+    removals = Removals()
+    for name in ("t-0", "t-1"):
+        removals.remove(Doomed(Files().directory(tmp_path), name))
     assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
     assert (kept / "precious").read_bytes() == b"x"

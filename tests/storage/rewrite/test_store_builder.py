@@ -13,6 +13,7 @@ from memory_logs import NOW_MS, StandingClock
 
 from storage.commit.ledger import Entries, Ledger, Transaction
 from storage.errors import BuildError, NotAStoreError, StoreLockedError
+from storage.files import Files
 from storage.log.view import Isolation
 from storage.record.compression import Codec
 from storage.record.encoding import batches_of_rows
@@ -88,11 +89,11 @@ def check_whole(files: MemoryFiles) -> None:
 
 def test_it_belongs_to_the_same_node_and_is_closed_properly() -> None:
     files = source_files()
-    Ledger(files, [SOURCE]).replace(Entries(3, {"app": 7}))
+    Ledger([files.directory(SOURCE)]).replace(Entries(3, {"app": 7}))
     told = run(files)
     check_whole(files)
     assert told["t", 0]["recordsAfter"] == 12
-    assert Ledger(files, [TARGET]).current.has(Transaction("app", 7))
+    assert Ledger([files.directory(TARGET)]).current.has(Transaction("app", 7))
     with (
         Store.open([SOURCE], mode=Mode.READ_ONLY, files=files, clock=CLOCK) as source,
         Store.open([TARGET], mode=Mode.READ_WRITE, files=files, clock=CLOCK) as store,
@@ -170,6 +171,21 @@ def test_it_is_made_of_nothing_else_than_an_empty_directory() -> None:
     check_whole(files)
     with pytest.raises(NotAStoreError, match="make that first"):
         StoreBuilder.begin(files, CLOCK, Path("/none/target"), PURPOSE, {})
+
+
+def test_it_takes_the_place_of_an_empty_directory_on_disk(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    target.mkdir()
+    given = {"files": Files(), "clock": CLOCK}
+    with Store.create([source], **given) as store:
+        store.topics.create("t", 1)
+    with Store.open([source], mode=Mode.READ_ONLY, **given) as store:
+        build = StoreBuilder.begin(Files(), CLOCK, target, PURPOSE, built_topics(store, None, {}))
+        copy_rewritten(store, StoreBuilder.opened(Files(), target, build.run), ("t", 0), RULES)
+    build.publish(CLOCK, [source])
+    build.close()
+    assert list(Verification(Files(), [target]).run(lambda: None)) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source", "target"]
 
 
 @pytest.mark.crash

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from memory_logs import NOW_MS
 from staged_stores import PATHS, StagedStore
@@ -24,7 +22,7 @@ def store() -> StagedStore:
 
 
 def staged_file(store: StagedStore, name: str) -> StagedFile:
-    return StagedFile(store.files, find_staged(store.files, [Path(path) for path in PATHS], name))
+    return StagedFile(*find_staged([store.files.directory(path) for path in PATHS], name))
 
 
 def staged_batches(store: StagedStore, rows, *, codec: Codec = Codec.NONE, topic: str = "t"):

@@ -336,6 +336,6 @@ def test_deleted_directories_of_an_earlier_time_are_due_later(stores, store) -> 
     stores.clock.ms += 50
     store.refresh()
     assert store.topics.removals.due(due_ms - 1) == []
-    assert [str(path) for path in store.topics.removals.due(due_ms)] == [f"/b/t-0.{HEX}-delete"]
+    assert [doomed.path for doomed in store.topics.removals.due(due_ms)] == [f"/b/t-0.{HEX}-delete"]
     store.close()
     assert stores.read().topics.removals.due(2**60) == []

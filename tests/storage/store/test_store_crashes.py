@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -133,8 +132,8 @@ def test_deleting_a_topic(stores) -> None:
         return store
 
     def delete(store: Store) -> None:
-        for directory in store.topics.delete("t"):
-            store.topics.removals.remove(directory)
+        for doomed in store.topics.delete("t"):
+            store.topics.removals.remove(doomed)
 
     outcomes = set()
     for store, dead, step in cuts(stores, prepare, delete):
@@ -222,7 +221,7 @@ def test_making_a_store(stores) -> None:
     for _, dead, step in cuts(stores, lambda: None, act):
         for files in later(stores, dead=dead, step=step):
             again = stores.on(files)
-            store = again.create() if are_vacant(files, [Path(path) for path in stores.paths]) else again.open()
+            store = again.create() if are_vacant([files.directory(path) for path in stores.paths]) else again.open()
             assert store.is_made_here
             store.topics.create("t", 2)
             assert {str(log_dir.path) for log_dir in store.topics.partitions("t").values()} == {"/a", "/b"}

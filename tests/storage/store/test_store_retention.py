@@ -85,13 +85,13 @@ def test_files_are_removed_when_the_topics_delay_is_over() -> None:
     plan = lab.plan()
     assert [(each.base_offset, each.rule) for each in plan.deleted] == [(0, Rule.TIME), (2, Rule.TIME)]
     deleted = lab.retentions.apply("t", 0, plan)
-    assert sorted(path.name for path in deleted) == lab.deleted_names() != []
+    assert sorted(doomed.name for doomed in deleted) == lab.deleted_names() != []
     assert lab.log.view.start_offset == 4
     removals = lab.store.topics.removals
     assert removals.due(lab.clock.ms + 499) == []
     assert set(removals.due(lab.clock.ms + 500)) == set(deleted)
-    for path in removals.due(lab.clock.ms + 500):
-        removals.remove(path)
+    for doomed in removals.due(lab.clock.ms + 500):
+        removals.remove(doomed)
     assert lab.deleted_names() == []
     assert removals.due(2**62) == []
     with pytest.raises(LogChangedError):

@@ -112,7 +112,7 @@ def test_a_deleted_topic(stores, store) -> None:
     assert [log.closed for log in logs] == [1, 1]
     assert list(store.topics.inventory.topics) == ["u"]
     assert b"t/" not in stores.files.read(f"/a/{SETTINGS_NAME}").replace(b"/t", b"")
-    names = [parse_directory_name(path.name) for path in doomed]
+    names = [parse_directory_name(each.name) for each in doomed]
     assert sorted((name.topic, name.partition, str(name.state), len(name.unique_id)) for name in names) == [
         ("t", 0, "-delete", 32),
         ("t", 1, "-delete", 32),
@@ -120,8 +120,8 @@ def test_a_deleted_topic(stores, store) -> None:
     due_ms = stores.clock.ms + 60_000
     assert store.topics.removals.due(due_ms - 1) == []
     assert set(store.topics.removals.due(due_ms)) == set(doomed)
-    for path in store.topics.removals.due(due_ms):
-        store.topics.removals.remove(path)
+    for each in doomed:
+        store.topics.removals.remove(each)
     assert store.topics.removals.due(due_ms) == []
     assert directories(stores.files, "/a", "/b") == {"/a": {"u-0"}, "/b": set()}
     store.topics.create("t")

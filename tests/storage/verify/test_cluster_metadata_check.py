@@ -51,7 +51,9 @@ SNAPSHOT = HEADER + FIRST + SECOND + FOOTER
 
 
 def findings(log: LogOnMemory, *, is_cluster_metadata: bool = True) -> list[Finding]:
-    expected = PartitionExpectation(directory=DIRECTORY, is_clean=True, is_cluster_metadata=is_cluster_metadata)
+    expected = PartitionExpectation(
+        directory=log.files.directory(DIRECTORY), is_clean=True, is_cluster_metadata=is_cluster_metadata
+    )
     return list(verify_partition(log.files, expected, advance=lambda _: None).findings)
 
 

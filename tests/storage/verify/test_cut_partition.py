@@ -53,7 +53,7 @@ def check_same(log: LogOnMemory, expected: PartitionExpectation) -> PartitionRes
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_sound_log(*, is_clean: bool) -> None:
     log = closed_log() if is_clean else filled_log()
-    result = check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=is_clean))
+    result = check_same(log, PartitionExpectation(directory=log.files.directory(DIRECTORY), is_clean=is_clean))
     assert result.segments > 3
     assert not result.has_damage
 
@@ -78,7 +78,10 @@ def test_damage_anywhere(seed: int) -> None:
                 data += rng.randbytes(50)
         replace(log, name, bytes(data))
     reached = {"replication-offset-checkpoint": rng.randrange(400)}
-    check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=rng.random() < 0.5, reached=reached))
+    check_same(
+        log,
+        PartitionExpectation(directory=log.files.directory(DIRECTORY), is_clean=rng.random() < 0.5, reached=reached),
+    )
 
 
 def test_more_findings_of_a_kind_than_are_kept() -> None:
@@ -94,13 +97,13 @@ def test_more_findings_of_a_kind_than_are_kept() -> None:
     for at in range(7, len(data), 8):
         data[at] ^= 1
     replace(log, name, bytes(data))
-    result = check_same(log, PartitionExpectation(directory=DIRECTORY, is_clean=True))
+    result = check_same(log, PartitionExpectation(directory=log.files.directory(DIRECTORY), is_clean=True))
     assert any("more like this" in finding.reason for finding in result.findings)
 
 
 def test_a_log_that_grows_meanwhile() -> None:
     log = filled_log()
-    expected = PartitionExpectation(directory=DIRECTORY)
+    expected = PartitionExpectation(directory=log.files.directory(DIRECTORY))
     found = in_pieces(log, expected, meanwhile=lambda: append(log, 1, random.Random(1)))
     assert list(found.findings) == list(whole(log, expected).findings)
 
@@ -108,7 +111,7 @@ def test_a_log_that_grows_meanwhile() -> None:
 def test_a_segment_that_is_cut_and_one_that_goes_meanwhile() -> None:
     for change in (b"", None):
         log = closed_log()
-        expected = PartitionExpectation(directory=DIRECTORY, is_clean=True, is_compacted=True)
+        expected = PartitionExpectation(directory=log.files.directory(DIRECTORY), is_clean=True, is_compacted=True)
         name = min(name for name in log.contents() if name.endswith(".log"))
 
         def meanwhile(log: LogOnMemory = log, name: str = name, change: bytes | None = change) -> None:
@@ -122,4 +125,5 @@ def test_a_segment_that_is_cut_and_one_that_goes_meanwhile() -> None:
 
 
 def test_what_cannot_be_listed_is_not_cut() -> None:
-    assert CutPartition.of(closed_log().files, PartitionExpectation(directory="/elsewhere-0")) is None
+    files = closed_log().files
+    assert CutPartition.of(files, PartitionExpectation(directory=files.directory("/elsewhere-0"))) is None

@@ -25,7 +25,9 @@ def test_a_closed_log_is_sound() -> None:
     before = log.contents()
     steps = log.files.steps
     looked_at = []
-    expected = PartitionExpectation(directory=DIRECTORY, is_clean=True, reached={"high watermark": 310})
+    expected = PartitionExpectation(
+        directory=log.files.directory(DIRECTORY), is_clean=True, reached={"high watermark": 310}
+    )
     verdict = verify_partition(log.files, expected, advance=looked_at.append)
     assert list(verdict.findings) == []
     assert verdict.segments == len(bases(log)) > 4
