@@ -1,4 +1,4 @@
-"""How the memory of a process that lives for weeks stays together."""
+"""Keeps the memory of a long-lived process from fragmenting."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _ARENA_MAX: Final = -8  # M_ARENA_MAX of glibc's mallopt
 
 
 def share_one_arena() -> None:
-    """Have all threads allocate from one arena, before there are several.
+    """Make all threads allocate from one arena. Call it before there are several threads.
 
-    Buffers of any size come and go in threads that come and go, and an arena for each keeps what was the most of it.
-    What is allocated under Python's lock does not contend for it. Other C libraries than glibc have no such call.
+    Threads come and go with buffers of any size, and an arena for each would keep its peak. Allocations under Python's
+    lock do not contend. Other C libraries than glibc have no such call.
     """
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)

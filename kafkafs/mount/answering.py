@@ -1,7 +1,6 @@
-"""Whether a mount answers, found out in a bounded time: a question to a process that is stopped is never answered.
+"""Asks in bounded time whether a mount answers: a stopped process never answers a question.
 
-The kernel lets nothing but a signal end such a question, so another process asks it, and is killed where there is no
-answer.
+Only a signal ends such a question, so another process asks it, and is killed if there is no answer.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 ANSWER_S: Final = 2
 _KILLED_S: Final = 1
-# It says that it has begun: what its start takes on a busy machine is not the mount's time.
+# It reports its start, so that a slow start on a busy machine does not count as the mount's time.
 _ASKING: Final = """
 import os, sys
 os.write(1, b"\\n")
@@ -36,15 +35,15 @@ _CONTENTS: Final = "os.write(1, open(sys.argv[1], 'rb').read())"
 
 
 class Answer(Enum):
-    """What a mount says when it is asked."""
+    """The answer of a mount."""
 
     ANSWERS = "answers"
     DEAD = "dead"  # its process has gone
-    SILENT = "silent"  # its process is there, and has not answered in time
+    SILENT = "silent"  # its process runs, and has not answered in time
 
 
 def answer_of(mount: Mount, within_s: float = ANSWER_S) -> Answer:
-    """Ask a mount whether it is alive."""
+    """Ask whether a mount is alive."""
     asked = _asked(_STATUS, mount.path, within_s)
     if asked is None:
         return Answer.SILENT
@@ -52,19 +51,19 @@ def answer_of(mount: Mount, within_s: float = ANSWER_S) -> Answer:
 
 
 def is_dead(path: Path) -> bool:
-    """Whether a FUSE mount is at a path whose process has gone."""
+    """True if a FUSE mount is at a path whose process has ended."""
     mount = mount_at(path)
     return mount is not None and mount.file_system_type.startswith("fuse") and answer_of(mount) is Answer.DEAD
 
 
 def contents_of(path: Path) -> str:
-    """A small file in a mount; empty if it cannot be read, or not in time."""
+    """Return the contents of a small file in a mount; empty if it cannot be read in time."""
     asked = _asked(_CONTENTS, path, ANSWER_S)
     return "" if asked is None or asked[0] else asked[1].decode(errors="replace")
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped, by a signal or by a debugger, and does nothing until it is continued."""
+    """True if a process is stopped by a signal or by a debugger."""
     return _state_of(pid) in {"T", "t"}
 
 
@@ -75,14 +74,14 @@ def state_text(pid: int) -> str:
 
 
 def _state_of(pid: int) -> str:
-    """The letter that ps(1) shows; empty if the process has gone."""
+    """Return the letter that ps(1) shows; empty if the process has ended."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     return ""
 
 
 def _asked(question: str, path: Path, within_s: float) -> tuple[int, bytes] | None:
-    """The exit code and the output of a process that asks; None if there is no answer in time."""
+    """Return the exit code and the output of a process that asks; None without an answer in time."""
     command = [sys.executable, "-I", "-S", "-c", _ASKING.format(question=question), os.fspath(path)]
     process = subprocess.Popen(  # noqa: S603 -- our own command
         command, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -103,4 +102,4 @@ def _abandon(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(_KILLED_S)
     except subprocess.TimeoutExpired:
-        process.returncode = 0  # its question is in the server's hands: it ends when that does
+        process.returncode = 0  # it waits for the server, and ends when that does

@@ -1,7 +1,6 @@
-"""A store and its mount point lie apart: neither is in the other, by any route.
+"""Checks that a store and its mount point lie apart: neither is in the other, by any route.
 
-A process that meets its own mount below a path of its own waits for itself, and so does each process that then
-asks the mount.
+A process that meets its own mount below a path of its own waits for itself, and every user of the mount for it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 def check_apart(mount_point: Path, store: Sequence[Path], kept: Mapping[str, Path]) -> None:
     """Raise `MountError` if the mount point is in the store, or would hide the store or anything that is `kept`.
 
-    `kept` has what else the process that serves opens by its path, by what that is called. Links, `..` and bind mounts
+    `kept` has the other paths that the serving process opens, by their names in messages. Links, `..` and bind mounts
     are followed; nothing need exist.
     """
     known = mounts()
@@ -38,7 +37,7 @@ def check_apart(mount_point: Path, store: Sequence[Path], kept: Mapping[str, Pat
 
 
 def _place(path: Path, known: Sequence[Mount]) -> tuple[str, Path]:
-    """The file system that a path leads to, and where in it: the same through all mounts of that file system."""
+    """Return a path's file system and its place there, which are the same through all mounts of it."""
     resolved = followed(path)
     holding = None
     for mount in known:  # the deepest holds it and, of several at one path, the last

@@ -1,4 +1,4 @@
-"""What `stat` says: a node's attributes with owner and mode, and for how long the kernel may believe it."""
+"""What `stat` says: a node's attributes with owner and mode, and how long the kernel may cache them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Owner(NamedTuple):
 
 
 class EntryMaker:
-    """Makes what the kernel is told of nodes."""
+    """Makes the entries that the kernel gets for nodes."""
 
     def __init__(self, ownership: Ownership, default_place: Path, growth: Growth) -> None:
         self._ownership = ownership
@@ -40,7 +40,7 @@ class EntryMaker:
         self._owners: dict[Path, tuple[float, _Owner]] = {}
 
     def of(self, inode: Inode) -> pyfuse3.EntryAttributes:
-        """What is told of a node that the kernel knows."""
+        """Return the entry of a node that the kernel knows."""
         attributes, caching = inode.attributes, inode.caching
         owner = self._owner(attributes.place or self._default_place)
         entry = pyfuse3.EntryAttributes()
@@ -50,7 +50,7 @@ class EntryMaker:
         entry.entry_timeout = caching.entry_s
         entry.attr_timeout = self._growth.attributes_s(inode)
         entry.st_mode = inode.type | self._mode(inode.type, owner.mode, is_writable=attributes.is_writable)
-        entry.st_nlink = 1  # of a directory too, as where subdirectories are not counted: tools then look for them
+        entry.st_nlink = 1  # of directories too: 1 tells tools that subdirectories are not counted
         entry.st_uid = owner.uid
         entry.st_gid = owner.gid
         entry.st_size = attributes.size_bytes or 0
@@ -59,7 +59,7 @@ class EntryMaker:
         return entry
 
     def of_name(self, number: int, node_type: int) -> pyfuse3.EntryAttributes:
-        """What is told of a name in a listing: its number and type, and nothing that the kernel would have to keep."""
+        """Return the entry of a name in a listing: its number and type, nothing that the kernel caches."""
         entry = pyfuse3.EntryAttributes()
         entry.st_ino = number
         entry.st_mode = node_type
@@ -76,7 +76,7 @@ class EntryMaker:
         return bits & (_FILE_BITS if is_writable else _FILE_BITS & ~_WRITE_BITS)
 
     def _owner(self, place: Path) -> _Owner:
-        """The owner and mode of a directory in the store, which are looked at anew now and then."""
+        """Return the owner and mode of a directory in the store, read again now and then."""
         now_s = monotonic()
         known = self._owners.get(place)
         if known is not None and now_s - known[0] < _PLACE_S:

@@ -28,29 +28,29 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Report:
-    """How the process that serves reports to the one that started it; to nobody if it was not started so."""
+    """How the serving process reports to the one that started it, if one did."""
 
     def __init__(self) -> None:
         number = os.environ.pop(REPORT_VARIABLE, "")
         self._descriptor: int | None = int(number) if number else None
         if self._descriptor is not None:
-            os.set_inheritable(self._descriptor, False)  # what libfuse starts would keep the other side waiting
+            os.set_inheritable(self._descriptor, False)  # or children of libfuse would keep the other side waiting
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for it."""
+        """True if a process waits for the report."""
         return self._descriptor is not None
 
     def doing(self, what: str) -> None:
-        """Say what takes its time."""
+        """Report what takes time."""
         self._say({"doing": what})
 
     def ready(self) -> bool:
-        """Say that the mount answers; False if the process that waited for it has ended. Nothing is said after this."""
+        """Report that the mount answers; False if the waiting process has ended. This is the last report."""
         return self._end({"ready": True})
 
     def failed(self, sentence: str) -> None:
-        """Say why there is no mount. Nothing is said after this."""
+        """Report why there is no mount. This is the last report."""
         self._end({"failed": sentence})
 
     def _say(self, message: dict[str, object]) -> bool:
@@ -70,7 +70,7 @@ class Report:
 
 
 def log_path(mount_point: Path) -> Path:
-    """Where a mount in the background writes its log: for root in /var/log, for others in their state directory."""
+    """Return where a background mount writes its log: for root in /var/log, for others in their state directory."""
     if os.geteuid() == 0:
         directory = Path("/var/log/kafkafs")
     else:
@@ -80,7 +80,7 @@ def log_path(mount_point: Path) -> Path:
 
 
 def log_file(mount_point: Path) -> Path | None:
-    """The same, in a directory that is there; None if it cannot be made."""
+    """Return the same, and make its directory; None if that fails."""
     path = log_path(mount_point)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def log_file(mount_point: Path) -> Path | None:
 def start(command: Sequence[str], log: Path | None, *, doing: Callable[[str], None]) -> None:
     """Start a process and return when it reports that the mount answers; raises `MountError` with its reason if not.
 
-    `doing` is told what takes its time. What interrupts this, and SIGTERM or SIGHUP, ends the process first.
+    `doing` is told what takes time. An interrupt, SIGTERM or SIGHUP ends the process first.
     """
     with taking_effect_afterwards(_ENDING):
         _start(command, log, doing)
@@ -125,7 +125,7 @@ def _start(command: Sequence[str], log: Path | None, doing: Callable[[str], None
         process.wait()  # it unmounts and closes the store
         raise
     if failure is None:
-        process.returncode = 0  # it stays, and is nobody's to wait for
+        process.returncode = 0  # it stays after this process
         return
     process.wait()
     where = "" if log is None else f"; its log is {log}"
@@ -139,7 +139,7 @@ def _opened(log: Path | None) -> BinaryIO:
 
 
 def _await_report(reports: TextIO, doing: Callable[[str], None]) -> str | None:
-    """None when it is ready; otherwise the reason, empty if it had no time to say one."""
+    """Return None when it is ready, otherwise the reason, which is empty if it ended without one."""
     for line in reports:
         message = json.loads(line)
         if "ready" in message:
@@ -151,5 +151,5 @@ def _await_report(reports: TextIO, doing: Callable[[str], None]) -> str | None:
 
 
 def python_command(*arguments: str) -> list[str]:
-    """The command that runs kafkafs with these arguments, as this one was run."""
+    """Return the command that runs this kafkafs with these arguments."""
     return [sys.executable, "-P", "-m", "kafkafs", *arguments]

@@ -1,4 +1,4 @@
-"""What the kernel may keep of a file, and for how long, so that it never serves what is no longer so."""
+"""What the kernel may cache of a file, and for how long, so that it never serves outdated contents."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Attributes, Node
 
 LOOK_S: Final = 0.5
-"""How often what may go away is looked at, so that it is gone within a second."""
+"""How often removable contents are checked, so that they vanish within a second."""
 LONG_S: Final = 300.0
 
 
 class Caching(NamedTuple):
-    """The times that names and attributes are good for, whether pages outlive a descriptor, and who shares them."""
+    """How long names and attributes are valid, whether pages outlive a descriptor, and which descriptors share them."""
 
     entry_s: float
     attributes_s: float
@@ -26,22 +26,22 @@ class Caching(NamedTuple):
 
 
 LASTING: Final = Caching(LONG_S, LONG_S, keeps_pages=True)
-"""What never changes; a watcher takes it out of the kernel when it goes away."""
+"""For immutable files; a watcher invalidates them when they are removed."""
 DIRECTORY: Final = Caching(LOOK_S, LOOK_S)
 GROWING: Final = Caching(LOOK_S, LOOK_S, keeps_pages=True)
-"""What only grows: bytes that were there stay. Appending through the mount makes the kernel ask for sizes at once."""
+"""For files that only grow. Appending through the mount makes the kernel ask for sizes at once."""
 MOMENTARY: Final = Caching(0.0, 0.0, is_shared=False)
 """Generated at each open: descriptors must not see one another's bytes."""
 WRITTEN: Final = Caching(0.0, 0.0, has_pages=False)
-"""What is written. The kernel keeps `flock` and `fcntl` locks by inode, so all descriptors of a path have the same one;
-without pages they still do not see one another's bytes. The price: the kernel has writers of one inode take turns."""
+"""For written files. The kernel keeps `flock` and `fcntl` locks by inode, so all descriptors of a path share one;
+without pages they still do not see one another's bytes. The price: the kernel makes writers of one inode take turns."""
 POINTING: Final = Caching(0.0, 0.0)
 
 _GROWING_FILES: Final = frozenset({PartitionFile.VALUES, PartitionFile.RECORDS})
 
 
 def caching_of(node: Node, attributes: Attributes) -> Caching:
-    """What the kernel may keep of a node with these attributes."""
+    """Return what the kernel may cache of a node with these attributes."""
     if attributes.is_lasting:
         return LASTING
     if isinstance(node, Directory):

@@ -9,13 +9,13 @@ from typing import Final
 from storage.log import DESCRIPTORS_A_LOG
 
 AWAKE_LOGS_MAX: Final = 10_000
-"""The kernel allows a process some 65,000 maps, of which a log that is awake has two."""
+"""The kernel allows a process some 65,000 maps, and a log with open files has two."""
 _AWAKE_SHARE: Final = 2
-"""One descriptor in so many is for logs that are written; the rest is for readers, and for opening and recovering."""
+"""The share of descriptors for logs that are written; the rest is for readers, and for opening and recovering."""
 
 
 def raise_limit() -> int:
-    """Allow this process as many descriptors as it may have without asking, and give that number."""
+    """Raise this process's limit of descriptors to its hard limit, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):  # a hard limit above what the kernel allows
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -24,5 +24,5 @@ def raise_limit() -> int:
 
 
 def awake_logs_max(descriptors: int) -> int:
-    """How many logs may hold descriptors at once where a process may have so many."""
+    """Return how many logs may hold descriptors at once under this limit."""
     return max(min(descriptors // _AWAKE_SHARE // DESCRIPTORS_A_LOG, AWAKE_LOGS_MAX), 1)

@@ -1,4 +1,4 @@
-"""Signals that end a process, taken as exceptions, so that what the process has begun is undone first."""
+"""Ending signals as exceptions, so that the process first undoes what it has begun."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class EndingSignal(BaseException):
 
 @contextmanager
 def taking_effect_afterwards(numbers: Sequence[int]) -> Iterator[None]:
-    """Have each of these signals raise `EndingSignal` in the block, and do after it what it does otherwise.
+    """Make each of these signals raise `EndingSignal` in the block, and take its usual effect after it.
 
-    A signal that is ignored, as SIGHUP is under nohup(1), stays ignored. To be called by the main thread.
+    A signal that is ignored, as SIGHUP under nohup(1), stays ignored. Only the main thread may call this.
     """
     before = {number: signal.getsignal(number) for number in numbers}
     taken = {number: handler for number, handler in before.items() if handler not in {signal.SIG_IGN, None}}

@@ -1,4 +1,4 @@
-"""From what the tree, the store and the operating system refuse to the number that a system call fails with."""
+"""Maps the errors of the tree, the store and the operating system to error numbers."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ NUMBERS: Final[Mapping[type[Exception], int]] = {
     StorageError: errno.EIO,
     MemoryError: errno.ENOMEM,
 }
-"""The nearest class of an error decides. What is not here, and no `OSError`, is a fault of ours: EIO."""
+"""The nearest class of an error decides. Any other that is no `OSError` is a bug: EIO."""
 
 _ON_WRITE: Final[Mapping[type[Exception], int]] = {
-    CorruptBatchError: errno.EINVAL,  # what was handed over is malformed; a damaged log says that it is damaged
+    CorruptBatchError: errno.EINVAL,  # the input is malformed; a damaged log raises another error
     OffsetOutOfRangeError: errno.EINVAL,
 }
 _OF_OPEN_FILES: Final = frozenset({errno.ENOENT, errno.EBADF})
-"""What no open descriptor fails with: what it shows has gone."""
+"""Numbers that an open descriptor never fails with: its file was removed."""
 
 
 def number_of(error: Exception, *, is_write: bool = False, is_open: bool = False) -> int | None:
-    """The number for an error, None for one that no caller handles; on a write, or on a descriptor that is open."""
+    """Return the number for an error, None for a bug."""
     number = _number_of(error, is_write=is_write)
     return errno.EIO if is_open and number in _OF_OPEN_FILES else number
 

@@ -1,4 +1,4 @@
-"""What the lasting files of a log stand on, looked at now and then so that the kernel drops what has gone away."""
+"""Invalidation: logs are checked now and then, so that the kernel drops cached files that were removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log: Final = logging.getLogger("kafkafs.mount")
 
 
 class Footing(NamedTuple):
-    """A log as far as its lasting files depend on it."""
+    """The state of a log that its cached files depend on."""
 
     identity: int
     start_offset: int
@@ -32,7 +32,7 @@ class Footing(NamedTuple):
     segments: frozenset[Hashable]
 
     def is_kept_by(self, later: Footing | None) -> bool:
-        """Whether everything that was there is there still: the log has only grown meanwhile."""
+        """True if the log has only grown since, so that everything cached is still valid."""
         return (
             later is not None
             and later.identity == self.identity
@@ -43,9 +43,9 @@ class Footing(NamedTuple):
 
 
 class Watcher:
-    """Looks at the logs whose files the kernel knows or a process has open, now and then, and when `wake` is called.
+    """Checks the logs whose files the kernel knows or a process has open, now and then and when `wake` is called.
 
-    `footing` gives a log's footing, None if there is no such log any more; any thread may call it.
+    `footing` returns a log's footing, None if the log is gone. Any thread may call it.
     """
 
     def __init__(self, inodes: Inodes, footing: Callable[[LogPath], Footing | None]) -> None:
@@ -55,7 +55,7 @@ class Watcher:
         self._wake = trio.Event()
 
     def begin(self, path: LogPath) -> None:
-        """Know the log's footing from before the first of its files was found. Any thread may call this."""
+        """Remember the log's footing from before its first file was found. Any thread may call this."""
         if path not in self._known:
             self._known[path] = self._look_at(path)
 
@@ -72,7 +72,7 @@ class Watcher:
             await self.look()
 
     async def look(self) -> None:
-        """Take out of the kernel what no longer stands, and keep up with what grows and is open."""
+        """Invalidate what is outdated in the kernel, and keep up with open files that grow."""
         followed = self._inodes.followed()
         logs = {*self._inodes.watched_logs(), *(inode.log for inode in followed if inode.log is not None)}
         open_files = [inode.readings[0] for inode in followed]
@@ -93,7 +93,7 @@ class Watcher:
 
 
 def _keep_up(open_files: list[Reading]) -> None:
-    """Have what comes taken notice of, so that a slow reader finds it even if it has been removed."""
+    """Let open streams see new records, so that a slow reader finds them even if they are removed later."""
     for reading in open_files:
         try:
             reading.size_bytes()
@@ -102,7 +102,7 @@ def _keep_up(open_files: list[Reading]) -> None:
 
 
 def _drop(inodes: list[Inode]) -> None:
-    """Have the kernel forget names and pages; it may block for a moment, so this is not for the event loop."""
+    """Make the kernel forget names and pages. It may block for a moment, so do not call it in the event loop."""
     for inode in inodes:
         with suppress(OSError):
             pyfuse3.invalidate_entry(inode.parent.key, inode.name)

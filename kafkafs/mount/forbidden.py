@@ -1,4 +1,4 @@
-"""What a tree of a log's files never allows: to rename, unlink, link or create, and to set what it does not keep."""
+"""The operations that the tree never allows: rename, unlink, link, create, and setting attributes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ForbiddenOperations(pyfuse3.Operations):
-    """Handlers that only say no. On a mount that is read-only the kernel says so itself."""
+    """Handlers that only refuse. On a read-only mount the kernel refuses by itself."""
 
     inodes: Inodes
 

@@ -1,8 +1,8 @@
 """Sizes that the kernel keeps of files that grow: none is older than the last append.
 
-What it was told of a log at rest it may keep for a moment, and the first append takes that back. While appends go on it
-may keep nothing: to take back each time would make it drop sizes that are on their way to it, so that whoever is told
-one finds the file shorter than that, and gets SIGBUS where he maps it.
+It may cache the sizes of a log at rest for a moment, and the first append invalidates them. While appends go on it may
+cache nothing: invalidating each time would drop sizes on their way to it, so that a process would find the file shorter
+than its size, and get SIGBUS if it maps it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ REST_S: Final = 0.5
 
 
 class Growth:
-    """Which logs are appended to just now; for the event loop's thread alone."""
+    """The logs that are being appended to. Only the event loop's thread may use it."""
 
     def __init__(self, inodes: Inodes) -> None:
         self._inodes = inodes
         self._rests_at_s: dict[LogPath, float] = {}
 
     def appended(self, log: LogPath) -> None:
-        """Take notice of an append before who made it hears of it."""
+        """Note an append, before its writer gets the reply."""
         now_s = monotonic()
         was_at_rest = self._is_at_rest(log, now_s)
         self._rests_at_s[log] = now_s + REST_S
@@ -40,7 +40,7 @@ class Growth:
                 forget_attributes(inode)
 
     def attributes_s(self, inode: Inode) -> float:
-        """How long the kernel may keep what it is told of a file now."""
+        """Return how long the kernel may cache a file's attributes now."""
         if inode.caching is GROWING and inode.log is not None and not self._is_at_rest(inode.log, monotonic()):
             return 0.0
         return inode.caching.attributes_s
@@ -50,6 +50,6 @@ class Growth:
 
 
 def forget_attributes(inode: Inode) -> None:
-    """Have the kernel ask for the attributes when it next needs them; it may have forgotten all about the file."""
+    """Make the kernel ask for the attributes again. It may have forgotten the file already."""
     with suppress(OSError):
         pyfuse3.invalidate_inode(inode.key, attr_only=True)

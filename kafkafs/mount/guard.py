@@ -1,4 +1,4 @@
-"""The one place where handlers end: an exception that is no error number would take the whole mount with it."""
+"""The one exit of all handlers: any exception but an error number would end the mount."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log: Final = logging.getLogger("kafkafs.mount")
 R = TypeVar("R")
 
 _QUIET: Final = frozenset({errno.ENOENT, errno.ESTALE})
-"""What is asked for all the time and is nobody's fault."""
+"""Errors that are asked for all the time and are no faults: not logged."""
 _SAID_ONCE: Final = frozenset({errno.EIO, errno.ELOOP})
 _SAID_MAX: Final = 10_000
 
@@ -38,13 +38,13 @@ class Guarded(Protocol):
 
 
 class Refusals:
-    """The errors that handlers end with: each becomes a number, and a sentence in the log where it deserves one."""
+    """Turns each error of a handler into a number, and into a line in the log if it deserves one."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
 
     def number(self, operation: str, error: Exception, *, is_write: bool, is_open: bool) -> int:
-        """The number that the request is answered with."""
+        """Return the number that answers the request."""
         number = number_of(error, is_write=is_write, is_open=is_open)
         if number is None:
             log.error("%s failed in a way that kafkafs does not handle: this is a bug", operation, exc_info=error)
@@ -56,7 +56,7 @@ class Refusals:
         return number
 
     def _say(self, line: str, *, once: bool) -> None:
-        """Log a line; what is met again and again, as damage is, is said once."""
+        """Log a line; errors that repeat, as damage does, are logged once."""
         if once:
             if line in self._said:
                 return
@@ -66,7 +66,7 @@ class Refusals:
 
 
 def sentence(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """Return the sentence of an error, in one line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return " ".join(str(error).split()) or type(error).__name__
@@ -75,9 +75,9 @@ def sentence(error: BaseException) -> str:
 def guarded(
     *, is_write: bool = False, is_open: bool = False
 ) -> Callable[[Callable[..., Coroutine[Any, Any, R]]], Callable[..., Any]]:
-    """Have a handler counted and timed, and end in nothing but an answer or a `FUSEError`.
+    """Count and time a handler, and let it end only with an answer or a `FUSEError`.
 
-    `is_write` if it changes something, so that each refusal is logged; `is_open` if it is asked of an open descriptor.
+    `is_write` if it changes something: each refusal is logged. `is_open` if it is called on an open descriptor.
     """
 
     def wrap(handler: Callable[..., Coroutine[Any, Any, R]]) -> Callable[..., Any]:

@@ -1,6 +1,6 @@
-"""Where a mount is seen: at its mount point, and wherever a bind mount or another mount name space has a copy of it.
+"""The places of a mount: its mount point, its bind mounts, and its copies in other mount name spaces.
 
-The kernel ends a mount when the last of them goes. Those of other users' name spaces are seen by root alone.
+The kernel ends a mount when the last of them is gone. Only root sees those in other users' name spaces.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROOT = Path("/")
 
 
 class Holder(NamedTuple):
-    """A process of another mount name space, by which that is told from others."""
+    """A process that stands for another mount name space."""
 
     pid: int
     command: str
@@ -31,7 +31,7 @@ class Holder(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """A place where a mount is seen; `holder` is None in this process's own name space."""
+    """A place of a mount; `holder` is None in this process's own name space."""
 
     mount: Mount
     holder: Holder | None
@@ -44,7 +44,7 @@ class Hold(NamedTuple):
 
 
 def holds() -> list[Hold]:
-    """Every place where a mount of kafkafs is seen, as far as this process may look."""
+    """Return every place of a mount of kafkafs that this process may see."""
     found = []
     for holder, known in _name_spaces():
         found += [Hold(mount, holder) for mount in known if mount.file_system_type == FILE_SYSTEM_TYPE]
@@ -52,7 +52,7 @@ def holds() -> list[Hold]:
 
 
 def holds_of(mount: Mount) -> list[Hold]:
-    """The places where a mount is seen, as long as it lives: the number of its device may be another's after that."""
+    """Return the places of a live mount. Once it has ended another may get its device number."""
     wanted = (mount.device, mount.source)
     return [hold for hold in holds() if (hold.mount.device, hold.mount.source) == wanted]
 
@@ -64,14 +64,14 @@ def text_of(found: Sequence[Hold]) -> str:
 
 
 def elsewhere(hold: Hold, server: int | None) -> str:
-    """Where a mount is that was made in another mount name space, for people."""
+    """Return where a mount of another mount name space is, for people."""
     assert hold.holder is not None
     by = "" if server is None else f" by process {server}"
     return f"mounted in mount name space {hold.holder.namespace}{by}"
 
 
 def server_of(hold: Hold) -> int | None:
-    """The process that serves a mount that is seen somewhere; None if that cannot be seen from here."""
+    """Return the process that serves a mount; None if it cannot be seen from here."""
     for pid in pids():
         with suppress(OSError, ValueError):
             for descriptor in _fuse_descriptors(pid):
@@ -81,7 +81,7 @@ def server_of(hold: Hold) -> int | None:
 
 
 def is_from_here(server: int) -> bool:
-    """Whether a process runs in this process's own mount name space, so that its mount was made here."""
+    """True if a process runs in this process's mount name space, so that its mount was made here."""
     try:
         return _name_space(str(server)) == _name_space("self")
     except OSError:
@@ -89,7 +89,7 @@ def is_from_here(server: int) -> bool:
 
 
 def is_serving(pid: int) -> bool:
-    """Whether a process still answers for a mount."""
+    """True if a process still serves a mount."""
     with suppress(OSError):
         return any(True for _ in _fuse_descriptors(pid))
     return False
@@ -127,7 +127,7 @@ def _connection(pid: int, descriptor: str) -> str | None:
 
 
 def _server_by_its_options(hold: Hold) -> int | None:
-    """The process that the mount itself names, where its root is to be seen and it answers."""
+    """Return the process that the mount itself names, if its root can be seen and it answers."""
     mount, holder = hold
     if mount.root == _ROOT:
         seen = Path("/proc", "self" if holder is None else str(holder.pid), "root", mount.path.relative_to("/"))

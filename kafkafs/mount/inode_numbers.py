@@ -1,4 +1,4 @@
-"""The numbers that files are told apart by: `st_ino` of what is at a path, until something else takes its place.
+"""Inode numbers: `st_ino` of the node at a path, until another node takes its place.
 
 Numbers of records and of a partition's views are computed, so they are the same however often the kernel forgets and
 asks again. All are below 2^63. A partition that takes the place of another of the same name has another number, and so
@@ -6,7 +6,7 @@ has all that is in it; no partition's number is used twice.
 
     kind 3 bits | partition 20 bits | offset or view 40 bits
 
-A kind is a record's format, or `_VIEW`. Partition 0 is none: what has no place in this scheme has its numbers there.
+A kind is a record's format, or `_VIEW`. Partition 0 is none: its numbers are for nodes outside of this scheme.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ assert len(_KINDS) <= _VIEW
 
 
 def log_of(path: TreePath) -> LogPath | None:
-    """The log that a path shows something of, if it is one's."""
+    """Return the log that a path belongs to, if any."""
     if isinstance(path, PartitionPath | UnattachedPath):
         return path
     return getattr(path, "log", None)
@@ -58,18 +58,18 @@ class InodeNumbers:
         self._partition_numbers = count(1)
 
     def fresh(self) -> int:
-        """A number that is nobody's, and looks like no partition's."""
+        """Return an unused number outside of all partitions."""
         return next(self._unused)
 
     def know(self, path: TreePath, identity: int) -> None:
-        """Take notice of what was found at a path, which may be a partition that was not known before."""
+        """Note the node that was found at a path, which may be in a new partition."""
         if isinstance(path, PartitionPath | UnattachedPath):
             known = self._partitions.get(path)
             if known is None or known[0] != identity:
                 self._partitions[path] = (identity, next(self._partition_numbers))
 
     def computed(self, path: TreePath) -> int | None:
-        """The number of a path if it is its alone: that of a record or a view in a partition that is known."""
+        """Return the computed number of a record or a view in a known partition, and None for other paths."""
         match path:
             case OffsetPath(log, name) if isinstance(name.records, AtOffset) and name.records.offset < OFFSETS_MAX:
                 return self._computed(_KINDS[name.format], log, name.records.offset)
@@ -88,5 +88,5 @@ class InodeNumbers:
 
 
 def digest(path: TreePath | None) -> int:
-    """A number for people to see where none can be computed: the same for the same, if perhaps for another as well."""
+    """Return a number to show where none can be computed. It is stable for a node, but perhaps not unique."""
     return _DIGEST | zlib.crc32(str(path).encode(errors="surrogateescape"))

@@ -1,4 +1,4 @@
-"""What the kernel knows: each node by its inode, from the lookup that told of it until the kernel forgets it."""
+"""The nodes that the kernel knows, by inode, from their lookup until the kernel forgets them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NODES_MAX: Final = 256
 
 
 class Placed(NamedTuple):
-    """What is at a path: as a node says it, or a listing that made no node."""
+    """The facts of a node at a path, from the node itself or from a listing."""
 
     path: TreePath
     identity: int
@@ -40,10 +40,9 @@ class Placed(NamedTuple):
 class Inode:
     """A node that the kernel knows.
 
-    `key` is what the kernel calls it by, `number` what people see as `st_ino`. Where the descriptors of a path share
-    nothing, each lookup finds an inode of its own, by another key and with the same number. `attributes` are those that
-    the kernel last heard of; `readings` are open. `lasting_node` is at hand for a while after a lookup, where it will
-    not have changed by then.
+    `key` is the kernel's name for it, `number` is shown as `st_ino`. Where the descriptors of a path share nothing,
+    each lookup makes an inode with another key and the same number. `attributes` are those that the kernel last got;
+    `readings` are open. `lasting_node` is kept for a while after a lookup if it is immutable.
     """
 
     __slots__ = (
@@ -89,18 +88,18 @@ class Inode:
         self.readings: list[Reading] = []
         self.lasting_node: Node | None = None
         self.quick: Pace = Pace() if caching is DIRECTORY else self.parent.quick
-        """How quick finding and opening small files in this directory has been."""
+        """How quickly small files in this directory were found and opened."""
         self.writes: Pace = Pace() if caching is DIRECTORY else self.parent.writes
 
 
 def placed(node: Node) -> Placed:
-    """What a node is, and where."""
+    """Return the facts of a node."""
     kind = stat.S_IFDIR if isinstance(node, Directory) else stat.S_IFLNK if isinstance(node, Link) else stat.S_IFREG
     return Placed(node.path, node.identity, node.lineage, kind)
 
 
 class Inodes:
-    """The inodes, for the event loop's thread alone."""
+    """The inodes. Only the event loop's thread may use them."""
 
     def __init__(self, root: Node, attributes: Attributes) -> None:
         self._numbers = InodeNumbers()
@@ -122,7 +121,7 @@ class Inodes:
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE)) from None
 
     def found(self, parent: Inode, name: str, node: Node, attributes: Attributes, caching: Caching) -> Inode:
-        """The inode of what a name led to, which the kernel now knows once more."""
+        """Return the inode of a looked-up node, and count one more lookup."""
         self._numbers.know(node.path, node.identity)
         inode = self._known(parent, name, placed(node), attributes, caching)
         if caching is LASTING:
@@ -130,18 +129,18 @@ class Inodes:
         return inode
 
     def listed(self, parent: Inode, name: str, path: TreePath, identity: int, attributes: Attributes) -> Inode:
-        """The inode of a lasting file that was told of in a listing, so that the kernel now knows it once more."""
+        """Return the inode of an immutable file in a listing, and count one more lookup."""
         return self._known(parent, name, Placed(path, identity, identity, stat.S_IFREG), attributes, LASTING)
 
     def _known(self, parent: Inode, name: str, what: Placed, attributes: Attributes, caching: Caching) -> Inode:
         computed = self._numbers.computed(what.path)
-        # A directory that two names lead to is one for each: the kernel knows a directory by a single name.
+        # A directory with two names gets an inode for each: the kernel allows a directory one name.
         place = (parent.path, what.path) if computed is None else computed
         inode = self._shared.get(place) if caching.is_shared else None
         if inode is None or inode.identity != what.identity:
             key = self._numbers.fresh() if computed is None or computed in self._by_key else computed
             number = digest(what.path) if computed is None else computed
-            if inode is not None:  # what took another's place is seen to be another, unless it goes on with it
+            if inode is not None:  # a replacement gets another number, unless it has the same lineage
                 number = inode.number if inode.lineage == what.lineage else key
             if computed is not None and caching is GROWING:
                 number = self._number_of_lineage(computed, what.lineage)
@@ -152,7 +151,7 @@ class Inodes:
         return inode
 
     def _number_of_lineage(self, computed: int, lineage: int) -> int:
-        """What people see of a stream: another number with each lineage, even if the kernel forgot it in between."""
+        """Return the shown number of a stream: another for each lineage, even if the kernel forgot it in between."""
         known = self._lineages.get(computed)
         if known is None:
             known = (lineage, computed)
@@ -162,7 +161,7 @@ class Inodes:
         return known[1]
 
     def removed(self, parent: Inode, path: TreePath | None) -> None:
-        """What was there was removed through the mount: for the kernel it is dead, whatever comes in its place."""
+        """Note a removal through the mount: for the kernel the inode is dead, even if another node takes its place."""
         if path is not None:
             self._shared.pop((parent.path, path), None)
 
@@ -177,7 +176,7 @@ class Inodes:
             self._growing[inode.log][inode.key] = inode
 
     def _keep_node(self, inode: Inode, node: Node) -> None:
-        """Have the node at hand for what is asked next; the longest unused goes."""
+        """Keep the node for the next requests, and drop the least recently used."""
         if inode.lasting_node is None:
             self._with_nodes.append(inode)
             if len(self._with_nodes) > _NODES_MAX:
@@ -185,12 +184,12 @@ class Inodes:
         inode.lasting_node = node
 
     def number_of_name(self, path: TreePath | None) -> int:
-        """The number in a listing of what a name leads to, which nobody need have looked up: as a rule, as later."""
+        """Return the number of a name in a listing: as a rule that of a later lookup."""
         computed = None if path is None else self._numbers.computed(path)
         return digest(path) if computed is None else computed
 
     def forget(self, key: int, lookups: int) -> None:
-        """The kernel knows it so many times less."""
+        """Take back this many lookups."""
         inode = self._by_key.get(key)
         if inode is None or inode is self._root:
             return
@@ -208,18 +207,18 @@ class Inodes:
                     table.pop(inode.log, None)
 
     def watched_logs(self) -> list[LogPath]:
-        """The logs with lasting files that the kernel knows."""
+        """Return the logs with immutable files that the kernel knows."""
         return list(self._lasting)
 
     def lasting(self, log: LogPath) -> list[Inode]:
-        """The lasting files of a log that the kernel knows."""
+        """Return the immutable files of a log that the kernel knows."""
         return list(self._lasting.get(log, {}).values())
 
     def followed(self) -> list[Inode]:
-        """The streams of logs that are open."""
+        """Return the open streams of logs."""
         growing = (inode for known in self._growing.values() for inode in known.values())
         return [inode for inode in growing if inode.readings and isinstance(inode.path, PartitionFilePath)]
 
     def growing(self, log: LogPath) -> Iterable[Inode]:
-        """The files that grow with a log and that the kernel knows."""
+        """Return the growing files of a log that the kernel knows."""
         return self._growing[log].values() if log in self._growing else ()

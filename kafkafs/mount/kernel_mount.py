@@ -1,4 +1,4 @@
-"""Mounting through libfuse, whose reasons for refusing become one sentence that says what to do."""
+"""Mounting through libfuse. Its refusals become one sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _REASONS: Final = (
 
 @contextmanager
 def mounted(operations: pyfuse3.Operations, path: Path, options: set[str]) -> Iterator[None]:
-    """Have it mounted meanwhile; afterwards it is gone, whoever uses it. Raises `MountError`."""
+    """Mount it in the block, and detach it afterwards even if it is in use. Raises `MountError`."""
     check_pyfuse3()
     with claimed(path), _watched_to_the_last(), _standard_error_kept() as text:
         try:
@@ -82,7 +82,7 @@ def mounted(operations: pyfuse3.Operations, path: Path, options: set[str]) -> It
 
 
 def sentence_for(said: str) -> str:
-    """What to do about what libfuse said, or what it said where that is not known."""
+    """Return what to do about a message of libfuse, or the message if it is unknown."""
     for pattern, sentence in _REASONS:
         if re.search(pattern, said):
             return sentence
@@ -91,9 +91,9 @@ def sentence_for(said: str) -> str:
 
 @contextmanager
 def _watched_to_the_last() -> Iterator[None]:
-    """Have the fusermount3 of `auto_unmount`, if one is started meanwhile, hear of this process's death late enough.
+    """Make the fusermount3 of `auto_unmount`, if one is started in the block, notice this process's death late enough.
 
-    It hears by a socket, then looks at the mount, and takes it away only if the kernel knows it to be dead. The kernel
+    Its socket closes, then it checks the mount, and removes it only if the kernel knows it to be dead. The kernel
     closes a dead process's descriptors from the last one back to the first, so the socket gets one from before the
     mount's own.
     """
@@ -112,7 +112,7 @@ def _watched_to_the_last() -> Iterator[None]:
 
 
 def _sockets() -> set[int]:
-    """The descriptors of this process that are sockets."""
+    """Return the descriptors of this process that are sockets."""
     found = set()
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- names are all that is wanted
         with suppress(OSError):
@@ -123,7 +123,7 @@ def _sockets() -> set[int]:
 
 @contextmanager
 def _standard_error_kept() -> Iterator[bytearray]:
-    """Gather what is written to standard error meanwhile: libfuse and fusermount3 say their reasons nowhere else."""
+    """Capture standard error in the block: libfuse and fusermount3 print their reasons nowhere else."""
     text = bytearray()
     saved = os.dup(2)
     kept = os.memfd_create("libfuse")
@@ -139,7 +139,7 @@ def _standard_error_kept() -> Iterator[bytearray]:
 
 
 def read_ahead(path: Path) -> None:
-    """Have the kernel read streams ahead in large requests, where this user may say so; once the mount answers."""
+    """Make the kernel read streams ahead in large requests, if this user may. Call it once the mount answers."""
     mount = mount_at(path)
     if mount is None:
         return

@@ -1,4 +1,4 @@
-"""What the name of a file tells before the tree is asked."""
+"""What a file's name tells before the tree is asked."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RECORD: Final = re.compile(r"[0-9]+(\.[a-z]+)?")
 
 
 def path_of_name(parent: TreePath, name: str) -> TreePath | None:
-    """Where a listed name leads, as far as the name tells."""
+    """Return the path of a listed name, as far as the name tells."""
     try:
         return child(parent, name)
     except BadNameError:
@@ -47,7 +47,7 @@ def path_of_name(parent: TreePath, name: str) -> TreePath | None:
 
 
 def type_of_path(path: TreePath | None) -> int:
-    """The type of what is at a path; 0 if only the node itself knows."""
+    """Return the type of the node at a path; 0 if only the node itself knows."""
     if path is None or isinstance(path, ClusterPath):
         return 0
     if isinstance(path, _DIRECTORIES):
@@ -57,9 +57,9 @@ def type_of_path(path: TreePath | None) -> int:
 
 
 def can_be_quick(parent: TreePath, name: str) -> bool:
-    """Whether what has this name is as a rule found in less than a millisecond, once one like it was.
+    """True if a node of this name is as a rule found in less than a millisecond, once one like it was.
 
-    A record is, and so is a way to append. Sizes of streams, ranges and what counts from the end take what they take.
+    Records and `append` files are. Sizes of streams, ranges and names that count from the end may take long.
     """
     if isinstance(parent, PartitionDirectoryPath):
         return parent.directory is PartitionDirectory.OFFSET and _RECORD.fullmatch(name) is not None

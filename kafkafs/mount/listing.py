@@ -30,7 +30,7 @@ class Listing:
         self._is_begun = False
 
     async def entries(self, position: int) -> list[Entry]:
-        """Some of the entries from a position on; none at the end. What was given lately can be had again cheaply."""
+        """Return some entries from a position on, none at the end. Recent entries are cached."""
         if not self._is_begun or position < self._start:
             await in_thread(self._begin)
         while position >= self._start + len(self._window):

@@ -1,4 +1,4 @@
-"""What a mount has to say while nobody looks: on standard error, and its last lines in the mount itself."""
+"""The log of a mount: on standard error, and its last lines in the mount itself."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RecentLines(logging.Handler):
 
 
 class StandardErrorFile(logging.Handler):
-    """Standard error, which is a log file: as it grows beyond its size, it is put aside, and the one before is lost."""
+    """Standard error as a log file: beyond its size limit it is rotated, and one earlier file is kept."""
 
     def __init__(self, path: Path, bytes_max: int = FILE_BYTES_MAX) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class StandardErrorFile(logging.Handler):
         self._bytes_max = bytes_max
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line; a disk that is full, or a file that was taken away, stops nobody."""
+        """Write a line. A full disk or a removed file is ignored."""
         with suppress(OSError):
             os.write(2, f"{self.format(record)}\n".encode(errors="replace"))
             if os.fstat(2).st_size > self._bytes_max:
@@ -64,7 +64,7 @@ class StandardErrorFile(logging.Handler):
 
 
 def start_logging(file: Path | None = None) -> RecentLines:
-    """Say everything from information up on standard error, of which `file` is the path if it is one; keep the last."""
+    """Log from INFO up to standard error, whose path is `file` if it is a file, and keep the last lines."""
     formatter = logging.Formatter(_FORMAT, _TIME_FORMAT)
     formatter.converter = time.gmtime
     recent = RecentLines()

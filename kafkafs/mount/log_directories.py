@@ -17,14 +17,14 @@ _WRONG_USAGE: Final = 2
 def resolved(paths: Sequence[Path]) -> list[Path]:
     """The paths without links and `..`; a directory that is to be made need not exist.
 
-    Raises `MountError` for links that lead round in a circle, and for a link that leads to nothing: a store would be
-    made at a place that the user has not named.
+    Raises `MountError` for circular links and for a dangling link: a store would be made at a place that the user has
+    not named.
     """
     return [_resolved(path) for path in paths]
 
 
 def followed(path: Path) -> Path:
-    """Where a path leads; raises `MountError` for links that lead round in a circle."""
+    """Return where a path leads; raises `MountError` for circular links."""
     try:
         return place_of(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Maintenance beside a mount: a thread of its own, of which the mount's metrics tell."""
+"""Maintenance beside a mount: a thread of its own, counted in the mount's metrics."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ log: Final = logging.getLogger("kafkafs.mount")
 
 @contextmanager
 def maintained(store: Store, options: MountOptions, metrics: Metrics, clock: Clock) -> Iterator[None]:
-    """Have the store maintained meanwhile, if it is open for writing and is ours, or the options say so.
+    """Maintain the store in the block, if it is open for writing and kafkafs made it, or if the options say so.
 
-    When this is left nothing is worked on any more. A compaction that was under way is given up.
+    Maintenance has ended when the block has. An unfinished compaction is given up.
     """
     if not is_maintained(store, options):
         yield
@@ -42,7 +42,7 @@ def maintained(store: Store, options: MountOptions, metrics: Metrics, clock: Clo
 
 
 def is_maintained(store: Store, options: MountOptions) -> bool:
-    """Whether a mount of the store with these options maintains it."""
+    """True if a mount of the store with these options maintains it."""
     wanted = store.is_made_here if options.has_maintenance is None else options.has_maintenance
     return store.mode is Mode.READ_WRITE and wanted
 

@@ -1,6 +1,6 @@
-"""What a mount has done so far, in numbers, as Prometheus reads them.
+"""The metrics of a mount, as Prometheus reads them.
 
-The unit of each is the end of its name. Counting is for the event loop's thread alone; any thread may ask for the text.
+Each name ends in its unit. Only the event loop's thread may count; any thread may ask for the text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Latency:
 
 
 class _Shown(NamedTuple):
-    """What is asked for when the text is: numbers by their labels."""
+    """Numbers by their labels, read when the text is made."""
 
     kind: str
     help_text: str
@@ -53,7 +53,7 @@ class Metrics:
         self._errors[operation, error] += 1
 
     def gauge(self, name: str, help_text: str, value: Callable[[], float]) -> None:
-        """Show a number that is asked for when the text is; its name ends in its unit."""
+        """Show a number that is read when the text is made; its name ends in its unit."""
         self._shown[name] = _Shown("gauge", help_text, lambda: {"": value()})
 
     def counter(self, name: str, help_text: str, value: Callable[[], float]) -> None:
@@ -61,13 +61,13 @@ class Metrics:
         self._shown[name] = _Shown("counter", help_text, lambda: {"": value()})
 
     def by_label(self, name: str, help_text: str, label: str, values: Callable[[], Mapping[str, float]]) -> None:
-        """Show numbers that only grow, by what a label says."""
+        """Show numbers that only grow, by label."""
         self._shown[name] = _Shown(
             "counter", help_text, lambda: {f'{{{label}="{key}"}}': value for key, value in values().items()}
         )
 
     def text(self) -> bytes:
-        """Everything, in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return "\n".join([*self._lines(), ""]).encode()
 
     def _lines(self) -> Iterator[str]:

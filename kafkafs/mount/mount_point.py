@@ -1,6 +1,6 @@
-"""The directory that a store is mounted at: made if it is missing, healed if a dead mount is there, looked at first.
+"""The directory that a store is mounted at: checked, made if it is missing, freed of a dead mount.
 
-Several processes may mount at one directory at once. Each looks at it, and the one that claims it alone mounts there.
+Several processes may try to mount at one directory. Each checks it, and only the one that claims it mounts there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOTHING: Final[Mapping[str, Path]] = MappingProxyType({})
 def check_mount_point(path: Path, store: Sequence[Path], kept: Mapping[str, Path] = _NOTHING) -> None:
     """Raise `MountError` if the store cannot be mounted there as things are, and change nothing.
 
-    What `mount_point` would make or heal is passed over: that is done once the store is open, and so held.
+    A missing directory or a dead mount is accepted: `mount_point` repairs that once the store is open and locked.
     """
     check_apart(path, store, kept)
     if _is_dead(path):
@@ -47,7 +47,7 @@ def check_mount_point(path: Path, store: Sequence[Path], kept: Mapping[str, Path
 
 @contextmanager
 def mount_point(path: Path, store: Sequence[Path], kept: Mapping[str, Path] = _NOTHING) -> Iterator[Path]:
-    """Have an empty directory to mount at meanwhile; afterwards one that was made for this is gone again.
+    """Provide an empty directory to mount at in the block, and remove it afterwards if it was made for this.
 
     Raises `MountError` if something is there, or if it and the store, or what else is `kept`, do not lie apart.
     """
@@ -66,7 +66,7 @@ def mount_point(path: Path, store: Sequence[Path], kept: Mapping[str, Path] = _N
 
 @contextmanager
 def claimed(path: Path) -> Iterator[None]:
-    """Have a mount point to this process alone while it mounts there.
+    """Claim a mount point for this process while it mounts there.
 
     Raises `MountError` if another one has it just now, has mounted there, or has removed it.
     """
@@ -79,9 +79,9 @@ def claimed(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Have the directory locked if no other process has it so and it is still at its path; True where locks are none.
+    """Lock the directory if no other process has and it is still at its path; True where it cannot be locked.
 
-    A lock on the directory itself leaves no file, and goes with the process.
+    A lock on the directory itself leaves no file, and ends with the process.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -113,7 +113,7 @@ def _remove(path: Path) -> None:
 
 
 def _is_dead(path: Path) -> bool:
-    """Whether a dead mount of ours is there; raises `MountError` for one that cannot be taken away."""
+    """True if a dead mount of kafkafs is there; raises `MountError` for another dead mount."""
     mount = mount_at(path)
     if mount is None or not mount.file_system_type.startswith("fuse"):
         return False

@@ -1,4 +1,4 @@
-"""What is mounted where, which process serves it and who uses it, as the kernel says in /proc."""
+"""The kernel's mounts, their serving processes and their users, from /proc."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINKS_MAX: Final = 40  # as for the kernel
 
 
 class Mount(NamedTuple):
-    """A mount; the last one at a path is the one that is seen."""
+    """A mount; the last one at a path hides the others."""
 
     path: Path
     file_system_type: str
@@ -40,7 +40,7 @@ def mounts_in(mountinfo: bytes) -> list[Mount]:
 
 
 def mount_at(path: Path) -> Mount | None:
-    """What is mounted at exactly the place that a path leads to."""
+    """Return the mount at exactly the place that a path leads to."""
     place = place_of(path)
     return next((mount for mount in reversed(mounts()) if mount.path == place), None)
 
@@ -48,8 +48,8 @@ def mount_at(path: Path) -> Mount | None:
 def place_of(path: Path) -> Path:
     """The path without links and `..`, as the kernel follows them; nothing need exist.
 
-    No mount of kafkafs is asked anything, since one whose process is stopped would never answer: below its mount point
-    the path is taken as it is written.
+    No mount of kafkafs is asked, since one whose process is stopped would never answer: below its mount point the path
+    is taken literally.
     """
     untouched = {mount.path for mount in mounts() if mount.file_system_type == FILE_SYSTEM_TYPE}
     place, links = Path("/"), 0
@@ -71,7 +71,7 @@ def place_of(path: Path) -> Path:
 
 
 def _target_of(path: Path) -> Path | None:
-    """Where a link leads; None if there is none."""
+    """Return the target of a link; None if there is no link."""
     try:
         return path.readlink()
     except OSError:
@@ -91,7 +91,7 @@ def _unescaped(text: str) -> str:
 
 
 class Use(NamedTuple):
-    """A process that has something of a mount open, or is in it."""
+    """A process that has a file of a mount open, or is in it."""
 
     pid: int
     command: str
@@ -99,7 +99,7 @@ class Use(NamedTuple):
 
 
 def uses_of(path: Path) -> list[Use]:
-    """The processes that use a mount, as far as this one may look at them, each with one of the files that it uses."""
+    """Return the visible processes that use a mount, each with one of the files that it uses."""
     inside = str(place_of(path))
     found = (_use(pid, inside) for pid in pids())
     return [use for use in found if use is not None]

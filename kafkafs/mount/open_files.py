@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 INLINE_BYTES_MAX: Final = 128 * 1024
-"""A larger write goes to a thread whatever came before."""
+"""A larger write always goes to a thread."""
 PIECE_BYTES_MIN: Final = 1024 * 1024 - 4095
-"""A smaller write is no piece of a longer one but its last: the kernel cuts what it hands over at full pages."""
+"""A smaller write is at most the last piece of a longer one: the kernel splits writes at full pages."""
 
 
 class OpenFile(Protocol):
@@ -38,20 +38,20 @@ class OpenFile(Protocol):
         """What is there."""
 
     async def write(self, data: bytes) -> None:
-        """Take all of it, or raise."""
+        """Take all of it, or raise an error."""
 
     async def flush(self) -> bool:
-        """One of the descriptors is closed; whether that may have added something."""
+        """Handle the closing of one descriptor; True if that may have added records."""
 
     async def sync(self) -> None:
         """Return when what was written is on disk."""
 
     def close(self) -> None:
-        """All of the descriptors are closed."""
+        """Handle the closing of the last descriptor."""
 
 
 class FileForReading:
-    """A file open for reading. Where nothing about it can change, it is opened when it is first read."""
+    """A file open for reading. An immutable one is opened when it is first read."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class FileForReading:
         return data
 
     async def write(self, data: bytes) -> None:
-        """Nothing is written here: the kernel does not ask."""
+        """Never called: the kernel does not write here."""
         raise OSError(9, f"{self.inode.path} is not open for writing ({len(data)} bytes)")
 
     async def flush(self) -> bool:
@@ -96,18 +96,18 @@ class FileForReading:
         await in_thread(self._sync)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         if self._reading is not None:
             self.inode.readings.remove(self._reading)
             self._reading.close()
 
 
 class FileForWriting:
-    """A file open for writing; what is read from it is what its writer is told. Each call waits for those before.
+    """A file open for writing; reading it returns its writer's receipts. Each call waits for those before.
 
-    A writer always hears of what is refused. The kernel hands a long write over in pieces, and where a piece but the
-    first is refused it tells the writer only that less was written; he then goes on with that piece. So what comes
-    behind a refusal that may have gone unheard is refused as well.
+    A writer always gets the error of a refusal. The kernel splits a long write, and if a later piece is refused it
+    reports only a short write; the writer then goes on with that piece. So the write after an unreported refusal is
+    refused as well.
     """
 
     def __init__(self, inode: Inode, writing: Writing, pace: Pace, *, is_durable: bool) -> None:
@@ -121,11 +121,11 @@ class FileForWriting:
         self._unheard: Exception | None = None
 
     async def read(self, _: int, size_bytes: int) -> bytes:
-        """What there is to be told, oldest first; positions mean nothing."""
+        """Return receipts, oldest first; the position is ignored."""
         return await self._in_turn(lambda: self._writing.read(size_bytes))
 
     async def write(self, data: bytes) -> None:
-        """Take all of it, or raise and take none; durably if each write is to be durable."""
+        """Take all of it, or raise and take none; sync it if each write is to be durable."""
         self._is_unsynced = True
         follows_piece, self._follows_piece = self._follows_piece, len(data) >= PIECE_BYTES_MIN
         self._tell_unheard()
@@ -136,7 +136,7 @@ class FileForWriting:
             raise
 
     async def flush(self) -> bool:
-        """Take what is complete only now."""
+        """Take what this close completes."""
         await self._in_turn(self._writing.flush)
         self._tell_unheard()
         return True
@@ -147,12 +147,12 @@ class FileForWriting:
             raise error
 
     async def sync(self) -> None:
-        """Take what is complete only now, and return when all is on disk."""
+        """Take what this completes, and return when all is on disk."""
         async with self._turn:
             await self._pace.run_in_thread(self._flush_and_sync)
 
     def close(self) -> None:
-        """Let go of it; nobody hears of an error any more."""
+        """Close it. Errors are dropped."""
         self._writing.close()
 
     async def _in_turn(self, work: Callable[[], Result], *, is_long: bool = False) -> Result:

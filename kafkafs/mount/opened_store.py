@@ -1,4 +1,4 @@
-"""The store of a mount: made or opened as the options say, and closed at the end with a word on what went wrong."""
+"""The store of a mount: made or opened as the options say, and closed at the end with a word on what failed."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _NAMED_MAX: Final = 10
 
 @contextmanager
 def opened_store(paths: Sequence[Path], options: MountOptions, parting: Parting) -> Iterator[Store]:
-    """Have the store open, made if there is none: for writing if kafkafs made it or the options say so.
+    """Open the store for the block, and make it if there is none: for writing if kafkafs made it or the options say so.
 
-    What goes wrong until it is closed is left in `parting`, and is in the log.
+    Failures up to its closing are logged and left in `parting`.
     """
     store = _made_or_opened(paths, options)
     _say_what_is_recovered(store, paths)
@@ -62,7 +62,7 @@ def names_of(paths: Sequence[Path]) -> str:
 
 
 def _word(logs: Mapping[Partition, PartitionLog], failure: Exception | None) -> str:
-    """What there is to say of a store that is closed; nothing if it was closed properly."""
+    """Return what failed in a store that is closed; empty if it was closed properly."""
     failed = sorted(f"{topic}-{partition}" for (topic, partition), log in logs.items() if log.is_poisoned)
     if not failed:
         return "" if failure is None else f"its store was not closed properly: {failure}"
@@ -97,7 +97,7 @@ def _made_or_opened(paths: Sequence[Path], options: MountOptions) -> Store:
 
 @contextmanager
 def _said_why_not(paths: Sequence[Path]) -> Iterator[None]:
-    """Say what to do where a store cannot be locked: because of rights, or of a mount that is out of sight."""
+    """Say what to do if a store cannot be locked, because of rights or of a mount out of sight."""
     try:
         yield
     except StoreLockedError as error:
@@ -113,7 +113,7 @@ def _said_why_not(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _held_elsewhere(paths: Sequence[Path]) -> MountError | None:
-    """The reason if the store is mounted only where its user does not see it as the mount that it was."""
+    """Return the reason if the store is mounted only where this user does not see it."""
     # A path may have commas of its own.
     found = [hold for hold in holds() if any(f",{path}," in f",{hold.mount.source}," for path in paths)]
     if not found or any(hold.holder is None and str(hold.mount.root) == "/" for hold in found):

@@ -1,4 +1,4 @@
-"""What the kernel asks for, answered from the nodes of a tree."""
+"""The handlers of the kernel's requests, which answer from the nodes of a tree."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
 
 NAME_BYTES_MAX: Final = 255
 TOLD_MAX: Final = 4096
-"""The kernel keeps a kilobyte for each file that it is told of, so only so many are told of by a listing."""
+"""The kernel keeps a kilobyte for each file in a listing's reply, so a listing has at most this many."""
 _UNKNOWN_SPACES: Final = (b"security.", b"system.")
 
 
 class NodeTree(Protocol):
-    """Where nodes come from; as `kafkafs.tree.tree.Tree`."""
+    """The source of nodes, such as `kafkafs.tree.tree.Tree`."""
 
     def node(self, path: TreePath) -> Node:
         """What is at a path."""
@@ -71,7 +71,7 @@ class NodeTree(Protocol):
 
 
 class TreeOperations(ForbiddenOperations):
-    """The handlers. Every one of them ends in an answer or an error number, and none waits for data to come.
+    """The handlers. Each ends with an answer or an error number, and none waits for new data.
 
     `is_durable` if each write is to be on disk when it returns. The `watcher` is to be run beside them.
     """
@@ -131,7 +131,7 @@ class TreeOperations(ForbiddenOperations):
 
     @guarded()
     async def getattr(self, inode: InodeT, ctx: RequestContext) -> EntryAttributes:  # noqa: ARG002
-        """What `stat` says now. An open file keeps what it has, whatever became of its name."""
+        """Return what `stat` says now. An open file keeps its attributes even if its name is gone."""
         found = self.inodes[inode]
         readings = tuple(found.readings) if found.caching.has_pages else ()
         found.attributes = await in_thread(partial(self._attributes, found, readings))
@@ -149,11 +149,11 @@ class TreeOperations(ForbiddenOperations):
             return attributes
         try:
             return attributes._replace(size_bytes=readings[0].size_bytes())
-        except GoneError as error:  # who asks by the name is led to what has taken its place
+        except GoneError as error:  # a request by name gets the replacement
             raise failure or error from None
 
     def _current(self, inode: Inode) -> Node:
-        """What is there now; raises ESTALE where another thing has taken its place, so that the kernel looks again."""
+        """Return the present node; raises ESTALE if it was replaced, so that the kernel looks it up again."""
         node = self._tree.node(inode.path)
         if node.identity != inode.identity:
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(inode.path))
@@ -175,7 +175,7 @@ class TreeOperations(ForbiddenOperations):
 
     @guarded()
     async def getxattr(self, inode: InodeT, name: XAttrNameT, ctx: RequestContext) -> bytes:  # noqa: ARG002
-        """One of them. The spaces that tools ask for of every file are said not to be there at all: they ask once."""
+        """Return one attribute. `security.*` and `system.*` are unsupported, so that tools ask only once."""
         if name.startswith(_UNKNOWN_SPACES):
             raise pyfuse3.FUSEError(errno.EOPNOTSUPP)
         value = (await self._xattrs(self.inodes[inode])).get(os.fsdecode(name))
@@ -208,7 +208,7 @@ class TreeOperations(ForbiddenOperations):
 
     @guarded(is_open=True)
     async def readdir(self, fh: FileHandleT, start_id: int, token: ReaddirToken) -> None:
-        """The names from a position on. Of the first ones the kernel learns what it would ask for next, if at hand."""
+        """Return the names from a position on, the first ones with their attributes if these are known."""
         listing = self._listings[fh]
         parent, position = listing.inode, start_id
         while entries := await listing.entries(position):
@@ -236,7 +236,7 @@ class TreeOperations(ForbiddenOperations):
 
     @guarded()
     async def fsyncdir(self, fh: FileHandleT, datasync: bool) -> None:
-        """What is in a directory is on disk before it is there."""
+        """Do nothing: an entry is on disk before it is visible."""
 
     @guarded(is_write=True)
     async def mkdir(self, parent_inode: InodeT, name: FileNameT, mode: ModeT, ctx: RequestContext) -> EntryAttributes:  # noqa: ARG002
@@ -306,7 +306,7 @@ class TreeOperations(ForbiddenOperations):
 
     @guarded(is_open=True)
     async def read(self, fh: FileHandleT, off: int, size: int) -> Buffer:
-        """Bytes of an open file, or what its writer is told."""
+        """Return bytes of an open file, or its writer's receipts."""
         data = await self.open_files[fh].read(off, size)
         self.metrics.read_bytes += memoryview(data).nbytes
         return data
@@ -340,14 +340,14 @@ class TreeOperations(ForbiddenOperations):
         self.open_files.pop(fh).close()
 
     def _written(self, inode: Inode) -> None:
-        """Have the kernel ask for the sizes of what grew, so that the writer finds what he wrote."""
+        """Make the kernel ask for the sizes of files that grew, so that the writer finds its records."""
         if inode.log is not None:
             self._growth.appended(inode.log)
         if not _is_appended_to(inode.path):
             self.watcher.wake()
 
     def _sync_log(self, inode: Inode) -> None:
-        """Bring what a file shows to disk, where the mount writes it."""
+        """Sync the log that a file shows, if the mount writes it."""
         path = inode.path if inode.log is None else PartitionFilePath(inode.log, PartitionFile.APPEND)
         node = self._tree.node(path)
         if isinstance(node, WritableFile) and node.attributes().is_writable:
@@ -366,7 +366,7 @@ class TreeOperations(ForbiddenOperations):
         fh: FileHandleT | None,  # noqa: ARG002
         ctx: RequestContext,  # noqa: ARG002
     ) -> EntryAttributes:
-        """Only a file that is written may be cut to nothing, which means nothing."""
+        """Accept only the truncation of a writable file, and ignore it."""
         found = self.inodes[inode]
         others = (fields.update_mode, fields.update_uid, fields.update_gid, fields.update_atime, fields.update_mtime)
         if any(others) or not fields.update_size:

@@ -22,7 +22,7 @@ E = TypeVar("E", bound=Enum)
 
 
 class Durability(Enum):
-    """What survives what once a write has returned."""
+    """What a write that has returned survives."""
 
     BUFFERED = "buffered"  # the death of kafkafs, as in Kafka
     FSYNC = "fsync"  # a loss of power
@@ -42,7 +42,7 @@ class MountOptions:
     tree: TreeOptions = field(default_factory=TreeOptions)
 
     def effective(self, *, is_maintained: bool) -> dict[str, str]:
-        """What holds in a mount, by the options' names: those that are not of the tree, nor said by its mode.
+        """Return the mount's own effective options by name, without those of the tree and its mode.
 
         Where uid, gid or umask are not given they are those of the directories in the store.
         """
@@ -60,7 +60,7 @@ class MountOptions:
 
 
 ID_MAX: Final = 2**32 - 2
-"""The largest id of a user or a group; the one above it stands for none."""
+"""The largest id of a user or a group; the one above it means none."""
 LIST_LIMIT_MAX: Final = 1_000_000_000
 PARTITIONS_MAX: Final = 10_000
 """As many partitions as one mkdir may make: each is a directory, with indexes once it is written to."""
@@ -102,7 +102,7 @@ IGNORED: Final = frozenset(
         "users",
     }
 )
-"""What mount(8) and fstab pass along and what means nothing here, or is the kernel's."""
+"""Options of mount(8) and fstab that have no meaning here, or are the kernel's."""
 
 _FLAGS: Final = ("ro", "rw", "allow_other", "auto_unmount", "allow_delete")
 _VALUED: Final = (
@@ -217,7 +217,7 @@ def _switch(text: str) -> bool:
 
 def _absolute(text: str) -> Path:
     path = Path(text)
-    if not path.is_absolute():  # who serves the mount is in another directory
+    if not path.is_absolute():  # the serving process is in another directory
         raise ValueError("it is the absolute path of a file")
     return path
 
@@ -229,7 +229,7 @@ def _separator(text: str) -> bytes:
 
 
 def _marker(text: str) -> bytes:
-    """What may stand in a line of `append.kv`."""
+    """Check a text that may be in a line of `append.kv`."""
     data = text.encode(errors="surrogateescape")
     if b"\n" in data:
         raise ValueError("it is something, and without a newline")

@@ -1,4 +1,4 @@
-"""Whose the files of a mount are."""
+"""The owner of a mount's files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Ownership(NamedTuple):
-    """Whose files are, where it is not to be the owner and mode of the directory in the store; None follows that."""
+    """Owner and umask of files; None means those of the directory in the store."""
 
     uid: int | None = None
     gid: int | None = None

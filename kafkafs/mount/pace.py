@@ -1,7 +1,8 @@
-"""Where work is done: at once if work of its kind has been quick of late, in a thread otherwise.
+"""Dispatch: work runs inline while recent work of its kind was quick, and otherwise in a thread.
 
-A thread costs more than a small read does, and a long read in the event loop holds everybody up. So the first of a kind
-goes to a thread, where it is timed; and so does what comes while another is in one, as it may have to wait for that.
+A thread costs more than a small read, and a long read in the event loop delays every request. So the first work of a
+kind goes to a thread, where it is timed; so does work that comes while other work of its kind is in one, as it may have
+to wait.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 class Pace:
-    """How quick work of one kind has been."""
+    """How quick recent work of one kind was."""
 
     __slots__ = ("_in_threads", "_to_prove")
 
@@ -31,7 +32,7 @@ class Pace:
         self._in_threads = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do it; what is cancelled meanwhile is finished first."""
+        """Run it. A cancelled call finishes first."""
         if self._to_prove <= 0 and not self._in_threads:
             begun_ns = perf_counter_ns()
             try:
@@ -42,7 +43,7 @@ class Pace:
         return await self.run_in_thread(work)
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
-        """Do it in a thread, however quick it may be."""
+        """Run it in a thread, however quick it may be."""
         taken_ns = SLOW_NS
 
         def timed() -> T:
@@ -62,5 +63,5 @@ class Pace:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do it in a thread; what is cancelled meanwhile is finished first."""
+    """Run it in a thread. A cancelled call finishes first."""
     return await trio.to_thread.run_sync(work)

@@ -1,7 +1,7 @@
-"""The last word of a process that has served a mount, to those who unmounted it: how its store was closed.
+"""The last word of a serving process to those who unmounted: how its store was closed.
 
-They are connected before they unmount, and hear once the store is closed; there is no thread, and no file. Without a
-word, as from a process that was killed, they know nothing. What is said is for anybody who could see the mount.
+They connect before they unmount, and get the word once the store is closed, without a thread or a file. A killed
+process sends no word. Every user who could see the mount may read it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CREDENTIALS: Final = struct.Struct("iii")  # pid, uid, gid
 
 
 class Parting:
-    """The side that serves. `word` is what is said at the end; nothing where all went well."""
+    """The serving side. `word` is sent at the end; it is empty if nothing failed."""
 
     def __init__(self) -> None:
         self.word = ""
@@ -29,7 +29,7 @@ class Parting:
 
 @contextmanager
 def parting() -> Iterator[Parting]:
-    """Have others connect meanwhile; when this is left they are told the word."""
+    """Accept connections in the block, and send the word at its end."""
     said = Parting()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK) as listener:
         with suppress(OSError):
@@ -64,7 +64,7 @@ class Awaited:
         self._socket.close()
 
     def word(self) -> str:
-        """What was said, once the process has ended; nothing if it had nothing to say."""
+        """Return the word, once the process has ended; empty if there was none."""
         with suppress(OSError):
             if self._is_connected:
                 return self._socket.recv(_WORD_BYTES_MAX).decode(errors="replace").strip()

@@ -1,4 +1,4 @@
-"""All that kafkafs takes from inside of pyfuse3, beside its interface: of the versions that are known, and no others.
+"""Everything that kafkafs uses of pyfuse3's internals, for known versions only.
 
 - `EntryAttributes.fuse_param.ino`, what the kernel calls an inode by. The setter of `st_ino` sets both as one; it is
   set alone by its place in the object.
@@ -43,7 +43,7 @@ class OptionText(str):
 
 
 def check_pyfuse3(version: str = pyfuse3.__version__) -> None:
-    """Raise `MountError` if this pyfuse3 is none that is known, or is not as those are."""
+    """Raise `MountError` unless this pyfuse3 is a known version with the expected internals."""
     found = re.match(r"(\d+)\.(\d+)", version)
     if found is None or (int(found[1]), int(found[2])) not in KNOWN:
         known = " and ".join(f"{major}.{minor}" for major, minor in KNOWN)
@@ -58,14 +58,14 @@ def check_pyfuse3(version: str = pyfuse3.__version__) -> None:
 
 
 def set_key(entry: pyfuse3.EntryAttributes, key: int) -> None:
-    """Have the kernel call it by another key than its `st_ino`; by 0 it learns of the name alone."""
+    """Give the kernel another key than its `st_ino`; with 0 the kernel learns only the name."""
     assert _KEY_POSITION is not None, "check_pyfuse3 has seen to it"
     ctypes.c_uint64.from_address(id(entry) + _KEY_POSITION).value = key
 
 
 @contextmanager
 def waiting_by(stand_in: object) -> Iterator[None]:
-    """Have pyfuse3 wait for requests by this, in place of trio, meanwhile."""
+    """Make pyfuse3 wait for requests by this, in place of trio, in the block."""
     module = vars(pyfuse3)
     trio = module["trio"]
     module["trio"] = stand_in
@@ -76,7 +76,7 @@ def waiting_by(stand_in: object) -> Iterator[None]:
 
 
 def _key_position() -> int | None:
-    """Where the key is in the object; None if it is not where it is looked for."""
+    """Return where the key is in the object; None if it is not found."""
     probe = pyfuse3.EntryAttributes()
     probe.st_ino = _MARK
     position = ctypes.string_at(id(probe), _ENTRY_BYTES_MAX).find(_MARK.to_bytes(8, sys.byteorder))

@@ -1,4 +1,4 @@
-"""Recovering beside a mount what a store was left with: the logs that no request has wanted yet."""
+"""Recovery beside a mount, of the logs that no request has opened yet."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ log: Final = logging.getLogger("kafkafs.mount")
 
 @contextmanager
 def recovered_beside(store: Store, clock: Clock) -> Iterator[Callable[[], None]]:
-    """What begins recovering the logs of log directories that were not closed properly, on a thread of its own.
+    """Recover the logs of log directories that were not closed properly, in a thread of its own.
 
-    A log that a request wants first is recovered for that request. When the block is left, no log is begun any more,
-    and the one under way is finished.
+    A log that a request opens first is recovered for that request. At the end of the block the current log is finished,
+    and no other is begun.
     """
     stopped = Event()
     thread = Thread(target=_run, args=(store, clock, stopped), name="kafkafs-recovery")

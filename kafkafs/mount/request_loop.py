@@ -1,9 +1,9 @@
 """How pyfuse3 waits for the kernel's next request: in place, for a moment, before the event loop is asked.
 
 pyfuse3 goes through trio's event loop for each request, and hands the waiting on to another worker each time, which
-costs more than most requests do. Here the worker that waited answers, and waits again, without anybody else being
-asked; only when an answer has to wait for something does another worker take the turn. So other tasks are kept for
-`WAIT_MS` at most, or for as long as `STREAK_MAX` short requests take.
+costs more than most requests do. Here the worker that waited answers, and waits again, without the event loop; only
+when an answer has to wait for something does another worker take the turn. So other tasks are delayed for `WAIT_MS` at
+most, or for as long as `STREAK_MAX` short requests take.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 STREAK_MAX: Final = 64
 WAIT_MS: Final = 1
 LOOKS: Final = 40
-"""How often is looked before the processor is let go: to be woken takes longer than most requests do."""
+"""How often to poll before sleeping: waking up takes longer than most requests."""
 
 Answer = TypeVar("Answer")
 
 
 class RequestLoop:
-    """What stands in for trio inside pyfuse3 for as long as a mount is served; each answer goes through `answered`."""
+    """Replaces trio inside pyfuse3 while a mount is served; each answer goes through `answered`."""
 
     def __init__(self) -> None:
         self._poll: select.poll | None = None
@@ -42,7 +42,7 @@ class RequestLoop:
         self._is_kept = False  # by a worker that is answering in place, while no other task can run
 
     def installed(self) -> AbstractContextManager[None]:
-        """Have pyfuse3 wait in this way meanwhile."""
+        """Make pyfuse3 wait in this way in the block."""
         stand_in = SimpleNamespace(
             ClosedResourceError=trio.ClosedResourceError,
             Lock=lambda: _ReadLock(self),
@@ -58,7 +58,7 @@ class RequestLoop:
 
     @coroutine
     def answered(self, answer: Coroutine[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
-        """What an answer comes to; while it waits for something, another worker has the turn."""
+        """Run a handler; while it waits for something, another worker has the turn."""
         try:
             awaited = answer.send(None)
         except StopIteration as ended:
@@ -107,7 +107,7 @@ class RequestLoop:
     async def _wait_readable(self, descriptor: int) -> None:
         """Wait until there is a request."""
         if self._poll is None:
-            os.set_blocking(descriptor, False)  # the request that was seen may be gone: whoever asked was killed
+            os.set_blocking(descriptor, False)  # the request may be gone: its process was killed
             self._poll = select.poll()
             self._poll.register(descriptor, select.POLLIN)
         if self._streak < STREAK_MAX and self._is_soon(self._poll):
@@ -119,7 +119,7 @@ class RequestLoop:
             await trio.lowlevel.wait_readable(descriptor)
 
     def _is_soon(self, poll: select.poll) -> bool:
-        """Whether there is a request within a moment."""
+        """True if a request comes within a moment."""
         for _ in range(LOOKS):
             if poll.poll(0):
                 return True

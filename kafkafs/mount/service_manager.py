@@ -1,4 +1,4 @@
-"""Telling systemd how a mount is doing, by the protocol of sd_notify; without a service manager nothing is told."""
+"""Reports to systemd by the protocol of sd_notify, if there is a service manager."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import suppress
 
 
 def tell_ready(status: str) -> None:
-    """It has started."""
+    """Report that the mount has started."""
     _tell("READY=1", f"STATUS={status}", f"MAINPID={os.getpid()}")
 
 
 def tell_status(status: str) -> None:
-    """What it is doing, for `systemctl status`."""
+    """Report what it is doing, for `systemctl status`."""
     _tell(f"STATUS={status}")
 
 
 def tell_stopping() -> None:
-    """It is ending."""
+    """Report that it is ending."""
     _tell("STOPPING=1", "STATUS=closing the store")
 
 

@@ -1,4 +1,4 @@
-"""A store and its mount, put together: opened, served, and closed when nobody asks for anything any more."""
+"""A store and its mount together: opened, served, and closed once no request can come."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def serve(
 ) -> None:
     """Mount a store and return when it is unmounted and closed.
 
-    A store that is missing or empty is made. `doing` is told what takes its time, and `ready` is called once the mount
+    A store that is missing or empty is made. `doing` is told what takes time, and `ready` is called once the mount
     answers. Raises `MountError`, also if the store was not closed properly, and what opening a store raises.
     """
     # From here on no path leads through the mount point, nor does the current directory, which may be one.
@@ -67,7 +67,7 @@ def serve(
         metrics = Metrics()
         with (
             opened_store(paths, options, parting) as store,
-            # Made by the process that has the store: one that is refused the store would remove it from under that.
+            # Only the process that has the store makes it: another one would remove it again.
             mount_point(mount_path, paths, kept) as place,
             recovered_beside(store, Clock()) as recover,
             maintained(store, options, metrics, Clock()),
@@ -99,7 +99,7 @@ def serve(
 
 @contextmanager
 def _tree(store: Store, options: MountOptions, metrics: Metrics, recent: RecentLines) -> Iterator[Tree]:
-    """The tree of a store, of which the mount tells how it does."""
+    """Return the tree of a store, with the mount's options, metrics and log."""
     sizes = SizeCache(NamedFiles(), cache_directory(os.environ))
     try:
         control = ControlNodes(

@@ -30,11 +30,11 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SWITCH_INTERVAL_S: Final = 0.001
 """How long a thread that decodes may hold up the event loop; Python's own is five times that."""
 _GARBAGE_OBJECTS: Final = 20_000
-"""How many new objects are looked through for cycles at a time: requests make many and hardly ever a cycle."""
+"""How many new objects start a search for cycles: requests make many objects and hardly ever a cycle."""
 
 
 def kernel_options(options: MountOptions, source: str, *, is_read_only: bool) -> set[str]:
-    """What libfuse is told. A read-only mount is one for the kernel too, which then refuses writes itself.
+    """Return libfuse's options. A read-only mount is one for the kernel too, which then refuses writes by itself.
 
     The source is the text of a path or paths, which may have any bytes.
     """
@@ -51,7 +51,7 @@ def kernel_options(options: MountOptions, source: str, *, is_read_only: bool) ->
 
 
 class Session:
-    """One mount of one tree. When `run` returns it is unmounted, and nothing asks the tree any more."""
+    """One mount of one tree. When `run` returns it is unmounted, and no request uses the tree any more."""
 
     def __init__(self, operations: TreeOperations, path: Path, options: set[str]) -> None:
         self._operations = operations
@@ -59,10 +59,10 @@ class Session:
         self._options = options
 
     def run(self, *, ready: Callable[[], None], ending: Callable[[], None] = lambda: None) -> None:
-        """Serve until somebody unmounts it or SIGTERM, SIGINT or SIGHUP comes; raises `MountError` if it cannot begin.
+        """Serve until it is unmounted or SIGTERM, SIGINT or SIGHUP comes; raises `MountError` if it cannot begin.
 
         `ready` is called once the mount answers, and `ending` when a signal ends it. Requests in flight have a moment
-        to finish; what is being written is finished however long it takes.
+        to finish; writes are always finished.
         """
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         gc.freeze()

@@ -1,4 +1,4 @@
-"""A lock that costs nothing as long as nobody else wants it: the event loop is asked only by those who wait."""
+"""A fair lock that costs nothing without contention: only waiting tasks use the event loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import trio
 
 
 class Turn:
-    """For one task at a time, in the order in which they come."""
+    """Admits one task at a time, in the order in which they come."""
 
     __slots__ = ("_is_taken", "_waiting")
 
@@ -17,7 +17,7 @@ class Turn:
         self._waiting: trio.lowlevel.ParkingLot | None = None
 
     async def take(self) -> None:
-        """Return once it is the caller's turn; who is cancelled meanwhile does not get it."""
+        """Return once it is the caller's turn; a cancelled caller does not get it."""
         if not self._is_taken:
             self._is_taken = True
             return
@@ -26,7 +26,7 @@ class Turn:
         await self._waiting.park()  # it is handed over taken
 
     def release(self) -> None:
-        """Let the one who has waited longest have it."""
+        """Pass it to the task that has waited longest."""
         assert self._is_taken
         if not (self._waiting and self._waiting.unpark()):
             self._is_taken = False

@@ -1,4 +1,4 @@
-"""Taking a mount away, by root and by others, and waiting until its process has closed the store."""
+"""Unmounting, by root and by others, and waiting until the process has closed the store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DETACH: Final = 2  # MNT_DETACH
 _CONNECTIONS: Final = Path("/sys/fs/fuse/connections")
 _SHOWN_USES_MAX: Final = 10
 _SOON_S: Final = 2
-"""How long a process has to begin closing its store before it is said what keeps it."""
+"""How long a process has to begin closing its store before a message says what keeps it."""
 _PATIENCE_S: Final = 30
 """How long a process that runs has to answer before it is left alone."""
 _CONTINUED_S: Final = 10
@@ -39,12 +39,12 @@ _CLOSING_S: Final = 600
 
 
 def unmount(path: Path, *, is_forced: bool, say: Callable[[str], None] = lambda sentence: None) -> None:  # noqa: ARG005
-    """Take away the mount at a path and return when its store is closed.
+    """Unmount the mount at a path and return when its store is closed.
 
-    Raises `MountError`, and leaves it, if it is used, or if its process does not answer. By force it goes all the same,
-    and who uses it gets ENOTCONN. Where a bind mount or another mount name space has a copy of it, only force ends it:
-    otherwise it is detached here, and `MountError` says who holds it. One that was not closed properly is a
-    `MountError` as well. `say` is told what is waited for, and what force does.
+    Raises `MountError`, and leaves it, if it is in use or its process does not answer. By force it is ended all the
+    same, and its users get ENOTCONN. Where a bind mount or another mount name space has a copy of it, only force ends
+    it: otherwise it is detached here, and `MountError` says who holds it. It also raises if the store was not closed
+    properly. `say` is told what is waited for, and what force does.
     """
     mount = mount_at(path)
     if mount is None or mount.file_system_type != FILE_SYSTEM_TYPE:
@@ -72,9 +72,9 @@ def unmount(path: Path, *, is_forced: bool, say: Callable[[str], None] = lambda 
 
 
 def _end_elsewhere(path: Path, *, is_forced: bool, say: Callable[[str], None]) -> None:
-    """End what was mounted at a path here, was detached, and is seen there by other name spaces.
+    """End a mount that was detached from a path here and that other name spaces still see there.
 
-    A mount that was made in another name space is not ours to end, though it is at the same path.
+    A mount that was made in another name space is left alone, though it is at the same path.
     """
     place = place_of(path)
     here = {(hold.mount.device, hold.mount.source) for hold in holds() if hold.holder is None}
@@ -102,7 +102,7 @@ def _end_elsewhere(path: Path, *, is_forced: bool, say: Callable[[str], None]) -
 
 
 def _answer(path: Path, mount: Mount, server: int | None, patience_s: float, say: Callable[[str], None]) -> Answer:
-    """Whether the mount answers; a process that runs, and is only busy, is given time."""
+    """True if the mount answers; a process that is only busy is given time."""
     if server is not None and is_stopped(server):
         return Answer.SILENT
     answer = answer_of(mount)
@@ -143,7 +143,7 @@ def _end_silent(path: Path, mount: Mount, server: int | None, say: Callable[[str
 
 
 def _abort(mount: Mount) -> None:
-    """Have the kernel answer, with an error, each who waits for the mount, and each who asks it from now on."""
+    """Abort the connection: the kernel answers all waiting and later requests with an error."""
     try:
         (_CONNECTIONS / mount.device.partition(":")[2] / "abort").write_text("1")
     except OSError:  # the directory of connections need not be mounted, and root can do without
@@ -152,7 +152,7 @@ def _abort(mount: Mount) -> None:
 
 
 def _check_gone(path: Path, mount: Mount, server: int | None) -> None:
-    """Raise `MountError` if something holds what is no longer mounted here, and its store stays open."""
+    """Raise `MountError` if a copy of the detached mount keeps its store open."""
     if server is not None and _has_ended(server, _SOON_S):
         return
     if server is not None and not is_serving(server):
@@ -175,7 +175,7 @@ def _held(path: Path, found: Sequence[Hold]) -> str:
 
 
 def detach(path: Path) -> None:
-    """Take away a mount at once, whoever uses it."""
+    """Detach a mount at once, even if it is in use."""
     if not _system_unmount(path, _DETACH):
         _fusermount("-u", "-z", "--", str(path))
 
@@ -188,7 +188,7 @@ def _unmount(path: Path, mount: Mount) -> None:
         uses = uses_of(mount.path)
         if not uses:
             raise
-        # This process has inherited what its shell has open, and is worth naming only where it is the only one.
+        # This process has inherited its shell's files, and is named only if it is the only user.
         uses = [use for use in uses if use.pid != os.getpid()] or uses
         shown = [f"{use.command} (process {use.pid}, {use.path})" for use in uses[:_SHOWN_USES_MAX]]
         more = f" and {len(uses) - len(shown)} more" if len(uses) > len(shown) else ""
@@ -210,7 +210,7 @@ def _end(path: Path, mount: Mount, server: int | None) -> None:
 
 
 def _system_unmount(path: Path, flags: int) -> bool:
-    """Unmount as root does; False if this process may not."""
+    """Unmount by the system call; False if this process may not."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.umount2(os.fsencode(path), flags | 8) == 0:  # 8: UMOUNT_NOFOLLOW
         return True
@@ -230,7 +230,7 @@ def _fusermount(*arguments: str) -> None:
 
 
 def _wait(path: Path, mount: Mount, server: int | None, say: Callable[[str], None]) -> None:
-    """Return when the process has ended; what it leaves in this name space is detached."""
+    """Return when the process has ended, and detach what it leaves in this name space."""
     if server is not None:
         _await_end(path, server, say)
         for hold in holds_of(mount):
@@ -255,7 +255,7 @@ def _await_end(path: Path, pid: int, say: Callable[[str], None]) -> None:
 
 
 def _has_ended(pid: int, within_s: float) -> bool:
-    """Whether a process ends in time."""
+    """True if a process ends in time."""
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
-"""Exact sizes of what a log is rendered as, counted once and kept.
+"""Exact sizes of rendered logs, counted once and kept.
 
 A size is exact or it is unknown. Counting reads the log and nothing else, in the background if that takes long, and
-goes on where it ended when the log grows. What was counted is kept in the user's cache directory, never in the store.
+goes on where it ended when the log grows. Counts are kept in the user's cache directory, never in the store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All sizes that are known, and the one thread that counts what is not."""
+"""All known sizes, and the one thread that counts the others."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from storage.log import Isolation, ReadableLog
 
 KNOWN_MAX: Final = 4096
-"""How many logs, each in one form, and files are remembered; of others what was saved is what remains."""
+"""How many logs, each in one form, and files are kept in memory; of others only the saved counts."""
 WORTH_SAVING_BYTES: Final = 1024 * 1024
-"""How much of a log must have been counted since it was saved for being saved at the end."""
+"""How much of a log must have been counted since its last save to be saved again at the end."""
 
 _AGAIN_S: Final = 0.1
 
@@ -36,15 +36,15 @@ logger = logging.getLogger(__name__)
 
 
 class SizeCache:
-    """What was counted of logs and files, kept in `directory` from one process to the next unless that is None.
+    """The counts of logs and files, kept in `directory` from one process to the next unless that is None.
 
-    Nothing is counted before somebody asks for it. `held` are the files that are open for readers. Any thread may ask;
+    Counting begins when a size is asked for. `held` are the files that are open for readers. Any thread may ask;
     `close` ends the counting.
     """
 
     def __init__(self, files: Files, directory: Path | None, *, held: HeldFiles | None = None) -> None:
         self._saved = None if directory is None else SavedSizes(files, directory)
-        self._lock = Lock()  # held while what is known is looked up
+        self._lock = Lock()  # held while counts are looked up
         self._logs: OrderedDict[str, CountedLog] = OrderedDict()
         self._texts: OrderedDict[str, CountedText] = OrderedDict()
         self._saved_bytes: dict[str, int] = {}
@@ -53,7 +53,7 @@ class SizeCache:
         self._worker = _Worker()
 
     def log(self, directory: Path, log: ReadableLog, isolation: Isolation, form: str, lines: BatchLines) -> CountedLog:
-        """What is counted of the log that was found in a directory, in a form that this name tells from others."""
+        """Return the counts of the log in a directory, in the form of this name."""
         key = f"{directory}\0{isolation.value}\0{form}"
         with self._lock:
             known = self._logs.get(key)
@@ -66,7 +66,7 @@ class SizeCache:
             return self._keep(self._logs, counted)
 
     def text(self, files: Files, path: Path, base_offset: int) -> CountedText:
-        """What is counted of the dump of a log's file."""
+        """Return the counts of the dump of a log's file."""
         key = str(path)
         with self._lock:
             known = self._texts.get(key)
@@ -76,9 +76,9 @@ class SizeCache:
             return self._keep(self._texts, CountedText(files, path, base_offset, self._load(key), key=key))
 
     def begin(self, counted: CountedLog | CountedText) -> None:
-        """Have it counted soon, behind what was asked for before.
+        """Queue it for counting.
 
-        While somebody reads on from where counting has come to, that is counting enough.
+        A reader that goes on where counting ended counts by itself.
         """
         counted_bytes = -1
 
@@ -93,12 +93,12 @@ class SizeCache:
         self._worker.add(counted.key, count_if_still)
 
     def count(self, counted: CountedLog | CountedText, is_cancelled: Callable[[], bool]) -> None:
-        """Count all that is there now, and keep what was counted."""
+        """Count the present contents, and save the counts."""
         counted.count_all(is_cancelled)
         self._save(counted)
 
     def close(self) -> None:
-        """End the counting, and keep what was counted. Closing twice is harmless."""
+        """End the counting, and save the counts. Closing twice is harmless."""
         self._worker.stop()
         with self._lock:
             known: list[CountedLog | CountedText] = [*self._logs.values(), *self._texts.values()]
@@ -127,7 +127,7 @@ class SizeCache:
 class _Worker:
     """A thread that does one task after another; of those with the same key that wait, one is enough.
 
-    A task that says that it is not done is tried again, after the others and a while.
+    A task that returns that it is not done is retried later, after the others.
     """
 
     def __init__(self) -> None:

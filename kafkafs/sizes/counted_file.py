@@ -1,4 +1,4 @@
-"""How many bytes a log's file comes to when it is rendered, as far as that was counted."""
+"""How many rendered bytes a log's file has, as far as it was counted."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _LAST_OFFSET_DELTA_AT: Final = 23
 
 
 class Mark(NamedTuple):
-    """A place in the file at which a batch begins, and how many bytes the batches counted before it come to."""
+    """A place in the file at which a batch begins, and the rendered bytes of the counted batches before it."""
 
     position: int
     rendered: int
 
 
 class Probe(NamedTuple):
-    """The beginning of the last batch that was counted, by which the batches before it are known to be still there."""
+    """The beginning of the last counted batch. If it is unchanged, so are the batches before it."""
 
     position: int = 0
     header: bytes = b""
 
 
 class Damage(NamedTuple):
-    """A batch that comes to nothing: the place behind it, and why."""
+    """A damaged batch: the place after it, and the reason."""
 
     behind: Mark
     error: CorruptBatchError
@@ -52,8 +52,8 @@ class Damage(NamedTuple):
 class CountedFile:
     """The batches of one file from the position `start` on, in the order of their positions.
 
-    `identity` is the file's. What was counted is never changed, only added to, and not even that once it `is_sealed`.
-    Once `is_void`, it says nothing of what is in the log now. Any thread may add and ask.
+    `identity` is the file's. Counts are only added to, and no longer once it `is_sealed`. Once it `is_void`, they no
+    longer describe the log. Any thread may add and ask.
     """
 
     def __init__(self, base_offset: int, identity: tuple[int, int], *, start: int = 0) -> None:
@@ -75,7 +75,7 @@ class CountedFile:
     def restored(
         cls, base_offset: int, identity: tuple[int, int], marks: tuple[array[int], array[int]], end: Mark, probe: Probe
     ) -> CountedFile:
-        """One that was counted before, by somebody who found no damage."""
+        """Return the counts of an earlier process, which found no damage."""
         counted = cls(base_offset, identity, start=marks[0][0])
         counted._positions, counted._rendered = marks
         counted.end = end
@@ -89,7 +89,7 @@ class CountedFile:
             return self._positions[:], self._rendered[:]
 
     def add(self, at: int, piece: Piece, file: ReadableFile) -> None:
-        """Count the piece of the file that begins at a position, if all before that is counted and it is settled."""
+        """Add the piece of the file that begins at a position, if all before it is counted and it is settled."""
         with self._adding:
             if self.is_sealed or at != self.end.position or piece.position == UNSETTLED:
                 return
@@ -110,7 +110,7 @@ class CountedFile:
             self.end = end
 
     def seal(self) -> None:
-        """Let nothing be added any more."""
+        """Refuse further additions."""
         with self._adding:
             self.is_sealed = True
 
@@ -126,7 +126,7 @@ class CountedFile:
         return max(int(offset) + 1, self.base_offset)
 
     def is_counted(self, position: int, end_offset: int) -> bool:
-        """Whether nothing is left to be counted before the position and the offset."""
+        """True if everything before the position and the offset is counted."""
         return self.end.position >= position or self.end_offset >= end_offset
 
     def before_rendered(self, rendered: int) -> Mark:
@@ -148,14 +148,14 @@ class CountedFile:
             return Mark(self._positions[index], self._rendered[index])
 
     def damaged_behind(self, position: int) -> int:
-        """How many damaged batches there are from the position on, at which a batch begins."""
+        """Return how many damaged batches there are from the position on, at which a batch begins."""
         return self.damaged - sum(damage.behind.position <= position for damage in self.damages)
 
     def damage_behind(self, position: int) -> Damage | None:
-        """The first of them, if there are any among the first of all."""
+        """Return the first of them, if it is among the kept ones."""
         return next((damage for damage in self.damages if damage.behind.position > position), None)
 
     def is_still_in(self, file: ReadableFile) -> bool:
-        """Whether the last counted batch is still there, and so those before it."""
+        """True if the last counted batch is still there, and so those before it."""
         position, header = self.probe
         return file.size_bytes() >= self.end.position and file.read_at(position, len(header)) == header

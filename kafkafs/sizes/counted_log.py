@@ -1,8 +1,8 @@
-"""A log as one kind of its readers sees it, and how many bytes that comes to, as far as it was counted.
+"""A log as one kind of reader sees it, and its rendered bytes as far as they were counted.
 
-What was counted of a segment holds for as long as its file is the same one and still has the last batch that was
-counted: then it has all those before it. So a log that is appended to or loses its beginning has nothing counted
-twice, and one that was truncated or compacted has only those segments counted anew that are no longer the same.
+The counts of a segment are valid for as long as its file is the same and still has the last counted batch: then it has
+all those before it. So appends and deletions at the start make nothing be counted twice, and after a truncation or a
+compaction only the changed segments are counted again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class _Known(NamedTuple):
-    """What was found when a segment was last looked at; one that was the last may have been changed in its place."""
+    """The last look at a segment. An active segment may have been changed in its place since."""
 
     segment: Segment
     counted: CountedFile
@@ -51,8 +51,8 @@ class _Known(NamedTuple):
 class CountedLog:
     """The log through one isolation level, in one form of lines. Any thread may ask.
 
-    `restored` is what another process has counted, and is believed as far as the files bear it out. `kept` is where it
-    leaves for readers what it rendered. `held` keeps files open for those who follow the log.
+    `restored` are counts of another process, used as far as the files confirm them. `kept` keeps rendered bytes for
+    readers. `held` keeps files open for readers that follow the log.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class CountedLog:
     # Looking
 
     def look(self) -> tuple[Seen, Positions]:
-        """The log as it is now, and the positions that begin with its start."""
+        """Return the log as it is now, and the positions that begin with its start."""
         view = self.log.view
         while True:
             with self._looking:
@@ -105,7 +105,7 @@ class CountedLog:
             return seen, positions
 
     def enter(self, positions: Positions, follower: Follower) -> None:
-        """Add a reader of these positions, and hold the files that it may want."""
+        """Add a reader of these positions, and hold the files that it may read."""
         seen, newest = self.look()
         self._followers.enter(positions, follower)
         self._followers.look(seen, newest)
@@ -115,7 +115,7 @@ class CountedLog:
         self._followers.leave(positions, follower)
 
     def opened(self, file: SeenFile) -> AbstractContextManager[ReadableFile | None]:
-        """A file that is in the log or was: open, if all that was counted of it is still in it, and None otherwise."""
+        """Open a present or former file of the log; None unless all its counted batches are still in it."""
         return self._places.opened(file)
 
     def _look(self, view: LogView) -> tuple[Seen, Positions]:
@@ -155,9 +155,9 @@ class CountedLog:
         return seen, positions
 
     def _found(self, segment: Segment, known: CountedFile | None, *, is_moved: bool) -> CountedFile:
-        """What is known of the segment's file, or something new of which nothing is known.
+        """Return the counts of the segment's file, empty if it is new.
 
-        Who moves a partition may copy its files; with the last counted batch in its place they are the same.
+        Moving a partition may copy its files; with the last counted batch in its place a copy counts as the same file.
         """
         status = segment.log_status()
         if status is None:
@@ -173,7 +173,7 @@ class CountedLog:
         return CountedFile(segment.base_offset, status.identity)
 
     def _find_start(self, view: LogView, shown: tuple[Segment, ...], known: dict[int, _Known]) -> tuple[int, int]:
-        """The position of the batch that has the log's start, and how much of what was counted lies before that."""
+        """Return the position of the batch with the log start offset, and the rendered bytes before it."""
         for each in known.values():
             # Only the first file may be counted from anywhere but its beginning.
             if each.counted.start > 0 and each.segment is not shown[0]:
@@ -202,7 +202,7 @@ class CountedLog:
         return position, hidden
 
     def _rendered_before(self, view: LogView, known: _Known, position: int) -> int:
-        """What was counted before a position at which a batch begins."""
+        """Return the rendered bytes before a position at which a batch begins."""
         mark = known.counted.before_position(position)
         if mark.position == position:
             return mark.rendered
@@ -212,14 +212,14 @@ class CountedLog:
             return mark.rendered + sum(piece.size_bytes for piece in pieces)
 
     def pieces(self, seen: Seen, file: SeenFile) -> Pieces:
-        """How a file is taken to pieces that is in the view, or has left the log."""
+        """Return how to cut a present or former file of the log into pieces."""
         if not file.counted.is_void:
             return self._pieces(seen, file.segment)
         visible = Visible(self._bound(seen, file), self.aborted.of(seen, file))
         return LinePieces(self._lines, visible, file.counted.base_offset, to_tail=False)
 
     def _bound(self, seen: Seen, file: SeenFile) -> int:
-        """The offset up to which a file is read: all of one that has left the log, as far as it is decided."""
+        """Return the offset up to which a file is read: all of one that has left the log, as far as it is decided."""
         is_whole = file.counted.is_void and self._isolation is Isolation.UNCOMMITTED
         return NO_END if is_whole else seen.end_offset
 
@@ -237,7 +237,7 @@ class CountedLog:
     # Counting
 
     def uncounted_bytes(self, seen: Seen, files: Iterable[SeenFile] | None = None) -> int:
-        """How many bytes of the log, or of some files, are yet to be counted."""
+        """Return how many bytes of the log, or of some files, are still to be counted."""
         return sum(
             max(file.end - file.counted.end.position, 0)
             for file in (seen.files if files is None else files)
@@ -253,9 +253,9 @@ class CountedLog:
         wait_s: float = -1,
         is_keeping: bool = False,
     ) -> bool:
-        """Count what is left of the view, or of some files; with `is_keeping`, for a reader that is likely to want it.
+        """Count the rest of the view, or of some files; with `is_keeping`, keep the bytes for a likely reader.
 
-        False if that was cancelled, if others kept counting for so long, or if a file is there no more.
+        Return False if that was cancelled, if others counted for too long, or if a file is gone.
         """
         return all(
             self.count_file(seen, file, is_cancelled, wait_s=wait_s, is_keeping=is_keeping)
@@ -263,7 +263,7 @@ class CountedLog:
         )
 
     def rendered(self, seen: Seen, file: SeenFile, opened: ReadableFile, at: int) -> Iterator[Piece]:
-        """The pieces of a file of the view, which is open, from a position on at which one begins."""
+        """Return the pieces of an open file of the view, from a position on at which one begins."""
         counted = file.counted
         while (kept := self._kept.take(counted, at)) is not None:
             yield kept
@@ -288,7 +288,7 @@ class CountedLog:
         wait_s: float = -1,
         is_keeping: bool = False,
     ) -> bool:
-        """Count what is left of one file of the view, or of one that has left the log."""
+        """Count the rest of one file of the view, or of one that has left the log."""
         counted, end, end_offset = file.counted, file.end, self._bound(seen, file)
         if counted.is_counted(end, end_offset):
             return True
@@ -307,7 +307,7 @@ class CountedLog:
             self._counting.release()
 
     def count_to(self, seen: Seen, file: SeenFile, position: int) -> int:
-        """Count a file of the view at least up to a position at which a batch begins; gives what that comes to."""
+        """Count a file of the view at least up to the batch at a position; returns the rendered bytes before it."""
         counted = file.counted
         with self.opened(file) as opened:
             if opened is None:
@@ -322,7 +322,7 @@ class CountedLog:
             return mark.rendered + sum(piece.size_bytes for piece in rest)
 
     def _render(self, seen: Seen, file: SeenFile, opened: ReadableFile) -> None:
-        """Count what is left of a file by rendering it, and keep that, as far as there is room and it is sound."""
+        """Count the rest of a file by rendering it, and keep the bytes while there is room and no damage."""
         counted = file.counted
         at = counted.end.position
         for piece in gathered(self.pieces(seen, file).of(opened, at, file.end, only_sizes=False)):
@@ -348,7 +348,7 @@ class CountedLog:
         return 0 if seen is None else sum(file.counted.end.position - file.counted.start for file in seen.files)
 
     def counted(self) -> list[CountedFile]:
-        """What is known of files of which something was counted, and found sound."""
+        """Return the counts of files without damage."""
         seen = self._seen
         if seen is None:
             return []
@@ -372,7 +372,7 @@ def _count(
             counted.add(at, piece, opened)
             at = piece.position
             if counted.end.position != at or is_cancelled():
-                has_ended = False  # or a reader was faster, from where on it goes on then
+                has_ended = False  # or a reader was faster: go on after it
                 break
         if has_ended:
             counted.end_offset = max(counted.end_offset, end_offset)
@@ -382,5 +382,5 @@ def _count(
 
 
 def _anew(known: _Known, start: int) -> CountedFile:
-    """The same file with nothing counted."""
+    """Return the same file with nothing counted."""
     return CountedFile(known.counted.base_offset, known.counted.identity, start=start)

@@ -1,6 +1,6 @@
-"""How many bytes the dump of a log's file has, as far as that was counted.
+"""How many bytes the dump of a log's file has, as far as it was counted.
 
-What a dump says of a file's end, where that is no batch, may change as the file grows. So it is counted anew whenever
+What a dump prints for a file's end that is no batch may change as the file grows. So the end is counted again whenever
 the file has changed, and the batches before it are not.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Tail(NamedTuple):
-    """What was left behind the counted batches of a file that had this status."""
+    """The rest after the counted batches of a file that had this status."""
 
     status: FileStatus
     size_bytes: int
@@ -44,7 +44,7 @@ class CountedText:
         self._lock = Lock()  # held while the file is looked at, or its batches are counted
 
     def look(self, file: ReadableFile, status: FileStatus) -> CountedFile:
-        """What is known of the file, which is open and has the status."""
+        """Return the counts of the open file with this status."""
         with self._lock:
             known = self._known
             if known is not None and known.identity == status.identity and known.is_still_in(file):
@@ -57,7 +57,7 @@ class CountedText:
             return known
 
     def uncounted_bytes(self, counted: CountedFile, status: FileStatus) -> int:
-        """How many bytes of the file are yet to be counted."""
+        """Return how many bytes of the file are still to be counted."""
         tail = self._tail
         done = counted.end.position if tail is None else max(counted.end.position, tail.status.size_bytes)
         return max(status.size_bytes - done, 0)
@@ -69,7 +69,7 @@ class CountedText:
         status: FileStatus,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> int | None:
-        """How many bytes the dump has, for which what is left is counted; None if that was cancelled."""
+        """Count the rest, and return how many bytes the dump has; None if that was cancelled."""
         with self._lock:
             tail = self._tail
             if tail is not None and tail.status == status and not counted.is_void:
@@ -103,6 +103,6 @@ class CountedText:
         return 0 if self._known is None else self._known.end.position
 
     def counted(self) -> list[CountedFile]:
-        """What is known of the file, if something is."""
+        """Return the counts of the file, if there are any."""
         known = self._known
         return [known] if known is not None and known.probe.header else []

@@ -1,7 +1,6 @@
-"""Bytes of a rendered log that are kept after what they were made from has gone, because the kernel reads whole pages.
+"""Bytes of a rendered log that are kept after their records are gone, because the kernel reads whole pages.
 
-A reader that waits at the end wants nothing of what was removed before it, and yet the kernel asks for the page that
-it lies in.
+A reader that waits at the end needs none of the removed records before it, but the kernel asks for the whole page.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Kept(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind them."""
+        """Return the position after them."""
         return self.start + len(self.data)
 
 
@@ -53,7 +52,7 @@ class Edges:
         self._edge = Kept(start, last)
 
     def part_begins(self, position: int) -> None:
-        """Keep what is in one page with the position, and before it, if it is at hand."""
+        """Keep the bytes before the position in its page, if they are known."""
         edge, start = self._edge, position // PAGESIZE * PAGESIZE
         if position not in self._thresholds and edge.start <= start < position <= edge.end:
             self._thresholds[position] = Kept(start, edge.data[start - edge.start : position - edge.start])

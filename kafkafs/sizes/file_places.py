@@ -1,4 +1,4 @@
-"""Files of a log at hand: those that it has, and those that have left it and are held for its followers."""
+"""The accessible files of a log: its own, and those that have left it and are held for readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FilePlaces:
-    """The files of one log, as what was counted of them tells where records lie. Any thread may ask."""
+    """The files of one log, with the counts that tell where records lie. Any thread may ask."""
 
     def __init__(self, log: CountedLog, held: HeldFiles) -> None:
         self._log = log
@@ -30,7 +30,7 @@ class FilePlaces:
 
     @property
     def name(self) -> str:
-        """What the log is called in messages."""
+        """The log's name in messages."""
         return self._log.name
 
     def hold(self, owner: object, wanted: Sequence[Wanted]) -> None:
@@ -38,21 +38,21 @@ class FilePlaces:
         self._held.want(owner, wanted)
 
     def know(self, seen: Seen, files: Collection[SeenFile]) -> None:
-        """Know of files of the view what cannot be found out any more once they have left the log."""
+        """Load for files of the view what cannot be found out once they have left the log."""
         for file in files:
             self._log.aborted.know(seen, file)
 
     def forget(self, wanted: Collection[CountedFile]) -> None:
-        """Forget that of all other files."""
+        """Forget the others."""
         self._log.aborted.forget(wanted)
 
     def is_held(self, file: SeenFile) -> bool:
-        """Whether the file stays at hand even if it leaves the log."""
+        """True if the file stays accessible even if it leaves the log."""
         return self._held.has(file.counted.identity)
 
     @contextmanager
     def opened(self, file: SeenFile) -> Iterator[ReadableFile | None]:
-        """The file, open, if all that was counted of it is still in it; None otherwise."""
+        """Open the file; None unless all its counted batches are still in it."""
         with self._held.use(file.counted.identity) as held:
             if held is not None and file.counted.is_still_in(held):
                 yield held
@@ -69,7 +69,7 @@ class FilePlaces:
             yield named
 
     def left(self, file: SeenFile) -> SeenFile | None:
-        """A file that has left the log with its end as it stays, if it is at hand and was not cut; None otherwise."""
+        """Return a former file of the log with its final end; None if it is inaccessible or was cut."""
         with self.opened(file) as opened:
             return None if opened is None else file._replace(end=_whole_end(opened, file.end), is_last=False)
 

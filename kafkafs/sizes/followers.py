@@ -18,7 +18,7 @@ class Follower(Protocol):
     """A descriptor."""
 
     position: int
-    """Where it reads next, as far as that is known."""
+    """Its next position, if that is known."""
 
 
 class Followers:
@@ -26,7 +26,7 @@ class Followers:
 
     def __init__(self, places: FilePlaces) -> None:
         self._places = places
-        self._lock = Lock()  # held while followers come and go, and while it is decided what is held for them
+        self._lock = Lock()  # held while followers change, and while files are chosen for them
         self._followers: dict[Positions, list[Follower]] = {}
 
     def enter(self, positions: Positions, follower: Follower) -> None:
@@ -52,7 +52,7 @@ class Followers:
                 return
             wanted = []
             for positions in {newest: None, **self._followers}:
-                with suppress(FileNotFoundError):  # those who read by them find a newer view
+                with suppress(FileNotFoundError):  # their readers find a newer view
                     positions.extend(seen)
             for positions, followers in self._followers.items():
                 files = positions.files(min(each.position for each in followers))[:HELD_FILES_MAX]

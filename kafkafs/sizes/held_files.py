@@ -1,9 +1,8 @@
-"""Files of logs that are kept open for those who follow a log, so that what is removed meanwhile can still be read.
+"""Files of logs that are kept open for followers, so that they can read records that are removed meanwhile.
 
-What was removed takes disk space for as long as it is open. So there is a budget: of descriptors, and of the
-bytes of removed files. Within it each follower has the files that it is going to read next, then the others, and what
-is left is for ranges, whose files count as removed from the beginning. What does not fit is closed; a removed file that
-was closed is gone.
+A removed file takes disk space while it is open. So there is a budget of descriptors and of bytes of removed files. It
+goes first to the files that each follower reads next, then to the followers' others, then to ranges, whose files count
+as removed from the beginning. A file that does not fit is closed; a removed one is then gone.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
 HELD_FILES_MAX: Final = 256
 """A quarter of the descriptors that a process has by default."""
 HELD_REMOVED_BYTES_MAX: Final = 1024 * 1024 * 1024
-"""One segment of the default size: what a reader that lags is in the middle of."""
+"""One segment of the default size: the one that a lagging reader is in."""
 
 
 class Wanted(NamedTuple):
-    """A file that a follower wants to have at hand; if the log does not have it any more, it takes so many bytes."""
+    """A file that a follower wants; it takes this many bytes once it has left the log."""
 
     identity: Identity
     segment: Segment
@@ -49,9 +48,8 @@ class HeldFiles:
         self._held: dict[Identity, _Held] = {}
 
     def want(self, owner: object, wanted: Sequence[Wanted], *, is_late: bool = False) -> None:
-        """Hold these files for an owner, the first first, in place of those that it wanted before.
-
-        Those who are late come after all others.
+        """Hold these files for an owner, the first first, in place of its earlier ones. Late owners come after all
+        others.
         """
         wants = self._late_wants if is_late else self._wants
         with self._lock:
@@ -90,7 +88,7 @@ class HeldFiles:
                 held.let_go()
 
     def close(self) -> None:
-        """Hold nothing any more."""
+        """Close all held files."""
         with self._lock:
             self._wants.clear()
             self._late_wants.clear()
@@ -98,7 +96,7 @@ class HeldFiles:
                 self._held.popitem()[1].let_go()
 
     def _chosen(self) -> dict[Identity, Wanted]:
-        """What fits into the budget: of each owner the first, then the second, and so on."""
+        """Return the files that fit into the budget: the first of each owner, then the second, and so on."""
         chosen: dict[Identity, Wanted] = {}
         removed_bytes = 0
         for row in chain(zip_longest(*self._wants.values()), zip_longest(*self._late_wants.values())):
@@ -114,7 +112,7 @@ class HeldFiles:
 
 
 class _Held:
-    """An open file, which is closed by the last who lets go of it."""
+    """An open file, which its last user closes."""
 
     def __init__(self, file: ReadableFile) -> None:
         self.file = file

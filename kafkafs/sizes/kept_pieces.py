@@ -1,4 +1,4 @@
-"""What was rendered in order to be counted, kept for the reading that as a rule follows on a `stat`."""
+"""Bytes that were rendered for counting, kept for the read that as a rule follows a `stat`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KeptPieces:
     def keep(self, owner: object, counted: CountedFile, at: int, piece: Piece) -> bool:
         """Keep the piece of a file that begins at a position; False if there is no room for it.
 
-        What was kept for another owner is dropped.
+        The pieces of another owner are dropped.
         """
         with self._lock:
             if owner is not self._owner:
@@ -39,7 +39,7 @@ class KeptPieces:
             return has_room
 
     def take(self, counted: CountedFile, at: int) -> Piece | None:
-        """The piece of a file that begins at a position, if it is here; it is gone then."""
+        """Remove and return the piece of a file that begins at a position, if it is kept."""
         with self._lock:
             piece = self._pieces.pop((counted, at), None)
             if piece is not None:

@@ -1,4 +1,4 @@
-"""What is aborted in files that may leave a log, for when their indexes have gone with them."""
+"""The aborted transactions of files that may leave a log, for when their indexes are gone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class KnownAborted:
         self._known: dict[CountedFile, Sequence[AbortedTransaction]] = {}
 
     def know(self, seen: Seen, file: SeenFile) -> None:
-        """Find out what is aborted in a file of the view, once all of it is decided."""
+        """Load the aborted transactions of a file of the view, once all of it is decided."""
         if self._isolation is Isolation.UNCOMMITTED or file.counted in self._known:
             return
         number = seen.number_of(file.counted)
@@ -37,7 +37,7 @@ class KnownAborted:
             del self._known[counted]
 
     def of(self, seen: Seen, file: SeenFile) -> Sequence[AbortedTransaction]:
-        """What is aborted in a file that has left the log."""
+        """Return the aborted transactions of a file that has left the log."""
         if self._isolation is Isolation.UNCOMMITTED:
             return ()
         known = self._known.get(file.counted)

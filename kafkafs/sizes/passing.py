@@ -1,6 +1,6 @@
-"""Batches and what they come to, in their order; compressed ones are looked into side by side, beforehand.
+"""Batches and their rendered lines, in order; compressed ones are rendered ahead, in parallel.
 
-That begins with little, so that whoever wants but one batch does not wait for others.
+It begins with few, so that a reader of one batch does not wait for others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GROUP_BYTES_MAX: Final = 256 * 1024
 
 
 class Passing:
-    """What batches come to as lines that a reader sees."""
+    """Renders batches as the lines that a reader sees."""
 
     def __init__(self, lines: BatchLines, visible: Visible, *, only_sizes: bool) -> None:
         self._lines = lines
@@ -43,9 +43,9 @@ class Passing:
         self._only_sizes = only_sizes
 
     def of(self, scan: LogScan | GappedScan) -> Iterator[Told]:
-        """Each batch of the scan, and what to call for what it comes to, which raises `CorruptBatchError` if damaged.
+        """Yield each batch of the scan with a function that returns its lines or raises `CorruptBatchError`.
 
-        Uncompressed batches may be passed together with others behind them, which are given nevertheless.
+        Uncompressed batches may be rendered together with later ones, which are yielded nevertheless.
         """
         groups: deque[Group] = deque()
         group: list[Batch] = []
@@ -74,7 +74,7 @@ class Passing:
             raise framing
 
     def _is_apart(self, batch: Batch) -> bool:
-        """Whether it is not worth another thread, or not to be looked into beforehand."""
+        """True if the batch is not worth another thread, or not to be rendered ahead."""
         return _THREADS == 1 or not batch.attributes & CODEC_MASK or batch.base_offset >= self._visible.end_offset
 
     def _rest(self, groups: deque[Group], group: list[Batch], end: int) -> Iterator[Told]:

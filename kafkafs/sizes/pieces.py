@@ -1,7 +1,6 @@
-"""A log's file in pieces: what its batches come to, from any place at which one begins.
+"""A log's file in pieces: the rendered bytes of its batches, from any batch on.
 
-The pieces of a file do not depend on where one begins, so what was counted once can be gone on with, and what is read
-can begin where something was counted.
+Pieces do not depend on where one begins, so counting can be continued, and a reader can begin at a counted place.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ if TYPE_CHECKING:
     from storage.files import ReadableFile
 
 UNSETTLED: Final = -1
-"""The position behind a piece that another may stand in place of, once the file has grown."""
+"""The position after a piece that may be replaced once the file has grown."""
 
 
 _GATHERED_BYTES: Final = 128 * 1024
 
 
 class Piece(NamedTuple):
-    """What some batches of a file came to.
+    """The rendered bytes of some batches of a file.
 
-    `position` is where the batches behind them begin, and `last_batch` where the last of them does, -1 if that is
-    unknown. A piece that is damaged, for the reason it has, comes to nothing.
+    `position` is where the next batches begin, and `last_batch` where its last one does, -1 if that is unknown. A
+    damaged piece has a reason and no bytes.
     """
 
     position: int
@@ -45,7 +44,7 @@ class Piece(NamedTuple):
 
 
 class Pieces(Protocol):
-    """How a log's file is taken to pieces."""
+    """Cuts a log's file into pieces."""
 
     def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
         """The pieces of the file between two positions, where a batch begins at the first of them."""
@@ -54,8 +53,8 @@ class Pieces(Protocol):
 class LinePieces:
     """The lines of the batches of a segment that a reader sees, up to the first that begins at his end.
 
-    Damage is passed over as a check of the log does it; if he reads `to_tail`, the log's very end, whatever does not
-    belong before that is damage too.
+    Damage is skipped as a check of the log does; for a reader `to_tail`, up to the log's very end, everything that does
+    not belong before it is damage too.
     """
 
     def __init__(self, lines: BatchLines, visible: Visible, base_offset: int, *, to_tail: bool) -> None:
@@ -105,12 +104,11 @@ class DumpPieces:
     """The lines that kafka-dump-log prints of a file, with the file's name alone in the first of them.
 
     An internal topic's records are printed by the decoder that the tool of 3.9 has for it, and those that only 4 knows
-    by that of 4.
-    What is said of the end of a file that does not end with a batch is an unsettled piece. Damage is a line here.
+    by that of 4. The line for a file's end that is no batch is an unsettled piece. Damage is a line here.
     """
 
     def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
-        """A piece for each batch, and for what may be wrong behind it, up to the end of the file."""
+        """Yield a piece for each batch, and for the errors after it, up to the end of the file."""
         topic = topic_of(file.path)
         form = NamedForm(decoder=None if topic is None else newest_decoder_of(topic))
         dump = LogDump(file, form, Selection(), start=start)
@@ -136,7 +134,7 @@ class NamedForm(TextForm):
 
 
 def gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """The same with many small pieces as one; those that are damaged, or not settled, stay by themselves."""
+    """Join small pieces; damaged and unsettled ones stay by themselves."""
     held: list[Piece] = []
     size_bytes = 0
     for piece in pieces:

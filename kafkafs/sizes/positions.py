@@ -1,4 +1,4 @@
-"""Where the bytes of a rendered log lie in its files, counted from where the log began at some time.
+"""The positions of a rendered log's bytes in its files, counted from an earlier start of the log.
 
 The positions never change. They go through the log's files one after another, as long as those are the log. A file that
 has left the log, because it was removed, compacted or truncated, keeps the positions that were counted in it. If it is
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Place(NamedTuple):
-    """A place in a log: in which of the files it lies, at what position, and what is counted of the file before it."""
+    """A place in a log: its file, the position in it, and the counted bytes before it."""
 
     number: int
     position: int
@@ -37,17 +37,17 @@ class Place(NamedTuple):
 
 
 class Places(Protocol):
-    """How positions find out where they go on."""
+    """Finds where positions go on."""
 
     @property
     def name(self) -> str:
-        """What the log is called in messages."""
+        """The log's name in messages."""
 
     def is_held(self, file: SeenFile) -> bool:
-        """Whether the file stays at hand even if it leaves the log."""
+        """True if the file stays accessible even if it leaves the log."""
 
     def left(self, file: SeenFile) -> SeenFile | None:
-        """A file that has left the log with its end as it stays, if it is at hand and was not cut; None otherwise."""
+        """Return a former file of the log with its final end; None if it is inaccessible or was cut."""
 
     def find(self, seen: Seen, offset: int) -> Place | None:
         """The first batch that does not end below the offset, or the log's end; None if there are no files."""
@@ -70,7 +70,7 @@ class Part(NamedTuple):
 
     @property
     def counted(self) -> CountedFile:
-        """What is known of the file."""
+        """The counts of the file."""
         return self.file.counted
 
     @property
@@ -82,7 +82,7 @@ class Part(NamedTuple):
 class Positions:
     """The positions that begin with the log's start in one view; `number` tells them from others of the same log.
 
-    While two are of the same `lineage`, all that is added shows in both.
+    Everything that is added shows in all positions of the same `lineage`.
     """
 
     def __init__(self, number: int, lineage: int, seen: Seen, places: Places) -> None:
@@ -114,13 +114,13 @@ class Positions:
 
     def files(self, position: int) -> list[SeenFile]:
         """The files that hold the positions from one on and that follow on those, then those before, nearest first."""
-        with self._extending:  # none is missed while it goes from those ahead to the parts
+        with self._extending:  # na file is missed while it moves from `ahead` to the parts
             number = self.part_at(position)
             following = [part.file for part in self._parts[number:]]
             return [*following, *self._ahead, *(part.file for part in reversed(self._parts[:number]))]
 
     def extend(self, seen: Seen) -> Seen:
-        """Go on into the files after those that are counted to their ends by now; gives the newest view that was used.
+        """Go on into the files after those that are counted to their ends; returns the newest view used.
 
         Raises `FileNotFoundError` where there is a newer one yet.
         """
@@ -138,13 +138,13 @@ class Positions:
             return seen
 
     def tell(self, size_bytes: int) -> int:
-        """Have it known that readers are told this size, or a larger one that they were told before; gives that."""
+        """Remember a size that readers are told, and return it or an earlier larger one."""
         with self._extending:
             self.told_bytes = max(size_bytes, self.told_bytes or 0)
             return self.told_bytes
 
     def goes_on_in(self, seen: Seen) -> bool:
-        """Whether a reader of these misses no record if it goes on in a view that is the next one."""
+        """True if a reader of these misses no record when it goes on in the next view."""
         if not self._parts:
             return True
         last, start_offset = self._parts[-1], seen.view.start_offset
@@ -156,16 +156,16 @@ class Positions:
         return are_at_hand and self._seen.view.end_offset >= start_offset
 
     def counted_bytes(self) -> int:
-        """How many bytes there are at least: as many as were counted without a gap."""
+        """Return the bytes that were counted without a gap, the least size."""
         return max(self._parts[-1].counted_end, self._parts[-1].begin) if self._parts else 0
 
     def newest(self, seen: Seen) -> Seen:
-        """The newest of this view and those that were used so far, which is at least as new as each part."""
+        """Return the newest of this view and those used so far, which is at least as new as each part."""
         known = self._seen
         return known if known.number > seen.number else seen
 
     def uncounted(self, seen: Seen) -> tuple[Seen, tuple[SeenFile, ...]]:
-        """The files that are to be counted next, and the view that they are of, which may be a newer one."""
+        """Return the files to count next, and their view, which may be a newer one."""
         self.extend(seen)
         with self._extending:
             seen = self._seen
@@ -178,7 +178,7 @@ class Positions:
             return seen, () if number is None else seen.files[number:]
 
     def size_bytes(self, seen: Seen) -> int | None:
-        """How many bytes there are in a view, or a newer one that was used; None while that is unknown."""
+        """Return the size of a view, or of a newer one that was used; None while that is unknown."""
         self.extend(seen)
         with self._extending:
             if not self._parts:
@@ -194,17 +194,17 @@ class Positions:
             return self.counted_bytes()
 
     def part_at(self, position: int) -> int:
-        """Which part has the byte of this position, or will have it, unless it lies in a hole after that."""
+        """Return the part that has the byte of this position, or will have it unless it lies in a hole."""
         return max(bisect_right(self._parts, position, key=attrgetter("begin")) - 1, 0)
 
     def damaged(self, seen: Seen) -> int:
-        """How many damaged batches there are, as far as was counted."""
+        """Return how many damaged batches were counted."""
         return sum(part.counted.damaged_behind(part.position) for part in self._parts) + sum(
             tail_damage(file) is not None for file in seen.files if file.counted.is_counted(file.end, seen.end_offset)
         )
 
     def damage(self, seen: Seen) -> tuple[int, CorruptBatchError] | None:
-        """The position that the first damaged batch would have, and what is wrong with it."""
+        """Return the position of the first damaged batch, and the reason."""
         for part in self._parts:
             damage = part.counted.damage_behind(part.position)
             if damage is not None and (part.end is None or part.start + damage.behind.rendered <= part.end):
@@ -256,7 +256,7 @@ class Positions:
         return self._go_on(seen)
 
     def _go_on(self, seen: Seen) -> bool:
-        """Go on with the next file as it was, if that is at hand, and otherwise in the log as it is now."""
+        """Go on with the next file as it was, if it is accessible, and otherwise in the log as it is now."""
         offset = self._next_offset()
         if self._ahead and seen.number_of(self._ahead[0].counted) is None:
             kept = self._places.left(self._ahead[0])
@@ -280,7 +280,7 @@ class Positions:
         return True
 
     def _notice_cut(self, seen: Seen) -> None:
-        """After a truncation go on where it was, if that is before the end of what was counted."""
+        """After a truncation go on at its offset, if that is before the end of the counted batches."""
         cuts, self._cuts = seen.view.cuts[self._cuts :], max(self._cuts, seen.view.truncations)
         if not cuts or min(cuts) >= self._next_offset():
             return
@@ -293,7 +293,7 @@ class Positions:
         self._parts[-1] = last._replace(file=_as_counted(last.file), has_left=True)
 
     def _keep_uncut(self, place: Place, offset: int, seen: Seen) -> None:
-        """Have the part in which the log was truncated be read up to there in the file as it is now."""
+        """Read the part in which the log was truncated up to there in the present file."""
         number = max((number for number, part in enumerate(self._parts) if part.offset <= offset), default=0)
         part, file = self._parts[number], seen.files[place.number]
         was_here = part.counted.base_offset == file.counted.base_offset and part.counted.start == file.counted.start
@@ -301,11 +301,11 @@ class Positions:
             following = self._parts[number + 1 : number + 2]
             begin = following[0].begin if following else self.counted_bytes()
             self._parts[number] = part._replace(file=file, end=min(part.start + place.hidden, begin))
-            if not following:  # what was cut keeps its positions, which cannot be read any more
+            if not following:  # the cut batches keep their positions, which cannot be read any more
                 self._parts.append(part._replace(begin=part.start + place.hidden, end=begin, has_left=True))
 
     def _next_offset(self) -> int:
-        """The first offset of which nothing was counted."""
+        """Return the first uncounted offset."""
         if self._resumes_at is not None:
             return self._resumes_at
         last = self._parts[-1]
@@ -331,7 +331,7 @@ class Positions:
 
 
 def _is_counted_out(part: Part) -> bool:
-    """Whether nothing is left to be counted in a file that has left the log."""
+    """True if a file that has left the log is counted completely."""
     return part.counted.is_sealed or part.counted.is_counted(part.file.end, NO_END)
 
 

@@ -1,7 +1,7 @@
-"""What was counted, as files in a directory of the user's own.
+"""Counts, saved as files in a directory of the user's own.
 
-These files save work and nothing else: one that cannot be written, or is not whole, or is of another version, is as if
-it were not there. All of them together have a largest size, and the oldest are removed beyond it.
+These files only save work: one that cannot be written, is incomplete or of another version is ignored. Together they
+have a largest size; beyond it the oldest are removed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 def cache_directory(environment: Mapping[str, str]) -> Path | None:
-    """Where the user's caches are kept, in a directory for ours; None if nothing says where."""
+    """Return kafkafs' directory in the user's cache directory; None if nothing says where that is."""
     base = Path(environment.get("XDG_CACHE_HOME", ""))
     if base.is_absolute():
         return base / "kafkafs"
@@ -46,7 +46,7 @@ def cache_directory(environment: Mapping[str, str]) -> Path | None:
 
 
 class SavedSizes:
-    """The files in one directory, by the keys of what they are about."""
+    """The files in one directory, by key."""
 
     def __init__(self, files: Files, directory: Path, *, total_bytes_max: int = TOTAL_BYTES_MAX) -> None:
         self._files = files
@@ -54,7 +54,7 @@ class SavedSizes:
         self._total_bytes_max = total_bytes_max
 
     def load(self, key: str) -> list[CountedFile]:
-        """What was saved last, nothing if there is none."""
+        """Return the last saved counts, empty if there are none."""
         try:
             data = self._files.read(self._path(key))
         except OSError:
@@ -66,7 +66,7 @@ class SavedSizes:
             return []
 
     def save(self, key: str, counted: Iterable[CountedFile]) -> None:
-        """Put it in place of what was saved before, if that can be done."""
+        """Replace the saved counts, if possible."""
         data = _encoded(key, counted)
         try:
             self._make_directory()
@@ -103,7 +103,7 @@ def _encoded(key: str, counted: Iterable[CountedFile]) -> bytes:
     name = key.encode("utf-8", "surrogateescape")
     parts = [_KEY.pack(len(name)), name]
     for each in counted:
-        # What has been counted may grow meanwhile, but never changes.
+        # Counts may grow meanwhile, but never change.
         probe, end, end_offset = each.probe, each.end, each.end_offset
         positions, rendered = each.marks
         parts.append(
@@ -124,7 +124,7 @@ def _encoded(key: str, counted: Iterable[CountedFile]) -> bytes:
 
 
 def _decoded(data: bytes, key: str) -> Iterator[CountedFile]:
-    """What the file says; raises `ValueError` or `struct.error` if it is not ours, or not whole."""
+    """Return the file's counts; raises `ValueError` or `struct.error` if it is not ours, or incomplete."""
     body = data[len(_MAGIC) + _CHECKSUM.size :]
     if not data.startswith(_MAGIC) or _CHECKSUM.pack(zlib.crc32(body)) != data[len(_MAGIC) : -len(body) or None]:
         raise ValueError("the file does not have its checksum")

@@ -1,4 +1,4 @@
-"""A log's view as one kind of its readers sees it."""
+"""A log's view as one kind of reader sees it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SeenFile(NamedTuple):
-    """A segment in a view, what is known of its file, and the position where its batches end."""
+    """A segment in a view, the counts of its file, and the position where its batches end."""
 
     segment: Segment
     counted: CountedFile
@@ -27,8 +27,8 @@ class SeenFile(NamedTuple):
 class Seen(NamedTuple):
     """A view as its reader sees it: up to an end offset, and from the segment on that has the log's start.
 
-    Of that segment, what comes to the first `hidden` bytes counted lies before the log's start, at whose batch, at
-    `start_position`, the reader begins. A later one has a higher `number`.
+    The first `hidden` counted bytes of that segment lie before the log's start; the reader begins at its batch, at
+    `start_position`. A later one has a higher `number`.
     """
 
     view: LogView
@@ -39,12 +39,12 @@ class Seen(NamedTuple):
     number: int = 0
 
     def number_of(self, counted: CountedFile) -> int | None:
-        """Which of the files this is; None if it is none of them."""
+        """Return the index of this file; None if it is none of them."""
         number = bisect_right(self.files, counted.base_offset, key=_base_offset) - 1
         return number if number >= 0 and self.files[number].counted is counted else None
 
     def newest(self, file: SeenFile) -> SeenFile:
-        """The file as it is now; as it was, if it has left the log."""
+        """Return the present file, or the former one if it has left the log."""
         number = self.number_of(file.counted)
         return file if number is None else self.files[number]
 
@@ -53,7 +53,7 @@ _base_offset = attrgetter("counted.base_offset")
 
 
 def tail_damage(file: SeenFile) -> CorruptBatchError | None:
-    """What ends the batches of the last segment, if that is damage. In others it is damage before their end."""
+    """Return the damage that ends the batches of the last segment, if any. In others it is damage before their end."""
     if not file.is_last:
         return None
     try:
@@ -64,7 +64,7 @@ def tail_damage(file: SeenFile) -> CorruptBatchError | None:
 
 
 def end_of(segment: Segment) -> int:
-    """Where the batches of a segment end that another follows on: bytes after its size that are not zeros count too."""
+    """Return where the batches of an earlier segment end: bytes after its size that are not zeros count too."""
     end, status = segment.size_bytes, segment.log_status()
     if status is None or status.size_bytes <= end:
         return end

@@ -1,4 +1,4 @@
-"""Work for what is likely to be asked for next, done in threads while what was asked for is on its way."""
+"""Threads that prepare what is likely to be read next while a reply is on its way."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _THREADS: Final = ThreadPoolExecutor(2, "ahead")
 
 
 def go_ahead(work: Callable[[], None]) -> None:
-    """Have it done soon; nobody hears of what goes wrong, which will go wrong again for whoever asks."""
+    """Run it soon in a thread. Errors are dropped: the next read raises them again."""
     _THREADS.submit(work)

@@ -1,4 +1,4 @@
-"""`append` and its sisters: what is written to them becomes records of a log.
+"""`append` and its sisters: files that turn what is written to them into records of a log.
 
 The records that one write completes are stored together, or none of them is. They are stamped with the time of that
 write unless they have a time of their own, compressed as the topic says (where it leaves that to producers, not at
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class AppendFile(LogInput):
-    """A file that records are written to in one form; whoever only reads it finds nothing."""
+    """A file that takes records in one form. It is empty to readers."""
 
     def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock) -> None:
         super().__init__(path, source)
@@ -41,16 +41,16 @@ class AppendFile(LogInput):
         return b""
 
     def open_writing(self) -> Appending:
-        """Open it for a writer of its own: what others write never gets into a record of his."""
+        """Open it for one writer. Its records never mix with those of other writers."""
         intake = new_intake(self._form, self.source.options.key_values)
         return Appending(str(self.path), self.source, self.writable_log(), intake, self._clock)
 
 
 class Appending:
-    """One writer's descriptor. Its calls come one at a time; other writers are waited for only in the log itself.
+    """One writer's descriptor. The caller makes one call at a time; writers wait for one another only in the log
+    itself.
 
-    What raises has stored nothing of what it was given, and has dropped the record in progress up to its end; what is
-    written behind that is taken again.
+    A call that raises has stored nothing, and drops the record in progress up to its end. Writing goes on after that.
     """
 
     def __init__(self, path: str, source: LogSource, log: Log, intake: Intake, clock: Clock) -> None:
@@ -62,11 +62,11 @@ class Appending:
         self._receipts = Receipts()
 
     def write(self, data: Buffer) -> None:
-        """Store the records that the data completes; those are in the log, and to be read, when this returns."""
+        """Store the records that the data completes. Readers see them when this returns."""
         self._store(lambda packing: self._intake.take(data, packing), is_write=True)
 
     def read(self, size_bytes: int) -> bytes:
-        """Where the records went that were stored since this was asked last."""
+        """Return the receipts of the records that were stored since the last call."""
         return self._receipts.take(size_bytes)
 
     def flush(self) -> None:
@@ -85,7 +85,7 @@ class Appending:
         log = self._log
         try:
             batches = take_in(self._packing())
-            # A log that takes nothing more says so even of half a line: many a writer hears only of writes.
+            # A poisoned log refuses even half a line: many writers see only the errors of writes.
             if batches or (is_write and log.is_poisoned):
                 leader_epoch = log.epochs.writing_epoch
                 self._check_directory()

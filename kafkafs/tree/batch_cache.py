@@ -1,8 +1,8 @@
-"""The batches that were decoded of late, whichever logs they are from, and the damage that was told.
+"""The cache of decoded batches of all logs, and of the damage that was logged.
 
-Nothing outdated is ever found. A segment is an object of its own for as long as its file is the same and only grows, so
-batches are kept by it; those of a segment that a compaction or a broker's truncation has replaced are never asked for
-again. Where a log of ours is cut its segment goes on, and so the number of its truncations tells them apart.
+It never returns outdated batches. Batches are kept by segment, and a segment is one object for as long as its file only
+grows; a segment that a compaction or a broker's truncation has replaced is never asked for again. Where a log of ours
+is cut its segment goes on, and so the number of its truncations tells them apart.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class _Shelf(NamedTuple):
 
 
 class BatchCache:
-    """Decoded batches, of which those that were used last are kept, within a number of bytes on the whole.
+    """The decoded batches that were used last, up to a number of bytes in total.
 
-    Those who share one see the same records of a batch: they have the same isolation. Any thread may use it.
+    Users of one cache need the same isolation: they see the same records of a batch. Any thread may use it.
     """
 
     def __init__(self, limit_bytes: int = CACHE_BYTES) -> None:
@@ -50,11 +50,11 @@ class BatchCache:
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes are in use."""
+        """Return how many bytes are in use."""
         return self._limit_bytes - self._left_bytes
 
     def get(self, segment: Segment, truncations: int, offset: int) -> HeldBatch | None:
-        """The segment's batch that holds the offset, if it is here."""
+        """Return the segment's batch that holds the offset, if it is cached."""
         with self._lock:
             shelf = self._shelves.get((segment, truncations))
             if shelf is None:

@@ -1,7 +1,7 @@
 """What the metadata log says of the cluster, as rows: one function for each view, a dict for each thing.
 
-Field names are those of Kafka's records, and stand for the same. Settings whose names say that they are secret are
-shown as `REDACTED`, as Kafka's own tools do not show them either.
+Field names are those of Kafka's records, with the same meaning. Settings whose names say that they are secret are shown
+as `REDACTED`, as Kafka's own tools do not show them either.
 """
 
 from __future__ import annotations

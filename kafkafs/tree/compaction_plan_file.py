@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class CompactionPlanFile(LogFact):
-    """The file `compaction.plan` of a log: its plan, in lines. What is no topic's partition is not compacted.
+    """The file `compaction.plan` of a log: its plan, in lines. Only partitions of topics are compacted.
 
-    What would be left is said to the byte, which takes reading all of it; of more than may be read for a `stat` it is
-    said how to find that out.
+    It says to the byte what would be left, which takes reading the log. For a log larger than a `stat` may read it
+    names the command that does.
     """
 
     def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock, store: Store) -> None:
@@ -35,7 +35,7 @@ class CompactionPlanFile(LogFact):
         self._store = store
 
     def attributes(self) -> Attributes:
-        """With the size, unless telling it takes reading the log."""
+        """Report the size, unless that takes reading the log."""
         source = self._source
         config = self._store.topics.config(source.topic) if isinstance(source.path, PartitionPath) else None
         if config is None or not config.compact or config.why_unknown(*COMPACTION_SETTINGS):

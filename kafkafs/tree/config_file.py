@@ -1,4 +1,4 @@
-"""`config`: what holds for a topic, and the way to change it."""
+"""`config`: a topic's effective settings, and the way to change them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 class ConfigFile(WritableFile):
     """Every setting of a topic as `key=value  # origin`, a line each.
 
-    What is written changes those settings that it names, as `storage.config.parse_config_lines` says: all that one
-    write completes, durably when it returns, or nothing of it. Settings that are not written stay as they are, so it
-    is all the same whether the file was cut to nothing before.
+    A write changes the settings that it names, as `storage.config.parse_config_lines` says: all that it completes,
+    durably when it returns, or none. Other settings stay as they are, so truncating the file first changes nothing.
     """
 
     def __init__(self, path: ConfigPath, store: Store, topic: str) -> None:
@@ -33,7 +32,7 @@ class ConfigFile(WritableFile):
         self._topic = topic
 
     def attributes(self) -> Attributes:
-        """As old as the last change of any topic's or broker's settings, by kafkafs or by the cluster.
+        """Report the last change of any topic's or broker's settings, by kafkafs or the cluster, as the time.
 
         The size is unknown if the topic's settings are not allowed.
         """
@@ -48,7 +47,7 @@ class ConfigFile(WritableFile):
         )
 
     def open(self) -> Reading:
-        """Open what holds now; raises `ConfigError` if what is on disk is not allowed."""
+        """Open the settings of now; raises `ConfigError` if those on disk are not allowed."""
         return BytesReading(self._text())
 
     def open_writing(self) -> LineWriting:

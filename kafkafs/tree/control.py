@@ -1,4 +1,4 @@
-"""`.kafkafs`: what there is to see that is no topic's."""
+"""`.kafkafs`: the files that belong to no topic."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 class ControlNodes:
     """The nodes in `.kafkafs` of one tree.
 
-    `options` are those of a mount that the tree does not know of, by their names; `metrics` and `log` give the bytes of
-    those files, which are there only where they are given.
+    `options` are the mount's own options by their names; `metrics` and `log` return the bytes of those files, which
+    exist only if these functions are given.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ControlNodes:
         }
 
     def node(self, path: TreePath, tree: Tree) -> Node:
-        """What is at a path in `.kafkafs`; raises `NotThereError`."""
+        """Return the node at a path in `.kafkafs`; raises `NotThereError`."""
         match path:
             case ControlPath():
                 return ControlDirectory(path, tree, self._living)

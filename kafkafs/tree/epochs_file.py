@@ -1,4 +1,4 @@
-"""`leader-epochs`: which leaders wrote the log, and from where on."""
+"""`leader-epochs`: the leader epochs of the log, and where each begins."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class EpochsFile(LogFact):
     """A table with a line for each leader epoch that is known, and the offset at which it begins."""
 
     def text(self, _view: LogView) -> bytes:
-        """The table; a log of a time without leader epochs has none."""
+        """Return the table, without lines for a log from before leader epochs."""
         return tab_separated(("epoch", "startOffset"), self._source.log.epochs.entries)

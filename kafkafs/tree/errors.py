@@ -1,4 +1,4 @@
-"""How the tree itself refuses, apart from what the store refuses. Each error has a sentence that says why."""
+"""The errors of the tree itself, apart from the store's. Each has a sentence that says why."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class NotThereError(TreeError):
 
 
 class AmbiguousPathError(NotThereError):
-    """The name is refused because it may be meant otherwise than it would be read: ENOENT, and the log says why."""
+    """The name is refused because it has two readings: ENOENT, and the log names both."""
 
 
 class NotPermittedError(TreeError):
-    """The tree never lets anybody do this, or not with these options: EPERM."""
+    """The tree never does this, or not with these options: EPERM."""
 
 
 class InvalidInputError(TreeError):

@@ -1,4 +1,4 @@
-"""What is known of a log apart from its records, a file for each kind of knowledge."""
+"""The views of a log that are not made of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files whose bytes are made when somebody asks for them: small texts that say how things are at that moment."""
+"""Files whose bytes are made when a reader asks for them: small texts that show the state of that moment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEPT_S: Final = 1.0
 
 
 class Generated(NamedTuple):
-    """What a file holds, and since when. If there is a `failure`, something is missing, and reading ends with that."""
+    """What a file holds, and since when. If something is missing, reading ends with its `failure`."""
 
     data: bytes
     modified_ms: int
@@ -29,7 +29,7 @@ class Generated(NamedTuple):
 class GeneratedFile(File):
     """A file that is made whole. What is opened never changes.
 
-    What was made serves for a second, so that `stat` and the `open` that follows on it agree about the size.
+    The text is reused for a second, so that `stat` and the `open` after it agree about the size.
     """
 
     def __init__(self, path: TreePath, clock: Clock, *, place: Path | None = None, identity: int = 0) -> None:
@@ -43,13 +43,13 @@ class GeneratedFile(File):
         """Make what the file holds now."""
 
     def attributes(self) -> Attributes:
-        """With the exact size, unless an error is to be met at the end."""
+        """Report the exact size, unless reading ends with an error."""
         made = self.made()
         size_bytes = len(made.data) if made.failure is None else None
         return Attributes(size_bytes=size_bytes, modified_ms=made.modified_ms, place=self._place)
 
     def open(self) -> Reading:
-        """Open what the file holds now."""
+        """Open the file's present text."""
         made = self.made()
         return BytesReading(made.data) if made.failure is None else _CutReading(made.data, made.failure)
 
@@ -59,7 +59,7 @@ class GeneratedFile(File):
         return self._made is not None and self._clock.elapsed_s() - self._made[0] < _KEPT_S
 
     def made(self) -> Generated:
-        """What the file holds, made anew unless that was done a moment ago."""
+        """Return what the file holds; it is generated again unless that was done a moment ago."""
         known = self._made
         if known is None or not self.is_made:
             generated = self.generate()
@@ -90,7 +90,7 @@ class BytesReading:
 
 
 class _CutReading:
-    """An open file that has an error where its end would be."""
+    """An open file that ends with an error."""
 
     def __init__(self, data: bytes, failure: TreeError) -> None:
         self._data = data

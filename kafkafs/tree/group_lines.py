@@ -35,7 +35,7 @@ COLUMNS: Final = (
 )
 
 _BENDING: Final = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
-"""What a reader of lines may take for the end of one, or a terminal for a command."""
+"""Characters that readers may take for the end of a line, or a terminal for a command."""
 
 
 def shown_groups(
@@ -55,7 +55,7 @@ def shown_groups(
 
 
 def in_a_line(value: str | int | None) -> str | int:
-    """A value as a field that is never empty, and has no control characters: they are as in properties text."""
+    """Return a value as a field that is never empty; control characters are escaped as in properties text."""
     if value is None or value == "":
         return UNKNOWN
     if isinstance(value, int):

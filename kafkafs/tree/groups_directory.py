@@ -53,7 +53,7 @@ class GroupFile(GeneratedFile):
             raise NotThereError(f"{path}: there is no such group")
 
     def xattrs(self) -> Mapping[str, bytes]:
-        """How many places were passed over, where that can be."""
+        """Report how many damaged places were skipped, if damage is skipped."""
         if self._tree.options.damage is Damage.STOP:
             return {}
         self.made()
@@ -73,7 +73,7 @@ class GroupFile(GeneratedFile):
 
 
 def _group_called(name: str, tree: Tree) -> GroupDescription | None:
-    """The group as it is now whose file has this name."""
+    """Return the present state of the group whose file has this name."""
     tree.sources.refresh()
     found = tree.internal_topics.groups()
     try:
@@ -107,7 +107,7 @@ def _text(identifier: bytes) -> str:
 
 
 def failure_of(shortcomings: Sequence[str], options: TreeOptions) -> DamagedError | None:
-    """The error that is met at the end of a file from which something is missing."""
+    """Return the error that ends a file from which something is missing."""
     if not shortcomings or options.damage is Damage.SKIP:
         return None
     return DamagedError(f"{len(shortcomings)} things could not be read, the first being: {shortcomings[0]}")

@@ -1,4 +1,4 @@
-"""One batch decoded, to be kept for those who ask for more of its records."""
+"""One decoded batch, to be cached for more lookups of its records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The segments that a run of records lies in, held open for who reads it from one to the next."""
+"""The segments of a run of records, held open for a reader that goes from one to the next."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from storage.segment import Segment
 
 COMMITTED_FILES_MAX: Final = 16
-"""As many where it has to be found out what is aborted in each of them, while their indexes are still there."""
+"""The most segments to hold where aborted records have to be found by their indexes while these exist."""
 
 
 class HeldSegments:
-    """Some segments of a view, as far as the budget goes: those from the one on that is read, then those before it."""
+    """Held segments of a view, within the budget: first those from the one that is read on, then those before it."""
 
     def __init__(self, held: HeldFiles, visible: VisibleLog, segments: Sequence[Segment]) -> None:
         self._held = held
@@ -33,7 +33,7 @@ class HeldSegments:
         self.go_to(0)
 
     def go_to(self, offset: int) -> None:
-        """Hold the segments from the one on that has the offset, then of those before it the nearest."""
+        """Hold the segments from the one with the offset on, then the nearest ones before it."""
         first = sum(segment.base_offset <= offset for segment in self._segments[1:])
         ahead = self._segments[first : first + self._ahead]
         wanted = {segment: self._wanted.get(segment) or self._look_at(segment) for segment in ahead}
@@ -50,7 +50,7 @@ class HeldSegments:
         return wanted is not None and self._held.has(wanted.identity)
 
     def close(self) -> None:
-        """Hold nothing any more."""
+        """Release the held segments."""
         with self._lock:
             self._is_closed = True
             self._held.want(self, (), is_late=True)

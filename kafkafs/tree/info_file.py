@@ -1,13 +1,13 @@
-"""`info`: what there is to say of a partition in a few lines, without reading its log.
+"""`info`: a partition in a few lines, without reading its log.
 
-`key=value` lines, in this order. What is not known, or cannot be read, has no line.
+`key=value` lines, in this order. A value that is unknown or unreadable has no line.
 
     topic, partition, topic.id
     directory               of the partition, in the log directory that holds it
     start.offset            of the first record, or where it was before it was deleted
-    end.offset              behind the last record
+    end.offset              after the last record
     high.watermark          before which all is replicated, as it was last written down, but not beyond the log's end
-    last.stable.offset      before which all transactions are decided; has no line where finding that means to read
+    last.stable.offset      before which all transactions are decided; has no line where finding that takes reading
                             much of the log, until somebody has read `transactions` or `producers`
     segments                how many there are
     active.segment          the file that is appended to
@@ -108,7 +108,7 @@ def _time(name: str, timestamp_ms: int | None) -> Iterator[tuple[str, object]]:
 
 
 def _if_readable(ask: Callable[[], T]) -> T | None:
-    """The answer, or None where what would say it is damaged: the other lines are worth having nevertheless."""
+    """Return the answer, or None if its source is damaged, so that the other lines are shown."""
     try:
         return ask()
     except StorageError:

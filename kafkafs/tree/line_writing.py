@@ -1,4 +1,4 @@
-"""Files that are told something in lines."""
+"""Files that are written in lines."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LINE_BYTES_MAX: Final = 64 * 1024
 
 
 class LineWriting:
-    """One writer's descriptor. The lines that one write completes are told together, without regard to positions.
+    """One writer's descriptor. The lines that one write completes are handed on together; positions are ignored.
 
-    `tell` is given text of whole lines, of which the last may lack its newline, and has it all on disk when it returns;
-    if it raises, the line in progress is dropped too, up to its newline.
+    `tell` takes whole lines, the last perhaps without its newline, and has them on disk when it returns. If it raises,
+    the line in progress is dropped too, up to its newline.
     """
 
     def __init__(self, path: TreePath, tell: Callable[[str], None]) -> None:
@@ -31,7 +31,7 @@ class LineWriting:
         self._assembler = LineAssembler()
 
     def write(self, data: Buffer) -> None:
-        """Tell the lines that the data completes."""
+        """Hand on the lines that the data completes."""
         try:
             lines = self._assembler.take(data, line_bytes_max=LINE_BYTES_MAX)
         except RecordTooLargeError:
@@ -43,11 +43,11 @@ class LineWriting:
         return b""
 
     def flush(self) -> None:
-        """Tell the last line, if it has no newline."""
+        """Hand on the last line, if it has no newline."""
         self._tell_text(self._assembler.finish())
 
     def sync(self) -> None:
-        """What was told is on disk already."""
+        """Do nothing: `tell` has synced already."""
 
     def close(self) -> None:
         """Forget the line in progress."""

@@ -1,4 +1,4 @@
-"""What the files that tell of a log's state share, whatever they tell."""
+"""The base of the files that show a log's state."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class LogFact(GeneratedFile):
 
     @abstractmethod
     def text(self, view: LogView) -> bytes:
-        """What there is to tell of the log as the view shows it."""
+        """Return the text about the log as the view shows it."""
 
     def xattrs(self) -> Mapping[str, bytes]:
         """That the size is unknown, if it is."""
         return unknown_xattr(self.attributes().size_bytes)
 
     def generate(self) -> Generated:
-        """Tell it of the log as it is now."""
+        """Make the text about the log as it is now."""
         return self._source.log.on_view(lambda view: Generated(self.text(view), self._source.modified_ms(view)))
 
 
@@ -43,16 +43,16 @@ class ProducerFact(LogFact):
     """A text about what producers did. Its size is unknown while much of the log would have to be read for it."""
 
     def attributes(self) -> Attributes:
-        """With the size, unless telling it takes longer than a `stat` may."""
+        """Report the size, unless that takes longer than a `stat` may."""
         return Attributes(size_bytes=None, place=self._place) if is_long_to_read(self._source) else super().attributes()
 
 
 def is_long_to_read(source: LogSource) -> bool:
-    """Whether more of the log is to be read before its producers are known than may be read for a `stat`."""
+    """True if finding the log's producers takes reading more of it than a `stat` may."""
     log = source.log
     return isinstance(log, FollowedLog) and log.unread_bytes > source.options.counted_bytes_max
 
 
 def age_s(timestamp_ms: int, clock: Clock) -> int | None:
-    """How many whole seconds ago that was, less than none for a time to come; None for no time."""
+    """Return how many whole seconds ago that was, negative for the future; None for no time."""
     return (clock.now_ms() - timestamp_ms) // 1000 if timestamp_ms >= 0 else None

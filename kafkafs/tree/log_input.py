@@ -1,4 +1,4 @@
-"""What the files that are written to change a log share, whatever they change."""
+"""The base of the files that change a log when they are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LogInput(WritableFile):
-    """A file that is written to change a log, with the little that is to be read of it; never to be cached."""
+    """A file that changes a log when it is written, and shows a short text to readers. It is never cached."""
 
     def __init__(self, path: PartitionFilePath, source: LogSource) -> None:
         super().__init__(path, identity=source.identity)
@@ -26,10 +26,10 @@ class LogInput(WritableFile):
 
     @abstractmethod
     def text(self) -> bytes:
-        """What whoever only reads it finds."""
+        """Return the text for readers."""
 
     def attributes(self) -> Attributes:
-        """As old as the segment that is appended to."""
+        """Report the time of the active segment."""
         return Attributes(
             size_bytes=len(self.text()),
             modified_ms=self.source.modified_ms(self.source.log.view),
@@ -38,7 +38,7 @@ class LogInput(WritableFile):
         )
 
     def open(self) -> Reading:
-        """Open what there is to be read now."""
+        """Open the present text."""
         return BytesReading(self.text())
 
     def _can_be_writable(self) -> bool:
@@ -47,7 +47,7 @@ class LogInput(WritableFile):
     def writable_log(self) -> Log:
         """The log; raises `ReadOnlyTreeError` or `NotPermittedError` if nothing of it may be changed.
 
-        Where it may and cannot, what stands in the way is raised.
+        Raises the error that keeps a writable log from being opened.
         """
         log, refusal = self.source.writable, self.source.refusal
         if refusal is not None:

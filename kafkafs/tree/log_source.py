@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from storage.log import Log, LogView
     from storage.log_dir import LogDir
 
-NUMBERS_BITS: Final = 32  # of an identity, for what has become of the contents
+NUMBERS_BITS: Final = 32  # of an identity, for the generation of the contents
 
 _RECENT_MS: Final = 250
 
@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 
 class LogSource:
-    """A log that views are made of, and how it is called in them.
+    """A log that views are made of, and its name in them.
 
-    There is one for as long as the store holds the same partition; `identity` is its alone. It keeps its `home`, the
-    directory in which it was first found, wherever it is moved. `writable` is the log once more if it may be written;
-    `refusal` says what keeps it from that, though it may.
+    One source lives for as long as the store holds the same partition, and `identity` is unique to it. It keeps its
+    `home`, the directory in which it was first found, when it is moved. `writable` is the log itself if it may be
+    written; `refusal` says why it cannot be although it may.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class LogSource:
         self.writable = writable
         self.refusal = refusal
         self._directory_status = files.status(directory)
-        self.lock = Lock()  # for what views of one log share
+        self.lock = Lock()  # for what the views of one log share
         self.batches = BatchCache() if batches is None else batches
         self.range_sizes = RangeSizes()
-        self._looking = Lock()  # held while the log is looked at, so that no view follows on a newer one
+        self._looking = Lock()  # held while a view is taken, so that none replaces a newer one
         self._replacements = Replacements()
         self._visible: VisibleLog | None = None
         self._looked_ms = 0
@@ -81,11 +81,11 @@ class LogSource:
 
     @property
     def config(self) -> TopicConfig:
-        """What holds for the log now."""
+        """Return the log's effective settings."""
         return self.log.config
 
     def renderer(self, form: Format) -> RecordRenderer:
-        """What brings the log's records into a form."""
+        """Return the renderer of the log's records."""
         made = self._renderers.get(form)
         if made is None:
             made = self._renderers[form] = RecordRenderer(form, self.topic, self.partition)
@@ -93,18 +93,18 @@ class LogSource:
 
     @property
     def directory(self) -> Path:
-        """Where the partition is, as far as that is known."""
+        """Return the last known directory of the partition."""
         return self.log.directory if isinstance(self.log, FollowedLog) else self._directory
 
     def find_directory(self) -> Path:
-        """Where the partition is, looked for if it is not where it was; raises `UnknownPartitionError`."""
+        """Return the partition's directory, and look for it if it was moved; raises `UnknownPartitionError`."""
         directory = self.directory
         if self.files.status(directory) is None:
             _ = self.log.view
         return self.directory
 
     def move(self, directory: Path, log_dir: LogDir) -> None:
-        """The partition is in this directory now."""
+        """Record that the partition was moved to this directory."""
         if directory != self._directory:
             self._directory, self.log_dir = directory, log_dir
             self._directory_status = self.files.status(directory)
@@ -112,12 +112,12 @@ class LogSource:
                 self.log.move(directory)
 
     def has_directory(self) -> bool:
-        """Whether the directory is still where it was: what is written into one that was removed goes with it."""
+        """True if the directory is still there. What is written into a removed one is lost with it."""
         status, known = self.files.status(self.directory), self._directory_status
         return status is not None and known is not None and status.identity == known.identity
 
     def visible(self) -> VisibleLog:
-        """What is to be seen of the log now."""
+        """Return the visible log as it is now."""
         with self._looking:
             view = self.log.view
             visible = self._visible
@@ -129,9 +129,9 @@ class LogSource:
             return visible
 
     def recent(self, now_ms: int) -> VisibleLog:
-        """What was to be seen of it a moment ago: to look at a log that somebody else writes takes its time.
+        """Return the visible log as it was a moment ago: a new look at another process's log takes time.
 
-        What is found in there is there, or was until then; what is not may have come since.
+        A record that it has exists, or did until then; one that it lacks may have been appended since.
         """
         visible = self._visible
         if visible is not None and self.writable is None and 0 <= now_ms - self._looked_ms < _RECENT_MS:
@@ -140,13 +140,13 @@ class LogSource:
         return self.visible()
 
     def modified_ms(self, view: LogView) -> int:
-        """When the log was last written, as its newest segment in the view tells; without any, its directory."""
+        """Return when the log was last written, by the view's newest segment, or without any by its directory."""
         newest = view.segments[-1].path(Kind.LOG) if view.segments else self.directory
         status = self.files.status(newest)
         return 0 if status is None else status.modified_ms
 
     def ask(self, question: Callable[[VisibleLog], T]) -> T:
-        """What is true of the log now; asked again if segments went away meanwhile."""
+        """Ask the log; ask again if segments were removed meanwhile."""
         visible = self.visible()
         while True:
             try:
@@ -158,7 +158,7 @@ class LogSource:
                 visible = newer
 
     def is_first(self, what: str) -> bool:
-        """Whether this is the first time that somebody asks so: for what is to be said once."""
+        """True at the first call with this key: for messages that are logged once."""
         with self.lock:
             is_first = what not in self._told
             self._told.add(what)

@@ -1,4 +1,4 @@
-"""The logs of a store as the tree finds them: topics that are there, and the source of each partition's views."""
+"""The logs of a store for the tree: its topics, and the source of each partition's views."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _REFRESH_S: Final = 0.5
 
 
 class _Found(NamedTuple):
-    """A source, and what there was in the store when it was found."""
+    """A source, and the state of the store when it was found."""
 
     source: LogSource
     inventory: Inventory
 
 
 class _Opened(NamedTuple):
-    """A log that is there; `refusal` is what keeps it from being written, if it otherwise could be."""
+    """An open log. `refusal` is the error that keeps a writable log from being written."""
 
     topic: str
     partition: int
@@ -45,7 +45,7 @@ class _Opened(NamedTuple):
 
 
 class LogSources:
-    """The sources of a store's logs, each made when it is first asked for. Any thread may ask."""
+    """The sources of a store's logs, each made at its first use. Any thread may call it."""
 
     def __init__(self, store: Store, options: TreeOptions, *, clock: Clock) -> None:
         self.store = store
@@ -64,7 +64,7 @@ class LogSources:
         return self.store.mode is Mode.READ_WRITE
 
     def refresh(self) -> None:
-        """See which topics a broker has made or deleted, or somebody took away, unless that was done a moment ago."""
+        """Notice topics that were made, deleted or removed by other processes, unless that was done a moment ago."""
         now_s = self._clock.elapsed_s()
         if now_s - self._refreshed_s < _REFRESH_S:
             return
@@ -102,7 +102,7 @@ class LogSources:
         return self._logs.get(topic, partition)[0]
 
     def _look_again(self) -> bool:
-        """List the log directories again if they may have changed: a missing partition may have just been moved."""
+        """List the log directories again if they may have changed: a missing partition may have been moved."""
         before = self.store.topics.inventory
         self.store.look_again()
         return self.store.topics.inventory is not before

@@ -1,8 +1,8 @@
-"""What stands in the tree: directories, files and links, each at its path.
+"""The nodes of the tree: directories, files and links, each at its path.
 
-Nodes are made when they are asked for and hold no files open. All they do may take its time, and may raise a
-`StorageError`, an `OSError`, or a `TreeError` where the tree itself refuses; whoever serves a mount turns each into an
-error number. Any thread may use a node, and what is opened from it too.
+Nodes are made on demand and hold no files open. Every method may block, and may raise a `StorageError`, an `OSError`,
+or a `TreeError` where the tree itself refuses; a mount turns each into an error number. Any thread may use a node and
+what is opened from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Attributes(NamedTuple):
-    """What `stat` says of a node, less its kind.
+    """What `stat` says of a node, except its kind.
 
     A file's `size_bytes` is exact, or None while it is unknown: then the file is read to its end without one. `place`
     is the real directory whose owner and mode it has, the store's first where that is None.
@@ -33,14 +33,14 @@ class Attributes(NamedTuple):
     is_writable: bool = False
     disk_blocks: int = 1  # of 512 bytes
     place: Path | None = None
-    is_lasting: bool = False  # neither contents nor attributes will ever change under this path and identity
+    is_lasting: bool = False  # contents and attributes never change under this path and identity
 
 
 class Node(ABC):
-    """A place in the tree that is there.
+    """A node of the tree.
 
-    Two nodes at one path have the same `identity` unless what was there has been replaced by something else. If they
-    have the same `lineage`, who has the one open need not open the other: all that is added shows in both.
+    Two nodes at one path have the same `identity` unless the first was replaced. If they have the same `lineage`, a
+    reader of one need not open the other: both show everything that is added.
     """
 
     def __init__(self, path: TreePath, *, identity: int = 0, lineage: int | None = None) -> None:
@@ -50,15 +50,15 @@ class Node(ABC):
 
     @abstractmethod
     def attributes(self) -> Attributes:
-        """What `stat` says of it now."""
+        """Return what `stat` says of it now."""
 
     def xattrs(self) -> Mapping[str, bytes]:
-        """The extended attributes by their full names, such as `user.kafka.key`."""
+        """Return the extended attributes by their full names, such as `user.kafka.key`."""
         return {}
 
 
 class Entry(NamedTuple):
-    """A name in a listing; with what `stat` says of what it leads to, and that one's identity, if they are at hand."""
+    """A name in a listing, with the attributes and the identity of its node if they are known already."""
 
     name: str
     attributes: Attributes | None = None
@@ -66,7 +66,7 @@ class Entry(NamedTuple):
 
 
 class Directory(Node):
-    """A directory. What names lead to is said by the tree, and more names lead somewhere than are listed."""
+    """A directory. The tree resolves its names, more than are listed."""
 
     def attributes(self) -> Attributes:
         """A directory without a time of its own."""
@@ -74,10 +74,10 @@ class Directory(Node):
 
     @abstractmethod
     def names(self) -> Iterator[str]:
-        """The names that are listed, without `.` and `..`, in the order in which they are to be listed."""
+        """Return the names to list, in order, without `.` and `..`."""
 
     def entries(self) -> Iterator[Entry]:
-        """The same names; what is told with them is of regular files that last."""
+        """Return the same names, with attributes for immutable regular files only."""
         return map(Entry, self.names())
 
     def make(self, name: str) -> None:
@@ -94,7 +94,7 @@ class Link(Node):
 
     @abstractmethod
     def target(self) -> str:
-        """Where it leads, relative to the directory that it is in."""
+        """Return its target, relative to its directory."""
 
     def attributes(self) -> Attributes:
         """As long as its target."""
@@ -106,47 +106,47 @@ class File(Node):
 
     @abstractmethod
     def open(self) -> Reading:
-        """Open it for reading; positions mean the same in what is opened for as long as it is open."""
+        """Open it for reading. Positions in the open file never change their meaning."""
 
 
 class WritableFile(File):
-    """A file that is written, and perhaps read as well."""
+    """A file that can be written, and perhaps read."""
 
     @abstractmethod
     def open_writing(self) -> Writing:
-        """Open it for writing. Cutting it to nothing first means nothing."""
+        """Open it for writing. Truncation is ignored."""
 
 
 class Reading(Protocol):
     """An open file. Reading needs no order, and several threads may read at once."""
 
     def size_bytes(self) -> int | None:
-        """The exact size now, None while it is unknown."""
+        """Return the exact size now, None while it is unknown."""
 
     def read(self, position: int, size_bytes: int) -> Buffer:
-        """The bytes from the position: as many as asked for, fewer only at the end; none at the end and behind it."""
+        """Return the bytes from the position: as many as asked for, fewer only at the end, none after it."""
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """The same if it takes less than about a millisecond; None if it may take longer."""
+        """Return the same if that takes less than about a millisecond, and otherwise None."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release what is held."""
 
 
 class Writing(Protocol):
-    """A file open for writing. Writes come one at a time, and positions mean nothing."""
+    """A file open for writing. The caller makes one write at a time; positions are ignored."""
 
     def write(self, data: Buffer) -> None:
         """Take all of the data, or raise and take none of it."""
 
     def read(self, size_bytes: int) -> bytes:
-        """What there is to be read by who writes: receipts, each once. Nothing if there is none."""
+        """Return the writer's next receipts, each once, and nothing if there are none."""
 
     def flush(self) -> None:
-        """Take what was written and is complete only now; called any number of times."""
+        """Take what this close completes. It may be called any number of times."""
 
     def sync(self) -> None:
         """Return when all that was taken is on disk."""
 
     def close(self) -> None:
-        """Let go of what is held. Nothing more is taken, and nobody hears of an error."""
+        """Release everything. Errors are dropped, and nothing more may be written."""

@@ -33,11 +33,11 @@ class OffsetDirectory(Directory):
         super().__init__(path, identity=self._visible.identity)
 
     def attributes(self) -> Attributes:
-        """As old as the log's last change, and owned as its directory is."""
+        """Report the log's last change, and its directory's owner."""
         return Attributes(modified_ms=self._source.modified_ms(self._visible.view), place=self._source.directory)
 
     def xattrs(self) -> Mapping[str, bytes]:
-        """How many records are listed of how many offsets, if not all are."""
+        """Report how many records are listed of how many offsets, if not all are."""
         listed = self._listed(self._readable())
         return {} if listed is None else {_LISTED_XATTR: listed.encode()}
 
@@ -46,7 +46,7 @@ class OffsetDirectory(Directory):
         return (entry.name for entry in self.entries())
 
     def entries(self) -> Iterator[Entry]:
-        """The same; of each record it is at hand how long its value is, and as a rule its time."""
+        """Return the same names, with each record's value size and as a rule its time."""
         place = self._source.directory
         visible = self._readable()
         listed = self._listed(visible)
@@ -65,7 +65,7 @@ class OffsetDirectory(Directory):
                     yield Entry(str(record.offset), attributes, visible.identity)
                     next_offset = record.offset + 1
                 break
-            except FileNotFoundError:  # what was to be listed next has been removed meanwhile
+            except FileNotFoundError:  # the next records were removed meanwhile
                 newer = self._readable()
                 if newer.view is visible.view:
                     raise
@@ -81,7 +81,7 @@ class OffsetDirectory(Directory):
         return f"{limit} of {visible.end_offset - visible.start_offset}"
 
     def _readable(self) -> VisibleLog:
-        """What can be read of the log now."""
+        """Return the readable part of the log."""
         source = self._source
         visible = source.visible()
         return VisibleLog(

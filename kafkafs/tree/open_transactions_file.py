@@ -1,6 +1,6 @@
 """`.kafkafs/transactions`: every open transaction of the store, the oldest first, and what it holds up.
 
-A line each. `state` is the coordinator's, `-` where its records are not in the store: a transaction that is open in a
+One line each. `state` is the coordinator's, `-` where its records are not in the store. A transaction that is open in a
 partition and closed for its coordinator hangs. `holdsUp` are the partitions whose last stable offset it keeps where it
 began, as `topic-partition@offset`. `abort` is a line for a shell that would end it there.
 """
@@ -39,9 +39,9 @@ _NAMES: Final = (
 
 
 class OpenTransactionsFile(GeneratedFile):
-    """The open transactions. Its size is unknown until it is opened, as every log of the store is asked for it.
+    """The open transactions. The size is unknown until it is opened, because that takes asking every log of the store.
 
-    Where something cannot be read, reading ends with an error, unless damage is skipped.
+    If something cannot be read, reading ends with an error, unless damage is skipped.
     """
 
     def __init__(self, path: StoreFilePath, tree: Tree) -> None:

@@ -1,6 +1,6 @@
-"""A store's logs, open as the store is; one that may be written and cannot be opened for that is read nevertheless.
+"""A store's open logs. A log that cannot be opened for writing in a writable store is opened for reading.
 
-A full disk is such a case: to open a log for writing takes space, and who has none wants to read more than ever.
+A full disk is such a case: opening a log for writing takes space, and reading it needs none.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 RETRY_S: Final = 0.5
-RETRY_SHARE: Final = 0.1  # of the time may go into trying: what is recovered in vain is recovered from the beginning
+RETRY_SHARE: Final = 0.1  # of the time may go into retries: each starts recovery from the beginning
 
 logger: Final = logging.getLogger(__name__)
 
 
 class _Refused(NamedTuple):
-    """A log that could not be opened as it should, and when that is to be tried again."""
+    """A log that could not be opened for writing, and when to retry."""
 
     log: FollowedLog
     error: OSError
@@ -40,9 +40,9 @@ class OpenedLogs:
         self._refused: dict[tuple[str, int], _Refused] = {}
 
     def get(self, topic: str, partition: int) -> tuple[Log | FollowedLog, OSError | None]:
-        """A partition's log, and what keeps it from being written, if it otherwise could be; that is tried again.
+        """Return a partition's log, and the error that keeps a writable one from being written, which is retried.
 
-        Raises `UnknownPartitionError`, and as a `StorageError` what makes a log unfit to be opened at all.
+        Raises `UnknownPartitionError`, or a `StorageError` if the log cannot be opened at all.
         """
         place = (topic, partition)
         begun_s = self._clock.elapsed_s()
@@ -51,7 +51,7 @@ class OpenedLogs:
             if refused is not None:
                 if begun_s < refused.due_s:
                     return refused.log, refused.error
-                self._refused[place] = refused._replace(due_s=math.inf)  # whoever asks meanwhile does not wait
+                self._refused[place] = refused._replace(due_s=math.inf)  # other callers do not wait
         try:
             log = self._store.log(topic, partition)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""What may be chosen about the tree: the options of a mount that are about contents."""
+"""The options of the tree: those of a mount that are about contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Damage(Enum):
     """What a run of records does at a batch that cannot be decoded."""
 
     STOP = "stop"  # fail there, with everything before it given
-    SKIP = "skip"  # go on behind it, and count it
+    SKIP = "skip"  # leave it out, and count it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A partition: the views of its log, and the ways to write to it."""
+"""A partition: the views of its log, and the files to write to."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WAYS_TO_WRITE: Final = (
 
 
 class PartitionNode(Directory):
-    """The directory of a log. One that is no topic's partition has the same views, and nothing to write to."""
+    """The directory of a log. One that is no topic's partition has the same views, and no files to write to."""
 
     def __init__(self, path: PartitionPath | UnattachedPath, source: LogSource) -> None:
         super().__init__(path, identity=source.identity)
@@ -52,7 +52,7 @@ class PartitionNode(Directory):
         return Attributes(modified_ms=modified_ms, place=source.directory)
 
     def names(self) -> Iterator[str]:
-        """Every view and every way to write."""
+        """Return every view and every file to write to."""
         yield from map(str, _VIEWS)
         if isinstance(self.path, PartitionPath):
             yield from map(str, _WAYS_TO_WRITE)

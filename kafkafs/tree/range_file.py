@@ -36,8 +36,8 @@ _SKIPPED_XATTR: Final = "user.kafkafs.skipped"
 class RangeFile(File):
     """The records of a range, cut to what exists. An open end is where the log ends when the file is opened.
 
-    The size is exact, or unknown: while there is more to be counted than the options let `stat` count, and where damage
-    lies within, so that nobody takes what is short for the end. Relative times are resolved when the node is made.
+    The size is exact, or unknown: while more is to be counted than `stat` may count, and where the range has damage, so
+    that no reader takes the damage for the end. Relative times are resolved when the node is made.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RangeFile(File):
         return {_SKIPPED_XATTR: b"%d" % size.skipped} if self._source.options.damage is Damage.SKIP else {}
 
     def open(self) -> RangeReading:
-        """Open it as it is now."""
+        """Open the range as it is now."""
         return RangeReading(self._source.ask(self._sized), self._source, self._held)
 
     def records(self) -> Iterator[Record]:
@@ -103,7 +103,7 @@ def _first_from(visible: VisibleLog, time_ms: int) -> int:
 
 
 class RangeReading:
-    """A range that is open. What it holds is what it held when it was opened."""
+    """An open range. It keeps what it had when it was opened."""
 
     def __init__(self, run: RecordRun, source: LogSource, held: HeldFiles) -> None:
         self._run = run
@@ -126,18 +126,18 @@ class RangeReading:
         data = self._rendered.read(position, size_bytes)
         missing_at = position + memoryview(data).nbytes
         if missing_at < position + size_bytes:
-            self._rendered.read(missing_at, 1)  # raises what kept the rest from being read
+            self._rendered.read(missing_at, 1)  # raises the error that the rest has
             raise self._run.gone()
         return data
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """The same if it is made already."""
+        """Return the same if it is made already."""
         if self._known_bytes is not None:
             size_bytes = min(size_bytes, self._known_bytes - position)
         return self._rendered.read_soon(position, size_bytes) if size_bytes > 0 else b""
 
     def close(self) -> None:
-        """Let go of what was made, and of the files that it is made from."""
+        """Release the bytes and the files that they are made from."""
         self._run.let_go()
         self._rendered.close()
 
@@ -157,7 +157,7 @@ class RangeReading:
                 return
 
     def _find_files(self) -> None:
-        """Have the files be found where the partition was moved to."""
+        """Find the files in the directory to which the partition was moved."""
         try:
             _ = self._source.log.view
         except UnknownPartitionError:

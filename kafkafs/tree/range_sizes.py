@@ -1,6 +1,6 @@
-"""The sizes of ranges that were counted, so that `stat` counts none of them twice.
+"""The counted sizes of ranges, so that `stat` counts none twice.
 
-The sizes are those of what the log holds: where its segments have been replaced, or it has been cut, nothing is found.
+A size is never outdated: it is not found once segments were replaced or the log was cut.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RANGES_MAX: Final = 64
 
 
 class RangeKey(NamedTuple):
-    """Which records in which form, and what they lie in."""
+    """Which records in which form, and the segments with them."""
 
     form: Format
     start: int
@@ -41,7 +41,7 @@ class RangeSizes:
         self._sizes: OrderedDict[RangeKey, RangeSize] = OrderedDict()
 
     def get(self, key: RangeKey) -> RangeSize | None:
-        """What is known of a range."""
+        """Return what is known of a range."""
         with self._lock:
             found = self._sizes.get(key)
             if found is not None:

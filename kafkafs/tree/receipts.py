@@ -1,4 +1,4 @@
-"""Where records went, told to the writer that wrote them."""
+"""Receipts: where a writer's records were stored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Receipts:
             self._offsets.extend((first, last))
 
     def take(self, size_bytes: int) -> bytes:
-        """The oldest that has not been given, as much of it as asked for; nothing if all has."""
+        """Return the oldest receipts that were not returned yet, up to a number of bytes."""
         lines, length = [self._rest], len(self._rest)
         while length < size_bytes and self._given < len(self._offsets):
             line = b"%d..%d\n" % (self._offsets[self._given], self._offsets[self._given + 1])

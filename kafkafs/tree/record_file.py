@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RecordFile(File):
-    """The record that the name leads to when the node is made, and the same one ever after.
+    """The record that the name means when the node is made, and the same one from then on.
 
     Raises `NotThereError` if it leads to none that is visible, and `DamagedError` if what holds it is damaged. The
     identity is that of the directory, so it is another one once the log was truncated or compacted.
@@ -41,11 +41,11 @@ class RecordFile(File):
         self._visible, self._found = _find(path, source, now_ms)
         self._is_fixed = isinstance(path.name.records, AtOffset)
         self._rendered: bytes | None = None
-        self._is_decided = True  # what was rendered says nothing that may change
+        self._is_decided = True  # the rendered bytes never change
         super().__init__(path, identity=self._visible.identity)
 
     def attributes(self) -> Attributes:
-        """As old as the record is, or its segment where it has no time of its own."""
+        """Report the record's time, or its segment's if it has none."""
         record, _, segment = self._found
         place = self._source.directory
         if self._is_fixed and self._format is Format.VALUE:
@@ -66,7 +66,7 @@ class RecordFile(File):
         return Attributes(size_bytes=size_bytes, modified_ms=modified_ms, place=place, is_lasting=is_lasting)
 
     def xattrs(self) -> Mapping[str, bytes]:
-        """What the record is besides its value."""
+        """Report what the record has besides its value."""
         return record_xattrs(self._found) | unknown_xattr(None if self._is_size_pending else 0)
 
     @property
@@ -75,7 +75,7 @@ class RecordFile(File):
         return self._found.record
 
     def open(self) -> BytesReading:
-        """Open it; all of it is in memory."""
+        """Open it in memory."""
         return BytesReading(self._data())
 
     def _data(self) -> bytes:
@@ -100,13 +100,13 @@ class RecordFile(File):
 
     @property
     def _is_size_pending(self) -> bool:
-        """Whether more of the log is to be read than a `stat` may, to know how the record's transaction ended."""
+        """True if finding how the record's transaction ended takes reading more than a `stat` may."""
         is_asked = self._format is Format.JSON and self._rendered is None and self._found.batch.is_transactional
         return is_asked and is_long_to_read(self._source)
 
 
 def value_attributes(record: Record, place: Path) -> Attributes | None:
-    """What `stat` says of a record's value under its offset; None where that takes more than the record to tell."""
+    """Return what `stat` says of a record's value; None if that takes more than the record."""
     if record.timestamp == NO_TIMESTAMP:
         return None
     size_bytes = max(record.value_size, 0)
@@ -121,7 +121,7 @@ def _find(path: OffsetPath, source: LogSource, now_ms: int) -> tuple[VisibleLog,
         try:
             found = recent.find(name.offset)
         except (DamagedError, FileNotFoundError):
-            found = None  # what was looked at a moment ago may have been replaced
+            found = None  # the recent view may be outdated
         if found is not None:
             return recent, found
 

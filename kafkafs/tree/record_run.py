@@ -1,6 +1,6 @@
-"""The bytes of a run of records: made from any position on, and never something else than they were.
+"""The bytes of a run of records, from any position on; they never change.
 
-The run is that of one view, and what has been removed or replaced since is an error.
+The run is that of one view. Reading records that were removed or replaced since is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARKS_MAX: Final = 1024
 
 
 class _ReadFrom(NamedTuple):
-    """The file that a segment was read from, and the header of the batch that was read last, with its position."""
+    """The file that a segment was read from, and the header and position of the last batch read."""
 
     identity: tuple[int, int]
     directory: Path
@@ -39,7 +39,7 @@ class _ReadFrom(NamedTuple):
     header: bytes
 
     def is_copied_to(self, segment: Segment, directory: Path) -> bool:
-        """Whether the segment's file is a copy that somebody made to move the partition."""
+        """True if the segment's file is a copy that was made to move the partition."""
         if directory == self.directory:
             return False
         with segment.open_log() as file:
@@ -79,12 +79,12 @@ class RecordRun:
         self._held = HeldSegments(held, self._visible, self._segments())
 
     def let_go(self) -> None:
-        """Hold nothing any more."""
+        """Release the held files."""
         if self._held is not None:
             self._held.close()
 
     def log_bytes(self) -> int:
-        """How many bytes of the log there are from the batch with the first record to the one with the last."""
+        """Return how many bytes of log the batches of the run take."""
         log_bytes = 0
         for segment in self._segments():
             from_position = _position(segment, self.start) if segment.base_offset < self.start else 0
@@ -128,7 +128,7 @@ class RecordRun:
         self._end_at(position, known_bytes, failure)
 
     def _end_at(self, position: int, known_bytes: int | None, failure: Exception | None) -> None:
-        """Know from now on how the run ends."""
+        """Remember how the run ends."""
         if failure is None and known_bytes not in (None, position):
             failure = self.gone()
         if failure is None or isinstance(failure, DamagedError):
@@ -169,12 +169,12 @@ class RecordRun:
             self._files[segment.base_offset] = _ReadFrom(status.identity, directory, last.position, header)
 
     def gone(self) -> GoneError:
-        """What is to be said of what is no longer there."""
+        """Return the error for records that are gone."""
         return GoneError(f"{self._path}: what is read has been removed or replaced since it was opened")
 
 
 def _position(segment: Segment, offset: int) -> int:
-    """Where the batch with the offset begins, or the batches end; damage on the way ends them."""
+    """Return where the batch with the offset begins, or where the batches end; damage ends them."""
     try:
         position = segment.locate(offset)
     except CorruptBatchError:
@@ -183,7 +183,7 @@ def _position(segment: Segment, offset: int) -> int:
 
 
 class _Marks:
-    """Some of the positions at which a batch's bytes begin, and the offsets that they begin with."""
+    """Some positions at which a batch's bytes begin, and its first offsets."""
 
     def __init__(self, offset: int) -> None:
         self._positions = [0]
@@ -196,7 +196,7 @@ class _Marks:
         return self._positions[index], self._offsets[index]
 
     def add(self, position: int, offset: int) -> None:
-        """Mark a position, if it is far enough behind the last."""
+        """Mark a position, if it is far enough after the last one."""
         if position < self._positions[-1] + self._distance_bytes:
             return
         self._positions.append(position)

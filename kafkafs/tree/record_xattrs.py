@@ -1,4 +1,4 @@
-"""What is said of a record in extended attributes, as far as it fits: `user.kafka.*`."""
+"""A record's extended attributes, as far as they fit: `user.kafka.*`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIST_BYTES_MAX: Final = 64 * 1024
 
 
 def record_xattrs(found: Found) -> dict[str, bytes]:
-    """The attributes of a record. What is null, what it has none of and what does not fit is left out.
+    """Return the attributes of a record, without those that are null, missing or too large.
 
     Of headers with the same name the last one counts.
     """

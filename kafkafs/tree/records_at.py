@@ -1,4 +1,4 @@
-"""The records that a node is made of, for those who print them in a form of their own."""
+"""The records of a node, for callers that print them in a form of their own."""
 
 from __future__ import annotations
 

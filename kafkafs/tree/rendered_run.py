@@ -1,6 +1,6 @@
-"""Rendered bytes that are made as they are read: at any position, and fast from one end to the other.
+"""Rendered bytes that are made as they are read: at any position, and fast in sequence.
 
-How bytes are made, and from which places one can begin to make them, is left to a function that is handed in.
+A function that the caller gives makes the bytes, and decides at which positions it can begin.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 AHEAD_BYTES: Final = 1024 * 1024
-"""What is made behind a read that follows on the one before."""
+"""How many bytes are made ahead of a sequential read."""
 OVERTAKEN_BYTES: Final = 2 * 1024 * 1024
-"""How far a read may be ahead of another that the same reader began before it: what lies between them is kept."""
+"""How far a read may overtake an earlier one of the same reader: the bytes between them are kept."""
 
 
 class Chunk(NamedTuple):
@@ -29,17 +29,17 @@ class Chunk(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind them."""
+        """Return the position after them."""
         return self.start + len(self.data)
 
 
 class RenderedRun:
     """The bytes that `pieces_from(position)` gives: one piece after another, from one on that begins at or before it.
 
-    An iterator that ends has come to the end, and behind that there may be more for the next one. One that raises has
-    come to a place that cannot be read: what lies before it is given, and who reads at it has the error. At most a
-    piece, a read and about 3 MiB are held. Any thread may read; pieces are made for one of them at a time. What comes
-    behind a read is made by `later`, while that read is on its way.
+    An iterator that ends has reached the end; the next one may find more after it. One that raises has reached an
+    unreadable place: the bytes before it are returned, and a read at it raises the error. At most a piece, a read and
+    about 3 MiB are held. Any thread may read; pieces are made for one of them at a time. `later` makes what follows a
+    read while the reply is on its way.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class RenderedRun:
         self._later = later
         self._making = Lock()  # held while pieces are made
         self._chunks: tuple[Chunk, ...] = ()  # without gaps; replaced, never changed
-        self._pieces: Iterator[tuple[int, Buffer]] | None = None  # what follows on the last chunk
-        self._next_position = 0  # behind the last read
+        self._pieces: Iterator[tuple[int, Buffer]] | None = None  # what follows the last chunk
+        self._next_position = 0  # after the last read
         self._is_going_ahead = False
         self._is_closed = False
 
@@ -71,8 +71,8 @@ class RenderedRun:
             was_begun = self._pieces is not None
             self._make_up_to(position, end)
             if was_begun and self._pieces is None:
-                # That came to the end as it was when it began. To the kernel a short read is the file's end, whatever
-                # size was told since: it takes what lies behind from those who have mapped it.
+                # This reached the end as it was at the beginning. To the kernel a short read is the file's end, even if
+                # `stat` told a larger size since: processes that have mapped the file lose what follows.
                 self._make_up_to(position, end)
             found = _cut(self._chunks, position, end)
             self._next_position = position + len(memoryview(found))
@@ -82,7 +82,7 @@ class RenderedRun:
         return found
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """The same if all of it is made already, and None otherwise."""
+        """Return the same if all of it is made already, and otherwise None."""
         chunks, end = self._chunks, position + size_bytes
         if not chunks or not chunks[0].start <= position or end > chunks[-1].end:
             return None
@@ -93,23 +93,23 @@ class RenderedRun:
         return _cut(chunks, position, end)
 
     def close(self) -> None:
-        """Let go of everything: at once, or as soon as another thread has made its pieces. Later reads keep nothing."""
+        """Release everything, at once or as soon as another thread has made its pieces. Later reads keep nothing."""
         self._is_closed = True
         self._let_go()
 
     def _let_go(self) -> None:
-        """Drop the chunks of a closed run, unless another thread makes pieces: that one calls this when it is done."""
+        """Drop the chunks of a closed run, unless another thread makes pieces, which calls this when it is done."""
         if self._is_closed and self._making.acquire(blocking=False):
             self._restart(())
             self._making.release()
 
     def _restart(self, chunks: tuple[Chunk, ...]) -> None:
-        """Have the next pieces made from another place; an iterator lets go of its files when nobody has it."""
+        """Make the next pieces from another place; the old iterator closes its files when it is collected."""
         self._chunks = chunks
         self._pieces = None
 
     def _make_up_to(self, position: int, end: int) -> None:
-        """Make what is asked for, also if what lies before it cannot be made any more."""
+        """Make the requested bytes, even if those before them cannot be made any more."""
         try:
             self._make(position, end)
         except Exception:
@@ -119,7 +119,7 @@ class RenderedRun:
             self._make(position, end)
 
     def _make(self, position: int, end: int) -> None:
-        """Make pieces until they reach the end; an error stays where it is if there is anything to give before it."""
+        """Make pieces up to `end`. An error is raised only if there are no bytes before it."""
         chunks = self._chunks
         reached = chunks[-1].end if chunks else position
         if end <= reached and chunks:
@@ -138,7 +138,7 @@ class RenderedRun:
                 raise
 
     def _go_ahead(self) -> None:
-        """Have some more made of what is likely to be asked for next, if little of it is there."""
+        """Make the next bytes ahead if few of them are left."""
         chunks = self._chunks
         is_due = bool(chunks) and chunks[-1].end < self._next_position + AHEAD_BYTES // 2
         if is_due and self._pieces is not None and not self._is_going_ahead and not self._is_closed:
@@ -157,7 +157,7 @@ class RenderedRun:
 
     def _keep(self, chunk: Chunk, position: int) -> None:
         chunks = self._chunks
-        if chunks and chunk.start < chunks[-1].end:  # the place where one could begin lies before what was asked for
+        if chunks and chunk.start < chunks[-1].end:  # the piece began before the requested position
             chunk = Chunk(chunks[-1].end, chunk.data[chunks[-1].end - chunk.start :])
         kept = [each for each in chunks if each.end > position - OVERTAKEN_BYTES]
         if chunk.data:
@@ -166,7 +166,7 @@ class RenderedRun:
 
 
 def _cut(chunks: Sequence[Chunk], position: int, end: int) -> Buffer:
-    """What the chunks have between the positions, without a copy if it lies in one of them."""
+    """Return the chunks' bytes between the positions, without a copy if one chunk has them."""
     parts = [
         chunk.data[max(position - chunk.start, 0) : end - chunk.start]
         for chunk in chunks

@@ -1,8 +1,7 @@
-"""How often a log was not only appended to, rolled, or robbed of its beginning, but had what it held replaced.
+"""The content generation of a log: it counts changes other than appends, rolls and deletions at the start.
 
-What nodes show of a log is the same for as long as this number is. It is raised at least once by each compaction, each
-truncation by a leader and each recovery that comes between two views, and by nothing that leaves offsets with what they
-had.
+Nodes show the same contents for as long as this number is the same. Each compaction, truncation by a leader and
+recovery between two views raises it at least once; nothing that leaves offsets with their records does.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Replacements:
         self._known: dict[int, _Known] = {}
 
     def look(self, view: LogView) -> int:
-        """The number once this view is taken in, which is newer than those before."""
+        """Take in a newer view, and return the number."""
         before = self._view
         if view is before:
             return self.count
@@ -59,7 +58,7 @@ class Replacements:
 
 
 def _are_in(known: dict[int, _Known], before: Iterable[tuple[int, _Known]]) -> bool:
-    """Whether all segments are still what they were."""
+    """True if all segments are unchanged."""
     return all(base in known and _is_same(each, known[base]) for base, each in before)
 
 

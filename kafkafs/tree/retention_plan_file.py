@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RetentionPlanFile(LogFact):
-    """The file `retention.plan` of a log: its plan, in lines. Of what is no topic's partition nothing is deleted."""
+    """The file `retention.plan` of a log: its plan, in lines. Only partitions of topics are cleaned up."""
 
     def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock, store: Store) -> None:
         super().__init__(path, source, clock)

@@ -27,7 +27,7 @@ _INDEXES: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX})
 
 
 def dumped_kind(name: str) -> FileKind | None:
-    """What a file holds that has a twin; None for any other."""
+    """Return the kind of a file that has a twin; None for any other."""
     kind = kind_of(name)
     return None if kind in _INDEXES and base_offset(name) is None else kind
 
@@ -57,7 +57,7 @@ class SegmentDirectory(Directory):
 
 
 def _status(source: LogSource, path: SegmentPath) -> FileStatus:
-    """What the file system knows of the real file; raises `NotThereError` unless it is one."""
+    """Return the status of the real file; raises `NotThereError` if it is none."""
     status = source.files.status(source.directory / path.file)
     if status is None:
         status = source.files.status(source.find_directory() / path.file)
@@ -88,7 +88,7 @@ class RawSegmentFile(File):
         )
 
     def open(self) -> RawReading:
-        """Open the file, which can be read to its end even if its name goes away."""
+        """Open the file. It can be read to its end even if it is unlinked."""
         try:
             file = self._files.open_reading(self._real_path)
         except FileNotFoundError:
@@ -101,12 +101,12 @@ class RawReading:
 
     def __init__(self, file: ReadableFile) -> None:
         self._file = file
-        self._sizing = Lock()  # who asks for the size need not have it open, and may do so while it is closed
+        self._sizing = Lock()  # `size_bytes` may be asked while another thread closes the file
         self._is_open = True
         self._size_bytes = file.size_bytes()
 
     def size_bytes(self) -> int:
-        """The size of the file; once it is closed, the last one that was known."""
+        """Return the size of the file; once it is closed, the last known one."""
         with self._sizing:
             if self._is_open:
                 self._size_bytes = self._file.size_bytes()
@@ -152,7 +152,7 @@ class SegmentTextFile(File):
         return unknown_xattr(self._text.size_bytes(_status(self._source, self._path)))
 
     def open(self) -> Reading:
-        """Open the text of the file as it is now, and may become."""
+        """Open the text of the file, which may grow."""
         return self._text.open()
 
     def warm(self, is_cancelled: Callable[[], bool]) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from storage.files import FileStatus, ReadableFile
 
 _INDEX_COST: Final = 512
-"""How many bytes of a log are counted in the time of one of an index: each entry has a batch sought in the log."""
+"""How many bytes of a log are counted in the time of one index byte: each entry takes a lookup in the log."""
 
 
 _INDEXES: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX})
@@ -86,7 +86,7 @@ class LogText:
 
 
 class LogTextReading:
-    """The dump of an open log, which is read to its end even if its name goes away."""
+    """The dump of an open log. It can be read to its end even if the log is unlinked."""
 
     def __init__(
         self, source: LogSource, text: CountedText, counted: CountedFile, file: ReadableFile, status: FileStatus
@@ -109,11 +109,11 @@ class LogTextReading:
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes from the position; raises `GoneError` if the file was truncated.
 
-        None is missing before what was counted: the kernel would take it for zeros.
+        It is never short before the counted size: the kernel would show zeros instead.
         """
         data = self._run.read(position, size_bytes)
         end = min(position + size_bytes, self._counted.end.rendered)
-        while (missing_at := position + memoryview(data).nbytes) < end:  # what it was made from may have ended earlier
+        while (missing_at := position + memoryview(data).nbytes) < end:  # it may have been made of a shorter log
             more = self._run.read(missing_at, position + size_bytes - missing_at)
             if not memoryview(more):
                 raise self._gone()
@@ -121,7 +121,7 @@ class LogTextReading:
         return data
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """The same if it was made already."""
+        """Return the same if it was made already."""
         return self._run.read_soon(position, size_bytes)
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class LogTextReading:
         return GoneError(f"{self._file.path}: what is read here was truncated since it was opened")
 
     def _status_now(self) -> FileStatus:
-        """The status of the open file, by its name as long as it has it."""
+        """Return the status of the open file, by its name while it has one."""
         named = self._files.status(self._file.path)
         if named is not None and named.identity == self._status.identity:
             return named
@@ -152,7 +152,7 @@ class LogTextReading:
 
 
 class EntryText:
-    """The dump of a file other than a log, which is made whole whenever the file has changed."""
+    """The dump of a file other than a log. It is made whole whenever the file has changed."""
 
     def __init__(self, source: LogSource, name: str, kind: FileKind) -> None:
         self._files = source.files
@@ -168,14 +168,14 @@ class EntryText:
         return sum(len(data) for data in self._runs())
 
     def open(self) -> Reading:
-        """Open the dump: as it is now, or of a large file as it is when it is read."""
+        """Open the dump: of the present file, or of a large file as it is when it is read."""
         status = self._files.status(self._path)
         if status is None or status.size_bytes > self._made_bytes_max:
             return _EntryReading(self._runs)
         return BytesReading(b"".join(self._runs()))
 
     def warm(self, is_cancelled: Callable[[], bool]) -> None:
-        """Nothing: the size is known at once, or never."""
+        """Do nothing: the size is known at once, or never."""
 
     @property
     def counted_bytes(self) -> int:
@@ -224,11 +224,11 @@ class _EntryReading:
         return self._run.read(position, size_bytes)
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """The same if it was made already."""
+        """Return the same if it was made already."""
         return self._run.read_soon(position, size_bytes)
 
     def close(self) -> None:
-        """Let go of what was made."""
+        """Release the text."""
         self._run.close()
 
     def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:  # noqa: ARG002 -- there is but one place to begin

@@ -24,10 +24,10 @@ _OFFSET: Final = re.compile(f"{_ALL}|{DIGITS}")
 class StartOffsetFile(LogInput):
     """The offset of a log's start, in a line.
 
-    Whoever writes a larger one deletes what lies below it; `-1` stands for the high watermark, which is the log's end
-    unless it is a broker's replica. That has happened durably when the write returns, or is refused as a broker would:
-    beyond the high watermark, where a topic is not cleaned up by deleting, and where it is the brokers' own. Where it
-    is refused, as on a full disk, nothing has changed.
+    Writing a larger offset deletes the records below it; `-1` means the high watermark, which is the log's end unless
+    it is a broker's replica. The deletion is durable when the write returns. As with a broker, offsets beyond the high
+    watermark, topics whose cleanup.policy has no `delete` and the brokers' own topics are refused. After a refusal or
+    an error, as on a full disk, nothing has changed.
     """
 
     def __init__(self, path: PartitionFilePath, source: LogSource, high_watermark: Callable[[LogView], int]) -> None:
@@ -35,7 +35,7 @@ class StartOffsetFile(LogInput):
         self._high_watermark = high_watermark
 
     def text(self) -> bytes:
-        """Where the log begins now."""
+        """Return the log start offset."""
         return b"%d\n" % self.source.log.view.start_offset
 
     def open_writing(self) -> LineWriting:

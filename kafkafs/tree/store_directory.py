@@ -1,4 +1,4 @@
-"""What the directories share that are about the store and not about a topic."""
+"""The base of the directories that show the store and not a topic."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ class StoreDirectoryNode(Directory):
 
 
 def modified_ms(store: Store, log_dir: LogDir) -> int:
-    """When something was last made, renamed or removed in the log directory."""
+    """Return when an entry of the log directory was last made, renamed or removed."""
     status = store.files.status(log_dir.path)
     return 0 if status is None else status.modified_ms

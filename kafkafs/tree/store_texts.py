@@ -1,4 +1,4 @@
-"""The texts in `.kafkafs`: what this tree is, and with which options it is shown."""
+"""The texts in `.kafkafs`: what this tree is, and its options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PARTITIONS_LOOKED_AT_MAX: Final = 100
 _BENDING: Final = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
-"""What a reader of lines may take for the end of one, or a terminal for a command."""
+"""Characters that readers may take for the end of a line, or a terminal for a command."""
 _INTERNAL_PREFIX: Final = "__"
 _HERE: Final = f"""\
 Names are listed sparingly and found generously: any offset, range, time and
@@ -60,11 +60,11 @@ def version_text() -> str:
 
 
 def options_text(store: Store, options: TreeOptions, further: Mapping[str, object]) -> str:
-    """Which process shows which store, and how: first what every tree has, then what is told of a mount.
+    """Return the process, the store and the options: first those of every tree, then those of a mount.
 
-    Bytes that are no plain text are written as in a Python string, and what would end or bend a line of a path as in
-    properties text. Each option has a line, whether it was given or not; without a marker of null that line is empty,
-    and an empty marker is "".
+    Bytes that are no plain text are escaped as in a Python string, and control characters in a path as in properties
+    text. Each option has a line, whether it was given or not; without a marker of null that line is empty, and an empty
+    marker is "".
     """
     values: dict[str, object] = {
         "pid": os.getpid(),
@@ -83,7 +83,7 @@ def options_text(store: Store, options: TreeOptions, further: Mapping[str, objec
 
 
 def in_a_line(path: Path) -> str:
-    """The path in one line: as it is, but for backslashes and control characters, which are as in properties text."""
+    """Return the path in one line, with backslashes and control characters escaped as in properties text."""
     return as_one_line(str(path))
 
 
@@ -134,7 +134,7 @@ def _examples(store: Store) -> Iterator[_Example]:
 
 
 def _example_partition(store: Store) -> PartitionPath | None:
-    """A partition for examples: one that has records, of a topic that is no broker's own, as far as there is such."""
+    """Return a partition for examples: if possible, one with records, of a topic that is not the brokers' own."""
     inventory = store.topics.inventory
     names = sorted(
         (topic for topic in inventory.topics if topic != CONTROL_NAME),
@@ -153,7 +153,7 @@ def _has_batches(store: Store, path: PartitionPath) -> bool:
         directory = store.topics.directory(path.topic.topic, path.partition)
         logs = [text for text in directory.names() if (name := parse_name(text)) and name.kind is Kind.LOG]
         return any((status := directory.status(text)) and status.size_bytes for text in logs)
-    except (OSError, StorageError):  # gone, or not ours to see: no example
+    except (OSError, StorageError):  # removed or unreadable: no example
         return False
 
 

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class StoreTimeDirectory(StoreDirectoryNode):
-    """Every time is in it. None is listed: who goes through a tree would have all partitions searched for each."""
+    """Every time can be opened in it. None is listed, because each takes searching all partitions."""
 
     def names(self) -> Iterator[str]:
         """None."""
@@ -37,8 +37,8 @@ class StoreTimeDirectory(StoreDirectoryNode):
 class StoreTimeFile(GeneratedFile):
     """The offsets for one time, of all partitions. A relative time means another one at each opening.
 
-    Where a partition cannot be looked into, the others' lines are given, and reading ends with an error; or that
-    partition is passed over and counted, if the options have damage skipped.
+    If a partition cannot be read, the others' lines are returned, and reading ends with an error; if damage is skipped,
+    that partition is left out and counted.
     """
 
     def __init__(self, path: StoreTimePath, tree: Tree) -> None:
@@ -49,7 +49,7 @@ class StoreTimeFile(GeneratedFile):
         self._skipped = 0
 
     def xattrs(self) -> Mapping[str, bytes]:
-        """How many partitions were passed over, where that can be."""
+        """Report how many partitions were skipped, if damage is skipped."""
         if self._options.damage is Damage.STOP:
             return {}
         self.made()

@@ -38,9 +38,9 @@ _WAIT_S: Final = 0.5  # for others who are counting
 class StreamFile(File):
     """All visible records, one after another, from where the log began when the node was made.
 
-    Its identity is another one once the log begins elsewhere, or once records were replaced: positions never mean
-    something else under one identity. What is removed cannot be read any more, and the size stays as it was but for
-    what is appended. Its lineage is another one where who has read to the end cannot go on there.
+    The identity changes once the log begins elsewhere, or once records were replaced: under one identity a position
+    never changes its meaning. Removed records cannot be read any more; the size only grows. The lineage changes if a
+    reader that was at the end cannot go on there.
     """
 
     def __init__(self, path: PartitionFilePath, source: LogSource, sizes: SizeCache) -> None:
@@ -55,7 +55,7 @@ class StreamFile(File):
         super().__init__(path, identity=of_source | self._positions.number, lineage=of_source | self._positions.lineage)
 
     def attributes(self) -> Attributes:
-        """As old as the segment that is appended to."""
+        """Report the time of the active segment."""
         seen, _ = self._counted.look()
         source = self._source
         return Attributes(
@@ -92,9 +92,9 @@ class StreamFile(File):
 
 
 def exact_size(counted: CountedLog, positions: Positions, seen: Seen, options: TreeOptions) -> int | None:
-    """The size, for which some of the log may be counted; None while it is unknown.
+    """Return the size, and count some of the log for it if necessary; None while it is unknown.
 
-    There is none where something cannot be read, so that nobody takes that for the end.
+    It is None if something cannot be read, so that no reader takes that for the end.
     """
     while True:
         seen, files = positions.uncounted(seen)
@@ -109,12 +109,12 @@ def exact_size(counted: CountedLog, positions: Positions, seen: Seen, options: T
 
 
 def unknown_xattr(size_bytes: int | None, *, is_damaged: bool = False) -> dict[str, bytes]:
-    """What says why a size is unknown, if it is."""
+    """Return the attribute that says why a size is unknown, if it is."""
     return {SIZE_XATTR: b"damaged" if is_damaged else b"pending"} if size_bytes is None else {}
 
 
 class StreamReading:
-    """An open stream. What the reader was told of stays where it is, and new records follow on that.
+    """An open stream. Bytes that a reader was told of keep their positions, and new records follow them.
 
     Where segments are removed, compacted, truncated or moved meanwhile, it goes on as `Positions` says.
     """
@@ -131,9 +131,9 @@ class StreamReading:
         counted.enter(positions, self)
 
     def size_bytes(self) -> int | None:
-        """The size, which never becomes less or unknown again: while much is yet to be counted, it is that before it.
+        """Return the size, which never shrinks or becomes unknown again: while it is counted, the last known one.
 
-        Raises `DamagedError` where damage has come there since it was known.
+        Raises `DamagedError` if the log was damaged since.
         """
         positions = self._positions
         told_bytes = positions.told_bytes
@@ -157,7 +157,7 @@ class StreamReading:
         return size_bytes
 
     def _make_edge(self, position: int) -> None:
-        """Have the last bytes of the stream at hand, for who waits at its end while they are removed."""
+        """Keep the last bytes of the stream for a reader that waits at its end while they are removed."""
         begin = self._positions.parts[-1].begin if self._positions.parts else 0
         for start in {position: None, max(position, begin): None}:
             with suppress(StorageError, TreeError, OSError):  # the read that comes there raises it
@@ -168,7 +168,7 @@ class StreamReading:
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes from the position; raises `GoneError` for what was removed, `DamagedError` where damage begins.
 
-        None is missing before a size that was told: the kernel would take it for zeros.
+        It is never short before a size that was told: the kernel would show zeros instead.
         """
         self.position = position
         try:
@@ -183,7 +183,7 @@ class StreamReading:
     def _read(self, position: int, size_bytes: int) -> Buffer:
         data = self._run.read(position, size_bytes)
         end = min(position + size_bytes, self._positions.told_bytes or 0)
-        while (missing_at := position + memoryview(data).nbytes) < end:  # what it was made from may have ended earlier
+        while (missing_at := position + memoryview(data).nbytes) < end:  # it may have been made of a shorter log
             more = self._run.read(missing_at, position + size_bytes - missing_at)
             if not memoryview(more):
                 raise self._gone()
@@ -191,11 +191,11 @@ class StreamReading:
         return data
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """The same if it was decoded already."""
+        """Return the same if it was decoded already."""
         return self._run.read_soon(position, size_bytes)
 
     def close(self) -> None:
-        """Let go of what was decoded, and of the files that were held."""
+        """Release the decoded bytes and the held files."""
         self._counted.leave(self._positions, self)
         self._run.close()
 
@@ -212,18 +212,18 @@ class StreamReading:
             for start, data in self._pieces_of(number, position, seen):
                 yield start, data
                 position = max(position, start + memoryview(data).nbytes)
-            looked, seen = seen, self._look()  # which takes that this file was counted to its end
+            looked, seen = seen, self._look()  # which requires that this file was counted to its end
             end = positions.parts[number].end
             if end is None or number + 1 == len(positions.parts):
                 return
             if position < end and (position > before or looked.number != seen.number):
-                continue  # there was less of it when that began
+                continue  # the log was shorter when that began
             number += 1
             if position < end or position < positions.parts[number].begin:
                 raise self._gone()
 
     def _look(self) -> Seen:
-        """The log as it is now; as it last was, while its partition is away."""
+        """Return the log as it is now, or as it last was while its partition is away."""
         before: Seen | None = None
         while True:
             try:
@@ -269,7 +269,7 @@ class StreamReading:
             self._meet(error)
 
     def _meet(self, error: CorruptBatchError) -> None:
-        """Tell of damage, and let it end the reading unless it is to be skipped."""
+        """Log the damage, and raise it unless damage is skipped."""
         self._report(error)
         if self._options.damage is Damage.STOP:
             raise DamagedError(str(error)) from error
@@ -279,7 +279,7 @@ class StreamReading:
 
 
 def _between(position: int, data: Buffer, begin: int, end: int | None) -> tuple[int, Buffer] | None:
-    """What bytes at a position have from `begin` up to `end`, and where that begins."""
+    """Return the part of bytes at a position that lies from `begin` up to `end`, and where it begins."""
     view = memoryview(data)
     if position >= begin and (end is None or position + view.nbytes <= end):
         return position, data

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 UNKNOWN: Final = "-"
-"""What stands for a value that is unknown, or that there is none of: a field is never empty."""
+"""The text for an unknown or missing value: a field is never empty."""
 
 
 TABLE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""How large a table is made in memory of what records name again and again, such as a member beside each partition."""
+"""The limit of a table in memory: records may repeat names without bound, such as a member beside each partition."""
 
 
 class BoundedRows:
-    """Rows as long as they are no larger together than a table may be; what is left out then is the `failure`."""
+    """Rows up to the limit of a table. If rows are left out, `failure` says so."""
 
     def __init__(self, rows: Iterable[Sequence[object]]) -> None:
         self._rows = rows
@@ -36,7 +36,7 @@ class BoundedRows:
 
 
 def tab_separated(names: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    """The names and the rows, a line each. What is no UTF-8 on the disk has its bytes here too."""
+    """Return the names and the rows, a line each. Bytes that are not UTF-8 stay as they are."""
     lines = ["\t".join(names), *("\t".join(map(_text, row)) for row in rows)]
     return "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
 

@@ -29,7 +29,7 @@ class TimeDirectory(Directory):
         super().__init__(path, identity=self._visible.identity)
 
     def attributes(self) -> Attributes:
-        """As old as the log's last change, and owned as its directory is."""
+        """Report the log's last change, and its directory's owner."""
         return Attributes(modified_ms=self._source.modified_ms(self._visible.view), place=self._source.directory)
 
     def names(self) -> Iterator[str]:
@@ -64,13 +64,13 @@ class TimeLink(Link):
 
 
 def _times(visible: VisibleLog) -> list[int]:
-    """Times that the log has noted, and the largest of all."""
+    """Return times of the time indexes, and the largest of all."""
     view = visible.view
     if not view.segments:
         return []
     counts = [part.segment.time_index.entries_count for part in view.slices(visible.start_offset)]
     total = sum(counts)
-    # Of indexes that are too large to be read for this, the last entry of each has to do.
+    # Of indexes that are too large to be read for this, take only the last entry.
     step = -(-total // (_NAMES_MAX - 1)) if total <= _READ_ENTRIES_MAX else None
     times = {view.segments[-1].largest_timestamp[0]}
     slot = 0
@@ -81,7 +81,7 @@ def _times(visible: VisibleLog) -> list[int]:
             times.update(entry.timestamp for entry in islice(segment.time_index, -slot % step, None, step))
         slot += count
     noted = sorted(time_ms for time_ms in times if time_ms >= 0)
-    # A compaction may have taken the records that a time was noted for, and whatever else Kafka would find instead.
+    # A compaction may have removed the records of a noted time, and all that Kafka would find instead.
     return [time_ms for time_ms in noted[:: -(-len(noted) // _NAMES_MAX) or 1] if _leads(visible, time_ms)]
 
 

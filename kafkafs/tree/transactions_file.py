@@ -1,4 +1,4 @@
-"""`transactions`: those that are open, and those that were aborted last.
+"""`transactions`: the open ones and the last aborted ones.
 
 A table with a line for each: the open ones, the oldest first, and then the aborted ones, the latest first. `lastOffset`
 and `lastTimestamp` are of the last batch of one that is open, and of the marker of one that was aborted; ages are
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage.segment.index import AbortedTransaction
 
 ABORTED_MAX: Final = 1000
-"""How many of the aborted transactions are told of."""
+"""How many aborted transactions are listed."""
 
 _NAMES: Final = (
     "state",
@@ -36,7 +36,7 @@ _NAMES: Final = (
 
 
 class _Marker(NamedTuple):
-    """What a marker adds to what the index says."""
+    """What a marker says beyond the index."""
 
     producer_epoch: int
     coordinator_epoch: int
@@ -55,7 +55,7 @@ class TransactionsFile(ProducerFact):
         return tab_separated(_NAMES, [*rows, *(_aborted_row(each, view, self._clock) for each in aborted)])
 
     def _last_aborted(self, view: LogView) -> list[AbortedTransaction]:
-        """The transactions with the last markers, sought in ever more of the segments that have an index of them."""
+        """Return the last aborted transactions, from ever more of the segments with a transaction index."""
         if not view.segments:
             return []
         active_base = view.segments[-1].base_offset

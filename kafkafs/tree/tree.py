@@ -1,7 +1,7 @@
 """From paths to nodes.
 
-A `Tree` finds what is at a path in a store, whether a mount or a command line asks. What is gone from the store is
-gone from the tree within a second; what cannot be opened is an error where it is asked for, and nowhere else.
+A `Tree` finds the node at a path in a store, for a mount or a command. What is removed from the store leaves the tree
+within a second. What cannot be opened is an error only at its own path.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Tree:
         self._control = control
 
     def child(self, parent: TreePath, name: str) -> Node:
-        """What a name leads to in a directory; raises `NotThereError` if it is none, or nothing is there."""
+        """Return the node of a name in a directory; raises `NotThereError` if there is none."""
         if isinstance(parent, RootPath):
             self.sources.refresh()
         try:
@@ -102,7 +102,7 @@ class Tree:
             raise NotThereError(str(error)) from None
 
     def node(self, path: TreePath) -> Node:
-        """What is at a path; raises `NotThereError`, and what opening the log raises."""
+        """Return the node at a path; raises `NotThereError`, and what opening the log raises."""
         match path:
             case OffsetPath() | TimePath():
                 return self._records(path, self.sources.get(path.log))

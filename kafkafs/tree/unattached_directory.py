@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UnattachedDirectory(StoreDirectoryNode):
-    """The directories of all log directories; of two that have the same name, the first one is shown."""
+    """The unattached directories of all log directories; of two with one name, the first is shown."""
 
     def __init__(self, path: StoreDirectoryPath, tree: Tree) -> None:
         super().__init__(path, tree.store)

@@ -1,8 +1,8 @@
 """A log at one moment as a consumer sees it: records alone, and of one isolation level.
 
-Control records are not visible; where only what is committed is asked for, neither are aborted records nor what lies
-behind the last stable offset. A batch is damaged if its checksum, its frame or its records are wrong. Segments that are
-gone by the time they are read are a `FileNotFoundError`, which is for those to answer who have a newer view.
+Control records are not visible; with `read_committed`, neither are aborted records nor those from the last stable
+offset on. A batch is damaged if its checksum, its frame or its records are wrong. A segment that was removed before it
+is read raises `FileNotFoundError`; the caller retries with a newer view.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FEW_OFFSETS: Final = 64  # what is likely to be in a batch or two
 
 
 class Found(NamedTuple):
-    """A record, and where it is."""
+    """A record and its place."""
 
     record: Record
     batch: Batch
@@ -47,11 +47,10 @@ class VisibleBatch(NamedTuple):
 
 
 class VisibleLog:
-    """What there is to be seen of a view: offsets from `start_offset` up to `end_offset`, which is excluded.
+    """The visible part of a view: offsets from `start_offset` up to `end_offset`, which is excluded.
 
-    Damage that is come upon is a `DamagedError`, logged once by those who share a cache. Where the options say that it
-    is to be skipped, runs of records go on behind it. `identity` is that of nodes that show what is in here. Any thread
-    may use this.
+    Damage raises a `DamagedError`, logged once for each cache. If the options skip damage, runs of records go on after
+    it. Nodes that show this log have its `identity`. Any thread may use this.
     """
 
     __slots__ = (
@@ -80,23 +79,23 @@ class VisibleLog:
         self._aborted_in: dict[Segment, Sequence[AbortedTransaction]] = {}
 
     def anew(self) -> VisibleLog:
-        """The same, of which nothing has been read so far."""
+        """Return a copy that has read nothing yet."""
         return VisibleLog(self.view, self._options, self._cache, identity=self.identity)
 
     def know_aborted(self, segment: Segment) -> None:
-        """Know what is aborted in a segment, so that it can be read after its indexes have gone away."""
+        """Load a segment's aborted transactions, so that it can be read after its indexes are removed."""
         if self.is_committed and segment not in self._aborted_in:
             self._aborted_in[segment] = self.view.aborted(*_extent(self.view, segment, self.end_offset))
 
     @property
     def skipped(self) -> int:
-        """How many damaged places were left out of what has been read so far."""
+        """Return how many damaged places were left out so far."""
         return len(self._skipped)
 
     def find(self, offset: int) -> Found | None:
         """The visible record at an offset; None if there is none.
 
-        It is never skipped: raises `DamagedError` if its batch is damaged, or what is damaged may have had it.
+        Damage is never skipped: raises `DamagedError` if its batch is damaged, or damage may have had it.
         """
         view = self.view
         if not self.start_offset <= offset < self.end_offset:
@@ -117,7 +116,7 @@ class VisibleLog:
     def batches(self, start: int, end: int) -> Iterator[VisibleBatch]:
         """The batches that have visible records from `start` up to `end`, which is excluded, cut to what exists.
 
-        Up to the log's very end, damage behind it counts as well.
+        Up to the log's very end, damage after the last record counts as well.
         """
         return self._batches(start, end, to_tail=end >= self.view.end_offset == self.end_offset)
 
@@ -129,7 +128,7 @@ class VisibleLog:
     def from_end(self, count: int) -> int | None:
         """The offset of the `count`-th visible record from the end; None if there are fewer.
 
-        What is read is about as much as there is from there on. Only damage behind it keeps one from counting.
+        It reads about as much as lies from there on. Only damage after it raises.
         """
         end, width = self.end_offset, max(count, _FEW_OFFSETS)
         while end > self.start_offset:
@@ -156,9 +155,9 @@ class VisibleLog:
         return None
 
     def find_timestamp(self, timestamp_ms: int) -> int | None:
-        """The offset of the first visible record at or behind the first whose time is not before this one.
+        """Return the offset of the first visible record from the first on whose time is not before this one.
 
-        That one is found as Kafka finds it: those behind it may be of an earlier time.
+        The lookup is Kafka's: records after it may have earlier times.
         """
         try:
             timed = self.view.find_timestamp(timestamp_ms)

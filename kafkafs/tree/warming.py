@@ -1,4 +1,4 @@
-"""What there is to be counted before sizes are known: a file itself, or all streams below a directory."""
+"""The paths to count before sizes are known: a file itself, or all streams below a directory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def counted_paths(tree: Tree, path: TreePath) -> Iterator[CountedPath]:
     """The paths, from this one down, of what is a `StreamFile` or a `SegmentTextFile` whose size takes counting.
 
     Below `segments` those are the texts of logs; from a partition up they are the streams alone, and no log is opened
-    to find them. Whether something is at such a path is for whoever asks the tree for it.
+    to find them. The caller asks the tree whether such a path exists.
     """
     match path:
         case PartitionFilePath(_, file) if file in _STREAMS:
