@@ -11,7 +11,7 @@ from storage.internal import Raw, TransactionState, transactions
 if TYPE_CHECKING:
     from storage.record import Record
 
-_STATES: Final = {state.value: state.name.title().replace("_", "") for state in TransactionState}
+_STATES: Final = frozenset(TransactionState)
 _TABLE_SIZE: Final = 16  # that Scala's hash sets begin with; at three quarters they grow to twice their size
 
 _NAMES_CHARACTERS_MAX: Final = 32 * 1024 * 1024
@@ -49,7 +49,7 @@ class TransactionDecoder:
             return f"{failed}The names of its partitions are too long together."
         return (
             f"{told}producerId:{fields['producerId']},producerEpoch:{fields['producerEpoch']},"
-            f"state={_STATES[status]},partitions=[{','.join(_in_order_of_the_tool(partitions))}],"
+            f"state={TransactionState(status).text},partitions=[{','.join(_in_order_of_the_tool(partitions))}],"
             f"txnLastUpdateTimestamp={fields['transactionLastUpdateTimestampMs']},"
             f"txnTimeoutMs={fields['transactionTimeoutMs']}"
         )

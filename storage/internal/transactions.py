@@ -26,6 +26,11 @@ class TransactionState(enum.IntEnum):
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
 
+    @property
+    def text(self) -> str:
+        """The state as Kafka's tools write it, such as `PrepareCommit`."""
+        return self.name.title().replace("_", "")
+
 
 _topic = KeyedTopic("transactions")
 decode = _topic.decode

@@ -7,26 +7,14 @@ about a transactional id are in one partition, so images of several partitions a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from storage.internal.transactions import TransactionState
 
 Fields = dict[str, Any]
 
-STATE_NAMES: Final[Mapping[int, str]] = {
-    0: "Empty",
-    1: "Ongoing",
-    2: "PrepareCommit",
-    3: "PrepareAbort",
-    4: "CompleteCommit",
-    5: "CompleteAbort",
-    6: "Dead",
-    7: "PrepareEpochFence",
-}
-"""The states of a transaction, by the numbers that the records have for them, as Kafka's tools write them."""
-
-_OPEN: Final = frozenset({1, 2, 3})
+_OPEN: Final = frozenset({TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
+_STATES: Final = frozenset(TransactionState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +34,7 @@ class TransactionalId:
     @property
     def state_name(self) -> str:
         """The state as Kafka's tools write it."""
-        return STATE_NAMES.get(self.state, f"unknown ({self.state})")
+        return TransactionState(self.state).text if self.state in _STATES else f"unknown ({self.state})"
 
     @property
     def is_open(self) -> bool:
