@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from kafkafs.render.key_values import KeyValueSyntax
     from kafkafs.render.packing import Packing
+    from storage.record import EncodedBatch
 
 
 class LineForm(NamedTuple):
@@ -23,7 +24,7 @@ class LineForm(NamedTuple):
     `pack` is told the number of the first of the lines.
     """
 
-    pack: Callable[[bytes, Packing, int], list[bytes]]
+    pack: Callable[[bytes, Packing, int], list[EncodedBatch]]
     growth: int = 1
 
 
@@ -56,11 +57,11 @@ class LineIntake:
             raise
 
 
-def _pack_values(lines: bytes, packing: Packing, _number: int) -> list[bytes]:
+def _pack_values(lines: bytes, packing: Packing, _number: int) -> list[EncodedBatch]:
     return packing.lines(lines)
 
 
-def _pack_envelopes(lines: bytes, packing: Packing, number: int) -> list[bytes]:
+def _pack_envelopes(lines: bytes, packing: Packing, number: int) -> list[EncodedBatch]:
     return packing.rows(rows_of_envelopes(lines, timestamp_ms=packing.timestamp_ms, number=number))
 
 

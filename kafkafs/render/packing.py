@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from storage.config import TopicConfig
-    from storage.record import Row
+    from storage.record import EncodedBatch, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Packing:
         # No batch may be larger than a segment, which tests and small devices make smaller than a message may be.
         return cls(timestamp_ms, min(config.max_message_bytes, config.segment_bytes), form)
 
-    def lines(self, block: Buffer) -> list[bytes]:
+    def lines(self, block: Buffer) -> list[EncodedBatch]:
         """Each line of the block as a value without a key; the last may lack its newline."""
         return list(
             batches_of_lines(
@@ -44,6 +44,6 @@ class Packing:
             )
         )
 
-    def rows(self, rows: Sequence[Row]) -> list[bytes]:
+    def rows(self, rows: Sequence[Row]) -> list[EncodedBatch]:
         """The rows in their order."""
         return list(batches_of_rows(rows, base_offset=None, max_bytes=self.max_bytes, form=self.form))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from storage.files import ReadableFile
-    from storage.record import Batch
+    from storage.record import Batch, EncodedBatch
 
     Found: TypeAlias = Iterator[tuple[int, Batch]]
 
@@ -56,7 +56,7 @@ def open_log(directory: Path, **settings: str) -> Log:
     return Log(files, clock, directory, config, parts, rng=rng)
 
 
-def sent_batches(made: Sequence[Row], batch_bytes: int) -> Iterable[bytes]:
+def sent_batches(made: Sequence[Row], batch_bytes: int) -> Iterable[EncodedBatch]:
     return batches_of_rows(made, base_offset=None, max_bytes=batch_bytes)
 
 
@@ -72,7 +72,7 @@ class Appends:
         self.file.seek(0)
         self.file.truncate()
 
-    def append(self, batches: Iterable[bytes]) -> None:
+    def append(self, batches: Iterable[bytes | EncodedBatch]) -> None:
         for batch in batches:
             self.log.append_as_leader(batch)
 
@@ -100,7 +100,7 @@ def bench_appends(board: Scoreboard, folder: Path) -> None:
     appends = Appends(folder)
     for value_bytes in (1024, 100):
         made = rows(value_bytes, 0, APPENDED_BYTES)
-        batches = list(sent_batches(made, LARGE))
+        batches = [batch.data for batch in sent_batches(made, LARGE)]
         size_bytes = sum(map(len, batches))
         took = medians_seconds(
             {

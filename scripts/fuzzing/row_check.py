@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fuzzing.row_inputs import RowsInput
+    from storage.record import EncodedBatch
 
 LEGACY_CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
 SEQUENCES = 2**31
@@ -66,10 +67,10 @@ def _options(given: RowsInput) -> dict[str, Any]:
     return {"base_offset": given.base_offset, "max_bytes": given.max_bytes, "form": given.form}
 
 
-def _taken(batches: Iterator[bytes]) -> tuple[list[bytes], InvalidRecordError | None]:
+def _taken(batches: Iterator[EncodedBatch]) -> tuple[list[bytes], InvalidRecordError | None]:
     taken: list[bytes] = []
     try:
-        taken.extend(batches)
+        taken.extend(batch.data for batch in batches)
     except InvalidRecordError as error:
         return taken, error
     return taken, None
@@ -139,7 +140,7 @@ def _check_lines(given: RowsInput) -> None:
     if not lines[-1]:
         lines.pop()
     batches = list(batches_of_lines(given.lines, timestamp_ms=APPEND_TIME, **options))
-    values = [record.value for batch in batches for record in decode_batch(batch).records]
+    values = [record.value for batch in batches for record in decode_batch(batch.data).records]
     _compare("lines are written wrongly", values, lines)
 
 

@@ -1,7 +1,8 @@
 """Validating what is appended to a log, and giving it the form that is stored: offsets, times, codecs.
 
-A leader's batch is checked whole and gets its offsets; a follower's batches have theirs, which have to follow on the
-log's end. Nothing is written here, and what a producer may write next is left to `producers`.
+A leader's batch gets its offsets, and is checked whole unless this process has just encoded it; a follower's batches
+have theirs, which have to follow on the log's end. Nothing is written here, and what a producer may write next is left
+to `producers`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from storage.log.producers.state import AppendOrigin
 from storage.record.batch import RecordBatch
 from storage.record.compression import Codec, compress
 from storage.record.kernel.encode import encode_rows
-from storage.record.kernel.records_data import seal
+from storage.record.kernel.records_data import EncodedBatch, seal
 from storage.record.kernel.summary import RecordsSummary, summarize_records
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
@@ -51,8 +52,18 @@ class Appended(NamedTuple):
     is_duplicate: bool = False
 
 
-def read_sent_batch(data: Buffer, config: TopicConfig, origin: AppendOrigin) -> RecordBatch:
-    """The one batch that a producer or a coordinator sends; raises a `StorageError` that says why it is none."""
+class SentBatch(NamedTuple):
+    """A batch as a producer or a coordinator sends it. `summary` is None if its records have yet to be read."""
+
+    batch: RecordBatch
+    summary: RecordsSummary | None
+
+
+def read_sent_batch(data: Buffer, config: TopicConfig, origin: AppendOrigin) -> SentBatch:
+    """The one batch that a producer or a coordinator sends; raises a `StorageError` that says why it is none.
+
+    The bytes of an `EncodedBatch` are not checked, because they have not left this process since they were made.
+    """
     walk = read_batches(data)
     batch = next(walk, None)
     if not isinstance(batch, RecordBatch):
@@ -60,14 +71,16 @@ def read_sent_batch(data: Buffer, config: TopicConfig, origin: AppendOrigin) -> 
     if walk.position != memoryview(data).nbytes:
         raise InvalidRecordError("what is appended is more than one batch")
     _check_size(batch.size_bytes, config)
-    batch.check_crc()
+    summary = data.summary if isinstance(data, EncodedBatch) else None
+    if summary is None:
+        batch.check_crc()
     if origin is AppendOrigin.CLIENT:
         _check_header(batch)
-    return batch
+    return SentBatch(batch, summary)
 
 
 def place_sent(
-    batches: Sequence[RecordBatch],
+    batches: Sequence[SentBatch],
     known: Sequence[CachedBatch | None],
     config: TopicConfig,
     *,
@@ -93,12 +106,13 @@ def place_sent(
 
 
 def place_sent_batch(
-    batch: RecordBatch, config: TopicConfig, *, next_offset: int, leader_epoch: int, now_ms: int
+    sent: SentBatch, config: TopicConfig, *, next_offset: int, leader_epoch: int, now_ms: int
 ) -> PlacedBatches:
     """The batch at its offsets, in the form that the topic's settings ask for; raises a `StorageError` if none fits."""
-    records_data = None if batch.codec is Codec.NONE else batch.records_data()
+    batch, summary = sent
+    records_data = None if summary is not None or batch.codec is Codec.NONE else batch.records_data()
     try:
-        found = summarize_records(batch, records_data)
+        found = summarize_records(batch, records_data) if summary is None else summary
         _check_records(found, config, now_ms)
         changed = _changed(batch, records_data, found, config, next_offset, leader_epoch, now_ms)
     except StorageError as error:
@@ -223,8 +237,7 @@ def _changed(
                 )
             base_timestamp = encoded.base_timestamp
         elif records_data is None:
-            records_data = records
-        assert records_data is not None
+            records_data = batch.records_data()
         records = (
             records_data
             if codec is Codec.NONE

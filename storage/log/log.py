@@ -129,7 +129,8 @@ class Log(ReadableLog):
     ) -> Appended:
         """Append one batch, as a producer or a coordinator sends it, at the log's end.
 
-        A producer's batch that the log has already is not written again. Raises a `StorageError` if nothing was
+        A producer's batch that the log has already is not written again. The checksum and the records are read, unless
+        it is an `EncodedBatch` that was just made. Raises a `StorageError` if nothing was
         appended: `InvalidRecordError` or `CorruptBatchError` for what is never taken, `RefusedAppendError` for what its
         producer may not write now, `DiskFullError`, `PoisonedLogError`.
         """
@@ -150,7 +151,7 @@ class Log(ReadableLog):
             self._check_writable()
             now_ms = self._clock.now_ms()
             batches = [read_sent_batch(data, self.config, origin) for data in sent]
-            known = self.producers.check(batches, origin=origin)
+            known = self.producers.check([each.batch for each in batches], origin=origin)
             answers, placed = place_sent(
                 batches, known, self.config, next_offset=self.view.end_offset, leader_epoch=leader_epoch, now_ms=now_ms
             )

@@ -35,6 +35,7 @@ from storage.record.encoding import (
 )
 from storage.record.kernel.decode import Record, RecordIterator
 from storage.record.kernel.dump import record_line
+from storage.record.kernel.records_data import EncodedBatch
 from storage.record.kernel.values import batch_lines, batch_lines_size, run_lines, run_size
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
@@ -75,6 +76,7 @@ __all__ = [
     "Codec",
     "Control",
     "ControlType",
+    "EncodedBatch",
     "EndTransactionMarker",
     "Headers",
     "KRaftVersion",

@@ -1,7 +1,7 @@
 """New v2 batches: rows of records, or lines of text, packed into batches of bounded size.
 
 A `BatchForm` says how batches are stamped. Offsets in a log, and whether a batch may be written at all, are left to the
-log that takes it.
+log that takes it, which need not read an `EncodedBatch` again to know what is in it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from storage.record.compression import Codec, compress
 from storage.record.control import EndTransactionMarker, encode_end_transaction
 from storage.record.kernel.encode import encode_rows
 from storage.record.kernel.lines import encode_lines
-from storage.record.kernel.records_data import RecordsData, seal
+from storage.record.kernel.records_data import EncodedBatch, RecordsData, seal
 from storage.record.layout import (
     CONTROL_BIT,
     LAST_SEQUENCE,
@@ -71,7 +71,7 @@ def batches_of_rows(
     base_offset: int | None = 0,
     max_bytes: int = DEFAULT_MAX_BATCH_BYTES,
     form: BatchForm = DEFAULT_FORM,
-) -> Iterator[bytes]:
+) -> Iterator[EncodedBatch]:
     """Pack the rows into batches of at most `max_bytes`, with offsets that rise by one from `base_offset`.
 
     Without a base each batch begins at 0, as a producer sends it. A record that does not fit a batch of its own raises
@@ -91,7 +91,7 @@ def batches_of_lines(
     base_offset: int | None = 0,
     max_bytes: int = DEFAULT_MAX_BATCH_BYTES,
     form: BatchForm = DEFAULT_FORM,
-) -> Iterator[bytes]:
+) -> Iterator[EncodedBatch]:
     """Pack the lines of a block as `batches_of_rows` does rows: their keys are null, the last may lack its newline."""
 
     def records_data_from(start: int, largest_bytes: int) -> RecordsData:
@@ -108,7 +108,7 @@ def marker_batch(
     producer_id: int,
     producer_epoch: int,
     leader_epoch: int = NO_LEADER_EPOCH,
-) -> bytes:
+) -> EncodedBatch:
     """Make the control batch that ends a producer's transaction."""
     key, value = encode_end_transaction(marker)
     form = BatchForm(
@@ -124,7 +124,7 @@ def _batches(
     base_offset: int | None,
     max_bytes: int,
     form: BatchForm,
-) -> Iterator[bytes]:
+) -> Iterator[EncodedBatch]:
     """Encode batch after batch, up to the input's end."""
     start, offset, sequence = 0, base_offset or 0, form.base_sequence
     while start < end:
@@ -152,8 +152,8 @@ def _batches(
 
 def _sealed(
     records_data: RecordsData, base_offset: int, base_sequence: int, form: BatchForm, *, control: bool = False
-) -> bytes:
-    return seal(
+) -> EncodedBatch:
+    data = seal(
         records_data if form.codec is Codec.NONE else compress(form.codec, records_data, level=form.level),
         base_offset=base_offset,
         leader_epoch=form.leader_epoch,
@@ -166,3 +166,4 @@ def _sealed(
         base_sequence=base_sequence,
         count=records_data.count,
     )
+    return EncodedBatch(data, records_data)

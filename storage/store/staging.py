@@ -160,11 +160,11 @@ class Staging:
         form = BatchForm(codec=codec, level=config.compression_level(codec))
         now_ms = self._clock.now_ms()
         for data in batches_of_rows(buffered.rows, base_offset=None, max_bytes=_batch_bytes_max(config), form=form):
-            batch = read_sent_batch(data, config, AppendOrigin.CLIENT)
-            placed = place_sent_batch(batch, config, next_offset=0, leader_epoch=0, now_ms=now_ms)
+            sent = read_sent_batch(data, config, AppendOrigin.CLIENT)
+            placed = place_sent_batch(sent, config, next_offset=0, leader_epoch=0, now_ms=now_ms)
             if self._writing is None:
                 self._writing = self._begin()
-            self._writing.add(partition, topic, placed.buffers, batch.count)
+            self._writing.add(partition, topic, placed.buffers, sent.batch.count)
 
     def _begin(self) -> StagedWriting:
         """A new file, in any of the log directories, so that none has to take all."""

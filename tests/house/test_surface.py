@@ -160,6 +160,7 @@ SURFACE = {
         "Codec",
         "Control",
         "ControlType",
+        "EncodedBatch",
         "EndTransactionMarker",
         "Headers",
         "KRaftVersion",

@@ -155,7 +155,7 @@ def sent(
     """One batch as a producer sends it: of timestamps and values, or of one value at `NOW_MS`."""
     records = [(NOW_MS, rows)] if isinstance(rows, bytes) else rows
     (batch,) = batches_of_rows([(timestamp, key, value, ()) for timestamp, value in records], form=form)
-    return batch
+    return batch.data
 
 
 def check(producers: ProducerStates, *batches: RecordBatch, origin: AppendOrigin) -> CachedBatch | None:

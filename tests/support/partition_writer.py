@@ -132,7 +132,7 @@ class PartitionWriter:
         appended = self.log.append_as_leader(batch, leader_epoch=self.leader_epoch)
         self._remember(appended.first_offset, rows)
         self.begin_at(producer_id, (sequence + count) % (LAST_SEQUENCE + 1), epoch=epoch)
-        return batch
+        return batch.data
 
     def repeat(self, batch: bytes) -> Appended:
         """Send a batch once more."""

@@ -98,7 +98,7 @@ class PromisingLog(LogOnMemory):
         """Append the marker that ends a producer's transaction."""
         marker = EndTransactionMarker(committed=committed, coordinator_epoch=0)
         data = marker_batch(marker, offset=0, timestamp_ms=NOW_MS, producer_id=producer_id, producer_epoch=0)
-        return self._append(data, AppendOrigin.COORDINATOR)
+        return self._append(data.data, AppendOrigin.COORDINATOR)
 
     def _append(self, data: bytes, origin: AppendOrigin) -> int:
         def append() -> int:

@@ -18,6 +18,7 @@ from storage.record.kernel.records_data cimport (
     Draft,
     RecordsData,
     body_size,
+    count_record,
     new_records_data,
     whole,
     write_draft,
@@ -233,8 +234,7 @@ def encode_rows(rows, *, max_bytes, start=0, base_timestamp=None):
         at = write_draft(at, body, &row.draft)
         if row.draft.header_count:
             at = write_headers(at, row.headers)
-        records_data.max_timestamp = max(records_data.max_timestamp, row.timestamp)
-        records_data.count += 1
+        count_record(records_data, row.timestamp, row.draft.key_size)
         index += 1
     records_data.finish(at)
     records_data.stop = index
@@ -287,8 +287,7 @@ def encode_records(records, *, base_offset, base_timestamp=None):
         if draft.headers_size:
             memcpy(at, record.headers_at, draft.headers_size)
             at += draft.headers_size
-        records_data.max_timestamp = max(records_data.max_timestamp, record.timestamp)
-        records_data.count += 1
+        count_record(records_data, record.timestamp, draft.key_size)
     records_data.finish(at)
     records_data.stop = total
     return records_data

@@ -89,5 +89,7 @@ def encode_lines(block, *, timestamp, max_bytes, start=0, include_last=False):
             break
         progress.limit = records_data.limit
     records_data.finish(progress.at)
-    records_data.max_timestamp = records_data.base_timestamp if records_data.count else wire.NO_TIMESTAMP
+    if records_data.count:
+        records_data.min_timestamp = records_data.max_timestamp = records_data.base_timestamp
+    records_data.keyless = records_data.count
     return records_data

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from storage.record.kernel cimport wire
+from storage.record.kernel.summary cimport RecordsSummary
 
 
 # One record to be written. The writer itself adds the bytes of the headers; only their size is here.
@@ -28,14 +29,32 @@ cdef class RecordsData:
     cdef readonly int32_t count
     cdef readonly int64_t base_timestamp
     cdef readonly int64_t max_timestamp
+    cdef int64_t min_timestamp
+    cdef int64_t keyless
     cdef readonly Py_ssize_t stop
     cdef bint make_room(self, uint8_t** at, int64_t needed, int64_t done, int64_t total) except -1
     cdef int finish(self, uint8_t* at) except -1
     cdef int resize(self, Py_ssize_t capacity) except -1
 
 
+cdef class EncodedBatch:
+    cdef readonly bytes data
+    cdef readonly RecordsSummary summary
+
+
 cdef RecordsData new_records_data(object max_bytes)
 cdef int64_t whole(object value, str name, int64_t smallest, int64_t largest) except? -1
+
+
+cdef inline void count_record(RecordsData records_data, int64_t timestamp, int64_t key_size) noexcept:
+    """Count a record that was written, for the summary of all of them."""
+    records_data.max_timestamp = max(records_data.max_timestamp, timestamp)
+    if timestamp != wire.NO_TIMESTAMP and (
+        records_data.min_timestamp == wire.NO_TIMESTAMP or timestamp < records_data.min_timestamp
+    ):
+        records_data.min_timestamp = timestamp
+    records_data.keyless += key_size < 0
+    records_data.count += 1
 
 
 cdef inline int64_t body_size(const Draft* draft) noexcept nogil:

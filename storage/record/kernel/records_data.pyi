@@ -2,6 +2,8 @@ from typing import final
 
 from typing_extensions import Buffer
 
+from storage.record.kernel.summary import RecordsSummary
+
 __pyx_capi__: dict[str, object]
 
 @final
@@ -14,6 +16,15 @@ class RecordsData(Buffer):
     def max_timestamp(self) -> int: ...
     @property
     def stop(self) -> int: ...
+    def __len__(self) -> int: ...
+
+@final
+class EncodedBatch(Buffer):
+    def __init__(self, sealed: bytes, records_data: RecordsData) -> None: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def summary(self) -> RecordsSummary: ...
     def __len__(self) -> int: ...
 
 def seal(

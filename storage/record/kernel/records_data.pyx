@@ -19,6 +19,7 @@ from storage.errors import InvalidRecordError
 from storage.record.kernel cimport limits, wire
 from storage.record.kernel.crc32c cimport checksum
 from storage.record.kernel.pinned_buffer cimport PinnedBuffer
+from storage.record.kernel.summary cimport RecordsSummary
 
 cdef extern from "Python.h":
     char* PyBytes_AS_STRING(PyObject* value) noexcept
@@ -62,7 +63,7 @@ cdef class RecordsData:
         self.start = <uint8_t*>PyBytes_AS_STRING(self.memory)
         self.limit = self.start + wire.HEADER_SIZE
         self.largest = limits.LARGEST_BATCH
-        self.base_timestamp = self.max_timestamp = wire.NO_TIMESTAMP
+        self.base_timestamp = self.max_timestamp = self.min_timestamp = wire.NO_TIMESTAMP
 
     def __dealloc__(self):
         Py_XDECREF(self.memory)
@@ -105,6 +106,30 @@ cdef class RecordsData:
         self.start = <uint8_t*>PyBytes_AS_STRING(self.memory)
         self.limit = self.start + capacity
         return 0
+
+
+@final
+@no_gc
+cdef class EncodedBatch:
+    """A batch of rows or lines that were just encoded: its bytes, and the summary that reading them again would give.
+
+    `sealed` is the batch that `seal` made of the data, which counts its offsets from 0 on. It is a buffer of its bytes.
+    """
+
+    def __init__(self, bytes sealed not None, RecordsData records_data not None):
+        cdef RecordsSummary summary = RecordsSummary.__new__(RecordsSummary)
+        summary.min_timestamp = records_data.min_timestamp
+        summary.max_timestamp = records_data.max_timestamp
+        summary.keyless = records_data.keyless
+        summary.is_consecutive = True
+        self.data = sealed
+        self.summary = summary
+
+    def __len__(self):
+        return len(self.data)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, PyBytes_AS_STRING(<PyObject*>self.data), len(self.data), True, flags)
 
 
 cdef RecordsData new_records_data(object max_bytes):

@@ -19,11 +19,6 @@ cdef class RecordsSummary:
     and `is_consecutive` says whether the records have the offset deltas 0, 1, 2 and so on.
     """
 
-    cdef readonly int64_t min_timestamp
-    cdef readonly int64_t max_timestamp
-    cdef readonly int64_t keyless
-    cdef readonly bint is_consecutive
-
     cdef int look(self, wire.Bytes at, wire.Bytes end, int64_t base_timestamp, int64_t count) noexcept nogil:
         """0 if exactly so many records are there."""
         cdef wire.Span span

@@ -46,7 +46,7 @@ written_in = {
 
 
 def batches_of(rows: list[Row]) -> Iterator[bytes]:
-    return batches_of_rows(rows, base_offset=None, max_bytes=8192)
+    return (batch.data for batch in batches_of_rows(rows, base_offset=None, max_bytes=8192))
 
 
 def envelopes(*rows: Row) -> bytes:
@@ -227,8 +227,8 @@ def old_entry() -> bytes:
 
 
 def sent(value: bytes) -> bytes:
-    (data,) = batches_of_rows([(T, None, value, ())])
-    return data
+    (batch,) = batches_of_rows([(T, None, value, ())])
+    return batch.data
 
 
 def test_batches_pass_as_they_are() -> None:

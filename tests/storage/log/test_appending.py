@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 import pytest
 from memory_logs import NOW_MS, sent
 
 from storage.config import TopicConfig
-from storage.errors import BatchTooLargeError, ChecksumError, InvalidRecordError, UnexpectedOffsetError
+from storage.errors import BatchTooLargeError, ChecksumError, InvalidRecordError, StorageError, UnexpectedOffsetError
 from storage.log.appending import place_followed, place_sent_batch, read_sent_batch
 from storage.log.producers.state import AppendOrigin
 from storage.record import BatchForm, Codec, RecordBatch, TimestampType, read_batches
+from storage.record.encoding import batches_of_rows
 from storage.record.kernel.records_data import seal
 from storage.testing.codec import (
     CONTROL,
@@ -20,6 +24,11 @@ from storage.testing.codec import (
     encode_batch,
     encode_entry,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from storage.record import Row
 
 CLIENT, COORDINATOR = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
 DAY_MS = 86_400_000
@@ -41,7 +50,7 @@ DEFAULTS = TopicConfig.resolve({})
 
 
 def stored(
-    data: bytes, settings: dict[str, str] | None = None, *, origin: AppendOrigin = CLIENT, now_ms: int = NOW_MS
+    data: Buffer, settings: dict[str, str] | None = None, *, origin: AppendOrigin = CLIENT, now_ms: int = NOW_MS
 ) -> RecordBatch:
     config = TopicConfig.resolve(settings or {})
     batch = read_sent_batch(data, config, origin)
@@ -173,6 +182,37 @@ def test_a_damaged_batch_is_refused() -> None:
     data[-2] ^= 1
     with pytest.raises(ChecksumError):
         stored(bytes(data))
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"compression.type": "zstd"},
+        {"compression.type": "uncompressed"},
+        {"message.timestamp.type": "LogAppendTime"},
+        {"cleanup.policy": "compact"},
+        {"message.timestamp.before.max.ms": "1000"},
+        {"message.timestamp.after.max.ms": "1000"},
+        {"max.message.bytes": "80"},
+        {"segment.bytes": "80"},
+    ],
+)
+@pytest.mark.parametrize("rows", [[(NOW_MS, b"k"), (NOW_MS + 5000, b"k")], [(NOW_MS - 5000, None), (-1, b"k")]])
+def test_a_batch_that_was_just_encoded_fares_as_its_bytes_do(
+    codec: Codec, settings: dict[str, str], rows: list[tuple[int, bytes | None]]
+) -> None:
+    made: list[Row] = [(timestamp, key, b"value" * 20, ()) for timestamp, key in rows]
+    (encoded,) = batches_of_rows(made, form=BatchForm(codec=codec))
+    try:
+        result = stored(encoded.data, settings)
+    except StorageError as refusal:
+        with pytest.raises(type(refusal), match=re.escape(str(refusal))):
+            stored(encoded, settings)
+    else:
+        again = stored(encoded, settings)
+        assert bytes(again.view(0, again.size_bytes)) == bytes(result.view(0, result.size_bytes))
 
 
 def test_a_batch_above_the_limit_is_refused_before_and_after_it_is_compressed() -> None:

@@ -26,7 +26,7 @@ from storage.testing.model import ModelBatch, ModelLog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.record import Record
+    from storage.record import EncodedBatch, Record
     from storage.record.reading import Batch
     from storage.testing.memory_files import MemoryFiles
 
@@ -71,7 +71,7 @@ class LogMachine(RuleBasedStateMachine):
         sequence: int | None = None,
         *,
         base_offset: int = 0,
-    ) -> tuple[bytes, ModelBatch]:
+    ) -> tuple[EncodedBatch, ModelBatch]:
         """A batch as it is sent, and as it is to be found at the offset."""
         form = BatchForm(leader_epoch=self.epoch)
         if producer_id is not None:

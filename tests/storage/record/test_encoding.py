@@ -12,6 +12,7 @@ from storage.errors import RecordTooLargeError
 from storage.record import Codec, RecordBatch, TimestampType, read_batches
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, batches_of_lines, batches_of_rows, marker_batch
+from storage.record.kernel.summary import summarize_records
 from storage.testing import strategies
 from storage.testing.codec import OracleBatch, decode_batches
 
@@ -37,13 +38,13 @@ def test_the_known_batch() -> None:
     made = batches_of_rows(
         [(TIME, b"k", b"v", ()), (TIME + 5, b"k2", None, [("h", b"x")])], form=BatchForm(leader_epoch=0)
     )
-    assert list(made) == [GOLDEN_DATA]
+    assert [batch.data for batch in made] == [GOLDEN_DATA]
 
 
 def test_the_known_marker() -> None:
     marker = EndTransactionMarker(committed=True, coordinator_epoch=3)
     made = marker_batch(marker, offset=7, timestamp_ms=TIME, producer_id=9, producer_epoch=2, leader_epoch=0)
-    assert made == GOLDEN_MARKER
+    assert made.data == GOLDEN_MARKER
 
 
 @pytest.mark.property
@@ -73,6 +74,23 @@ def test_the_oracle_reads_what_is_written(made: list[Row], codec: Codec, max_byt
     assert [(r.timestamp, r.key, r.value, r.headers) for r in seen] == made
     assert [record.offset for record in seen] == list(range(base_offset, base_offset + len(made)))
     assert [record.sequence for record in seen] == [(2**31 - 3 + n) % 2**31 for n in range(len(made))]
+
+
+@pytest.mark.property
+@given(rows, st.sampled_from(list(Codec)), st.sampled_from([None, 7, TIME]))
+def test_the_summary_is_that_of_reading_them_again(made: list[Row], codec: Codec, append_time_ms: int | None) -> None:
+    form = BatchForm(codec=codec, append_time_ms=append_time_ms)
+    lines = b"\n".join(value or b"" for _, _, value, _ in made)
+    for encoded in (
+        *batches_of_rows(made, max_bytes=10_000, form=form),
+        *batches_of_lines(lines, timestamp_ms=made[0][0], max_bytes=10_000, form=form),
+    ):
+        (batch,) = read_batches(encoded)
+        assert isinstance(batch, RecordBatch)
+        batch.check_crc()
+        known, read = encoded.summary, summarize_records(batch, batch.records_data())
+        for name in ("min_timestamp", "max_timestamp", "keyless", "is_consecutive"):
+            assert getattr(known, name) == getattr(read, name)
 
 
 @pytest.mark.property
