@@ -74,7 +74,7 @@ def append(
 
 
 class _Stored:
-    """What was stored so far, of which receipts tell."""
+    """The records stored so far, and their receipts."""
 
     def __init__(self, read: Callable[[int], bytes], *, is_printing: bool) -> None:
         self._read = read
@@ -99,7 +99,7 @@ class _Stored:
             sys.stdout.buffer.flush()
 
     def sentence(self) -> str:
-        """What a failure has to add."""
+        """Return what to add to an error."""
         if not self._records:
             return "nothing was stored before it"
         were = "record was" if self._records == 1 else "records were"

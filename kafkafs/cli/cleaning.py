@@ -1,4 +1,4 @@
-"""What commands share that open a store: with which settings, which of its partitions, and the names of fields."""
+"""What commands that open a store share: its settings, the choice of partitions, and the names of fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafkafs.cli.finishing import Change
     from storage.log_dir import Partition
 
-_LEFT_OUT = frozenset({"device", "inode"})  # which tell files apart as long as they are there, and nobody else
+_LEFT_OUT = frozenset({"device", "inode"})  # which tell existing files apart, and mean nothing to users
 _NAMED_MAX = 10
 # What a file of the broker says, or a log that cannot be read now, is not to be written down again as somebody has it
 # in mind.
@@ -114,7 +114,7 @@ def counted(number: int, what: str) -> str:
 
 
 def row_of(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plan or a report says of itself, under the names that fields have in every row of ours."""
+    """Return the fields of a plan or a report, under kafkafs' names of fields."""
     return {camel(key): _value(value) for key, value in said.items() if key not in _LEFT_OUT}
 
 

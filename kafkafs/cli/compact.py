@@ -55,7 +55,7 @@ _DETAILS = ("checkpoint", "firstDirtyOffset", "uncleanableOffset", "warnings", "
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What is to become of a partition's log, or has; or the error that came in between."""
+    """The plan or the report of a partition's log, or its error."""
 
     topic: str
     partition: int
@@ -118,7 +118,7 @@ def compact(
 
 
 class _Work:
-    """What is done with each partition. `failed` counts those for which it could not be done.
+    """The work on each partition. `failed` counts the partitions that failed.
 
     `unknown` are topics that are left alone because their settings are not known.
     """
@@ -135,7 +135,7 @@ class _Work:
         self._is_forced = is_forced
 
     def outcomes(self, chosen: Sequence[Partition], *, is_named: bool) -> Iterator[_Outcome]:
-        """One for each partition; without names, none for those that nobody wants compacted."""
+        """Yield one for each partition; without names, only for those that are compacted."""
         progress = Progress.on_terminal()
         for number, (topic, partition) in enumerate(chosen, start=1):
             if self._change.is_interrupted:
@@ -168,7 +168,7 @@ class _Work:
 
     @property
     def sentence(self) -> str:
-        """What comes of all partitions together."""
+        """The totals of all partitions."""
         if self._is_applying or self._is_reading:
             done = "compacted" if self._is_applying else "to be compacted"
             due = f"{self._due} {done}, {self._before_bytes} bytes become {self._after_bytes}"

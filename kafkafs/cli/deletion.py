@@ -103,7 +103,7 @@ def _doomed(store: Store, topic: str, partition: int) -> _Doomed:
 
 
 def _size_bytes(directory: Directory) -> int:
-    """What the files of the directory hold; one that goes meanwhile, or leads nowhere, holds nothing."""
+    """Return the size of the directory's files; a removed file or a dangling link counts as empty."""
     size_bytes = 0
     for name in directory.names():
         with suppress(OSError):

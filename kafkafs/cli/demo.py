@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafkafs.demo.tour import Stop
 
 LAUNCHER_VARIABLE: Final = "KAFKAFS_LAUNCHER"
-"""How the user called the launcher of a checkout, which says so."""
+"""How the user called a checkout's launcher, which sets this."""
 
 
 @click.command(epilog="\b\nExample:\n  kafkafs demo /tmp/shop")
@@ -64,7 +64,7 @@ def demo(directory: Path) -> None:
 
 
 def _mount(store: Path, mount_point: Path) -> None:
-    """Have it mounted; raises `MountError` with the reason why it cannot be."""
+    """Mount it; raises `MountError` with the reason if that fails."""
     there = mount_at(mount_point)
     is_ours = there is not None and there.file_system_type == FILE_SYSTEM_TYPE and _is_same(there.source, store)
     if there is not None and is_ours and answer_of(there) is Answer.ANSWERS:
@@ -78,7 +78,7 @@ def _is_same(source: str, store: Path) -> bool:
 
 
 def _called_as() -> str:
-    """How kafkafs is called from a shell in the current directory, as the user did it."""
+    """Return how the user called kafkafs, as a command for the current directory."""
     launcher = os.environ.get(LAUNCHER_VARIABLE)
     if launcher is not None:
         return shlex.quote(launcher)

@@ -40,7 +40,7 @@ _WRITE_BYTES: Final = 1024 * 1024
 
 
 class Dump(Protocol):
-    """A file's dump, whatever it holds."""
+    """The dump of any file."""
 
     damaged: bool
     position: int
@@ -49,12 +49,12 @@ class Dump(Protocol):
         """Runs of lines."""
 
     def report(self) -> Iterator[str]:
-        """What belongs on standard error once the dump has ended."""
+        """Return the lines for standard error at the end of the dump."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """How files are dumped."""
+    """The options of a dump."""
 
     form: JsonForm | TextForm
     selection: Selection
@@ -140,7 +140,7 @@ def _choosing_records(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _decoding(command: Callable[..., None]) -> Callable[..., None]:
-    """The real tool's options for internal topics, of which the last is used, and the release whose text is printed."""
+    """The real tool's options for internal topics, whose last one counts, and the release whose text is printed."""
 
     @_decoder("--offsets-decoder", InternalTopic.OFFSETS)
     @_decoder("--transaction-log-decoder", InternalTopic.TRANSACTIONS)

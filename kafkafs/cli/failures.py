@@ -146,7 +146,7 @@ def exit_code(error: Exception) -> int:
 
 
 def sentence(error: Exception) -> str:
-    """What went wrong, in one sentence."""
+    """Return the error in one sentence."""
     if is_bug(error):
         return (
             f"this is a bug in kafkafs: {type(error).__name__}: {error}; "
@@ -156,7 +156,7 @@ def sentence(error: Exception) -> str:
 
 
 def is_bug(error: Exception) -> bool:
-    """Whether kafkafs does not know this error, so that it is at fault itself."""
+    """True for an unexpected error, which is a bug in kafkafs."""
     from kafkafs.mount.errors import MountError
     from kafkafs.spark.errors import DataLossError, JobError, OptionError
     from kafkafs.tree.errors import TreeError

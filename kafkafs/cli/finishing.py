@@ -35,7 +35,7 @@ _PUT_OFF: Final = b"kafkafs: interrupted: what was begun is finished first; inte
 
 
 class Change:
-    """What a block of `finishing` is told about signals: once `is_interrupted`, it begins nothing more."""
+    """What a block of `finishing` learns of signals: once `is_interrupted`, it begins nothing more."""
 
     def __init__(self) -> None:
         self.is_interrupted = False
@@ -64,7 +64,7 @@ class Change:
             os.write(2, _PUT_OFF)  # past the stream, which may be in the middle of a write
 
     def interruption(self) -> KeyboardInterrupt:
-        """What ends a block that was interrupted: the first signal says how."""
+        """Return the exception that ends an interrupted block: the first signal decides it."""
         return KeyboardInterrupt() if self._number == signal.SIGINT else Terminated(signal.Signals(self._number))
 
 

@@ -71,7 +71,7 @@ def _rows(tree: Tree, node: Node) -> Iterator[dict[str, object]]:
     for name in node.names():
         try:
             yield _row(name, tree.child(node.path, name))
-        except (TreeError, StorageError, OSError) as error:  # one that cannot be looked at keeps nobody from the others
+        except (TreeError, StorageError, OSError) as error:  # an error does not stop the others
             yield {"name": name, "kind": f"unreadable: {sentence(error)}", "bytes": None, "modified": None}
 
 

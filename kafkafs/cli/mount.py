@@ -78,7 +78,7 @@ def mount(
     Both are made if they are missing. A store that kafkafs made is mounted for reading and writing, another for reading
     unless -o rw is given.
     """
-    store = log_dirs or store  # one by one, as a mount in the background is told them
+    store = log_dirs or store  # one by one, as a mount in the background gets them
     options = parse_options(texts)
     if foreground:
         _serve(store, mount_point, options)
@@ -96,7 +96,7 @@ def mount_in_background(store: Sequence[Path], mount_point: Path, texts: Sequenc
     paths = resolved(store)
     is_made = parse_options(texts).is_writable is not False and are_vacant([Files().directory(path) for path in paths])
     given = [part for text in texts for part in ("-o", text)]
-    # STORE is for those who look at the process: a path with a comma in it, or a blank at an end, is another there.
+    # STORE is only for process listings: a path with a comma, or with a blank at an end, would be read differently.
     given += [f"--log-dir={path}" for path in paths]
     places = (",".join(map(str, paths)), str(mount_point.absolute()))
     start(python_command("mount", "--foreground", *given, "--", *places), log_file(mount_point), doing=_say)
@@ -138,7 +138,7 @@ def _serve(store: Sequence[Path], mount_point: Path, options: MountOptions) -> N
 
 
 def _server() -> Callable[..., None]:
-    """What serves mounts; raises `MountError` where that is not installed."""
+    """Import the mount's server; raises `MountError` if it is not installed."""
     try:
         from kafkafs.mount.serving import serve
     except ImportError as error:

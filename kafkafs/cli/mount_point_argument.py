@@ -1,4 +1,4 @@
-"""The argument MOUNTPOINT, of which nothing is asked: what is mounted there may be stopped, and would never answer."""
+"""The argument MOUNTPOINT. The path is not examined: a stopped mount there would never answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of a store for one command: what a mount would show, where there is none."""
+"""The tree of a store for one command, without a mount."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def opened_tree(
 
 
 def node_at(tree: Tree, text: str) -> Node:
-    """What is at a path on the command line; raises `click.UsageError` for one that is not in the grammar."""
+    """Return the node at a path of the command line; raises `click.UsageError` for one that is not in the grammar."""
     try:
         path = parse_path(text, tree.store.topics.inventory.topics)
     except BadNameError as error:

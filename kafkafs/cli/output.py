@@ -42,7 +42,7 @@ def output_options(command: Command) -> Command:
 
 
 def output_options_of(*forms: Form) -> Callable[[Command], Command]:
-    """What gives a command the options of some forms."""
+    """Return a decorator that adds the options of some forms."""
 
     def give(command: Command) -> Command:
         for form in reversed(forms):
@@ -75,7 +75,7 @@ def _chooses(form: Form) -> Callable[[click.Context, click.Parameter, bool], Non
 def write_rows(
     columns: Sequence[str], rows: Iterable[Mapping[str, object]], form: Form, stream: TextIO | None = None
 ) -> None:
-    """Print rows, each of which has a value, or None, for every column. Only a table waits for the last row."""
+    """Print rows that have a value or None for every column. Only a table waits for the last row."""
     stream = stream or sys.stdout
     if form is Form.JSON:
         _write_array(columns, rows, stream)

@@ -1,4 +1,4 @@
-"""How far long work has come, on a terminal's standard error and nowhere else."""
+"""The progress of long work, on a terminal's standard error only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ERASE_LINE: Final = "\r\x1b[K"
 
 
 class Progress:
-    """One line that is rewritten in place and gone at the end; without a stream there is none."""
+    """One line that is rewritten in place and erased at the end; nothing without a stream."""
 
     def __init__(self, stream: TextIO | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -45,7 +45,7 @@ class Progress:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to say something, for those to whom finding out costs something."""
+        """True if a message is due, for callers whose message is costly."""
         return self._stream is not None and self._clock() >= self._due
 
     def _write(self, text: str) -> None:
@@ -56,7 +56,7 @@ class Progress:
         self._stream.flush()
 
     def erase(self) -> None:
-        """Leave nothing behind."""
+        """Erase the line."""
         if self._stream is not None and self._is_visible:
             self._stream.write(_ERASE_LINE)
             self._stream.flush()

@@ -146,7 +146,7 @@ class _Printing:
 
 
 class _Tally:
-    """What came of all partitions together."""
+    """The totals of all partitions."""
 
     def __init__(self, *, is_plan: bool) -> None:
         self.has_failed = self.has_changes = False
@@ -200,7 +200,7 @@ def _reason(recovered: Recovered) -> str:
 
 
 def _log_dir_lines(log_dir: RecoveredLogDir) -> Iterator[str]:
-    """What changes at the top of a log directory, and why its logs were not read, or are not marked."""
+    """Yield the changes at the top of a log directory, and why its logs were not read, or are not marked."""
     believed = log_dir.trusted_segments
     if log_dir.steps or log_dir.trusts_marker or believed or not log_dir.is_closed:
         yield f"{log_dir.path}:"

@@ -1,4 +1,4 @@
-"""What `kafkafs recover` says of a commit that was interrupted, in lines and as a JSON object."""
+"""How `kafkafs recover` reports an interrupted commit, in lines and as a JSON object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def commit_lines(recovered: RecoveredCommit, *, is_plan: bool) -> Iterator[str]:
-    """What became of it, or would, and a line for each partition in which something is taken back or stays."""
+    """Yield its outcome, and a line for each partition in which records are taken back or stay."""
     transaction = recovered.intent.transaction
     name = "the commit" if transaction is None else f"the commit of {transaction.application}, {transaction.version}"
     if recovered.error is not None:
@@ -27,7 +27,7 @@ def commit_lines(recovered: RecoveredCommit, *, is_plan: bool) -> Iterator[str]:
 
 
 def commit_object(recovered: RecoveredCommit) -> dict[str, object]:
-    """The same for machines."""
+    """Return the same for machines."""
     transaction = recovered.intent.transaction
     found: dict[str, object] = {
         "application": None if transaction is None else transaction.application,

@@ -54,7 +54,7 @@ _DETAILS = ("scope", "highWatermark", "cleanupPolicy", "retentionMs", "retention
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What is to become of a partition's log, or has; or the error that came in between."""
+    """The plan or the report of a partition's log, or its error."""
 
     topic: str
     partition: int
@@ -125,7 +125,7 @@ def _outcomes(store: Store, chosen: Sequence[Partition], change: Change, *, is_a
         progress.show_count("planning retention", number, len(chosen))
         plan, error, is_applied = None, None, False
         try:
-            # Opening a log to write it recovers it: that is for those alone of which something goes.
+            # Opening a log for writing recovers it: open only those from which segments are deleted.
             followed = store.follow_partition(topic, partition)
             plan = followed.on_view(partial(retentions.plan, topic, partition))
             if is_applying and plan.is_due:
@@ -143,7 +143,7 @@ def _outcomes(store: Store, chosen: Sequence[Partition], change: Change, *, is_a
 
 
 class _Tally:
-    """What comes of all partitions together."""
+    """The totals of all partitions."""
 
     def __init__(self) -> None:
         self.failed = 0

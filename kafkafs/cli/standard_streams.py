@@ -115,7 +115,7 @@ def standard_output() -> StandardOutput | None:
 
 
 def is_of_output(error: Exception) -> bool:
-    """Whether this is what went wrong with descriptor 1, and not with what is read."""
+    """True if this error is of descriptor 1, and not of a file that is read."""
     output = standard_output()
     return output is not None and output.error is error
 

@@ -1,4 +1,4 @@
-"""`kafkafs warm`: count what decoded files come to, so that whoever opens them finds their sizes known."""
+"""`kafkafs warm`: count the sizes of decoded files before they are opened."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def warm(
 
 
 class _Warming:
-    """The counting of files, one after another; one that cannot be counted keeps nobody from the others."""
+    """Counts files one after another; an error does not stop the others."""
 
     def __init__(self, tree: Tree, paths: Sequence[CountedPath]) -> None:
         self.has_failed = False
@@ -81,7 +81,7 @@ class _Warming:
         self._progress = Progress.on_terminal(is_erased_for_results=True)
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """What each comes to, None if that stays unknown, which is said."""
+        """Yield the size of each, None if it stays unknown, which is reported."""
         for number, path in enumerate(self._paths, 1):
             size_bytes = None
             try:

@@ -1,4 +1,4 @@
-"""Where a query begins and ends, as its options say it; which offsets that means is for who has the store to say."""
+"""The bounds of a query, as its options say them; the store resolves them to offsets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Edge(Enum):
 
 
 class NoMatch(Enum):
-    """What to do with a partition that has no record from the time on at which a query is to begin."""
+    """What to do with a partition that has no record from the starting time on."""
 
     ERROR = "error"
     LATEST = "latest"
@@ -102,7 +102,7 @@ def check_batch_bounds(starting: Bound, ending: Bound) -> None:
 
 
 def _time(option: str, text: str) -> Time:
-    """The time that an option stands for. A number is milliseconds, however small: Spark's connector has it so."""
+    """Return the time of an option. A number is always milliseconds, as in Spark's connector."""
     try:
         return parse_milliseconds(text.strip()) or parse_time(text.strip())
     except BadNameError as error:

@@ -1,4 +1,4 @@
-"""How reading a store with Spark can go wrong, beyond what storage says."""
+"""The errors of reading a store with Spark, beyond those of storage."""
 
 from __future__ import annotations
 

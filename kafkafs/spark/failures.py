@@ -1,7 +1,7 @@
-"""What is wrong when Spark raises something, in one sentence.
+"""Turns an error of Spark into one sentence.
 
 An exception that kafkafs raised in a worker comes back as text, within a stack trace within another; so the sentence is
-what the last of them said in there. Where there is none, Spark's own first line has to do. Spark is not loaded for it.
+what the last of them said in there. Without one, Spark's own first line is used. Spark is not loaded for it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _PACKAGES: Final = frozenset({"pyspark", "py4j", "grpc"})
 
 
 def is_sparks(error: BaseException) -> bool:
-    """Whether Spark, or what it talks to itself with, has raised it."""
+    """True if Spark, or py4j or grpc below it, has raised it."""
     return any(each.__module__.partition(".")[0] in _PACKAGES for each in type(error).__mro__)
 
 
 def is_of_starting(error: BaseException) -> bool:
-    """Whether Spark has ended before it began."""
+    """True if Spark ended before it began."""
     return is_sparks(error) and _NOT_STARTED in str(error)
 
 
@@ -42,7 +42,7 @@ def missing_package(error: BaseException) -> str | None:
 
 
 def ours(error: BaseException) -> str | None:
-    """What kafkafs, or the system on its behalf, has said in a worker; None if neither has said anything."""
+    """Return the sentence of kafkafs or the system in a worker; None if there is none."""
     text = str(error)
     if said := _OURS.findall(text):
         return str(said[-1][1]).strip()

@@ -64,7 +64,7 @@ def nested(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:
 
 
 def flat(offsets: Mapping[str, Mapping[str, int]]) -> dict[Partition, int]:
-    """What `nested` was given."""
+    """Undo `nested`."""
     return {
         (topic, int(number)): offset for topic, by_number in offsets.items() for number, offset in by_number.items()
     }

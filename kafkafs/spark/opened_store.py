@@ -64,7 +64,7 @@ class OpenedStore:
         self._report = partial(report_loss, fails=options.fails_on_data_loss)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         self._store.close()
 
     def partitions(self, *, must_exist: bool) -> set[Partition]:
@@ -92,16 +92,16 @@ class OpenedStore:
         return self._store.topics.topic_id(partition[0]), log.epochs
 
     def log_bytes(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """What the batches of partitions take on disk, of those that are there."""
+        """Return the bytes that the batches of existing partitions take on disk."""
         return self._each(partitions, lambda _, log: log.on_view(_size_bytes))
 
     def place(self, partition: Partition) -> PartitionPlace:
-        """Where a partition is; raises `UnknownPartitionError`."""
+        """Return a partition's directory; raises `UnknownPartitionError`."""
         _, log_dir = self._store.topics.place(*partition)
         return PartitionPlace(str(log_dir.path), *partition)
 
     def is_compacted(self, partition: Partition) -> bool:
-        """Whether a partition is compacted, or was once, as far as the store says: then it may lack offsets."""
+        """True if the store says that a partition is or was compacted, so that it may lack offsets."""
         topic, number = partition
         _, log_dir = self._store.topics.place(topic, number)
         was_compacted = partition in log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
@@ -181,7 +181,7 @@ class OpenedStore:
             try:
                 found[partition] = ask(partition, self._log(partition))
             except UnknownPartitionError:
-                continue  # it went away just now, and whoever misses it says so
+                continue  # it was removed just now; the reader that needs it raises the error
         return found
 
     def _end(self, log: ReadableLog) -> int:

@@ -34,15 +34,15 @@ _DEFAULT_DELAY: Final = "15m"
 
 
 class Damage(Enum):
-    """What a query does at a batch that cannot be decoded, as a mount's option says it."""
+    """What a query does at a batch that cannot be decoded; as the option of a mount."""
 
     STOP = "stop"  # fail, and say where
-    SKIP = "skip"  # go on behind it
+    SKIP = "skip"  # leave it out
 
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What every reading of a store is told: in how many tasks at least, and with how many records in each at most."""
+    """The options of every read: the least number of tasks, and the most records in each."""
 
     paths: tuple[str, ...]
     selection: Selection
@@ -57,7 +57,7 @@ class StoreOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], default_start: Edge) -> Self:
-        """What the options say; raises `OptionError`."""
+        """Parse the options; raises `OptionError`."""
         found = {name.lower(): value for name, value in options.items()}
         return cls(
             parse_paths(found),
@@ -75,14 +75,14 @@ class StoreOptions:
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """What a batch query is told."""
+    """The options of a batch query."""
 
     store: StoreOptions
     ending: Bound
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """What the options say; raises `OptionError`."""
+        """Parse the options; raises `OptionError`."""
         store = StoreOptions.parse(options, Edge.EARLIEST)
         ending = ENDING.parse({name.lower(): value for name, value in options.items()}, Edge.LATEST)
         check_batch_bounds(store.starting, ending)
@@ -91,7 +91,7 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """What a streaming query is told; a batch of it waits for `offsets_min` or until `delay_ms_max` have passed."""
+    """The options of a streaming query; a batch waits for `offsets_min` or until `delay_ms_max` have passed."""
 
     store: StoreOptions
     offsets_max: int | None
@@ -100,7 +100,7 @@ class StreamOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """What the options say; raises `OptionError`."""
+        """Parse the options; raises `OptionError`."""
         found = {name.lower(): value for name, value in options.items()}
         if ENDING.offsets.lower() in found:
             raise OptionError("ending offset not valid in streaming queries")
@@ -116,7 +116,7 @@ class StreamOptions:
 
 
 def includes_headers(options: Mapping[str, str]) -> bool:
-    """Whether rows have headers where no schema says what they have."""
+    """True if rows have headers where no schema is given."""
     return _truth({name.lower(): value for name, value in options.items()}, "includeHeaders", default=False)
 
 

@@ -1,4 +1,4 @@
-"""Which partition a record goes to where nobody says: as Kafka's producers choose it.
+"""Chooses the partition of a record that names none, as Kafka's producers do.
 
 Records with a key go where the key's murmur2 says, so that they meet those of other producers. Those without one stay
 in a partition until a batch of them is full, and then go to the next.
@@ -25,7 +25,7 @@ Words = npt.NDArray[np.uint32]
 
 
 def key_hashes(keys: pa.Array[Any]) -> npt.NDArray[np.int64]:
-    """What each key's partition is the remainder of; a null key's means nothing. The array is a binary one."""
+    """Return the hash of each key of a binary array, whose remainder is its partition; a null key's means nothing."""
     hashes = np.zeros(len(keys), dtype=np.int64)
     if len(keys) == 0:
         return hashes
@@ -72,7 +72,7 @@ class Sticky:
         self._places: dict[str, tuple[int, int]] = {}
 
     def partition(self, topic: str, partitions: int, size_bytes: int) -> int:
-        """Where the next record of that size goes."""
+        """Return the partition of the next record of that size."""
         place, stuck_bytes = self._places.get(topic) or (self._draw(partitions), 0)
         following = (place + 1) % partitions, 0
         stuck_bytes += size_bytes

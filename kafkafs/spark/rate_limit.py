@@ -1,4 +1,4 @@
-"""How far a batch of a streaming query goes: shared out over the partitions as Spark's own Kafka source does it."""
+"""The end of a streaming query's batch, shared out over the partitions as in Spark's own Kafka source."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def _share(limit: int, size: int, total: int, start: int) -> int:
 
 
 def count(start: Mapping[Partition, int], end: Mapping[Partition, int]) -> int:
-    """How many offsets there are between."""
+    """Return how many offsets lie between."""
     return sum(end[each] - start.get(each, 0) for each in end)

@@ -1,4 +1,4 @@
-"""What a task does: it reads splits, and gives Spark their rows."""
+"""The work of a task: it reads splits, and returns their rows to Spark."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class SparkRows:
         self.schema = to_arrow_schema(schema, timezone="UTC")
         wanted = [name for name in self.schema.names if name not in _OF_PLACE]
         self.columns = wanted or [_NARROWEST]
-        """What the record batches are to have: with nothing else wanted, something that counts the rows."""
+        """The columns of the record batches; if none are wanted, one that counts the rows."""
 
     def of(self, batch: pa.RecordBatch, topic: str, partition: int) -> pa.RecordBatch:
         """The rows of a record batch of one partition."""
@@ -56,7 +56,7 @@ def _microseconds(times: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
 
 
 def _headers(headers: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
-    """The same, where a record without headers has null, as in Spark's own source."""
+    """Return the same with null for records without headers, as in Spark's own source."""
     assert isinstance(headers, pa.ListArray)
     assert isinstance(kind, pa.ListType)
     is_empty = pc.equal(pc.list_value_length(headers), pa.scalar(0, pa.int32()))

@@ -45,7 +45,7 @@ class Subscription:
         return _all_of([topic for topic in self.topics if topic in topics], topics)
 
     def missing(self, topics: Topics) -> str | None:
-        """What is asked for and not there; None if nothing is."""
+        """Return what is selected but missing; None if nothing is."""
         return next((f"topic {topic!r}" for topic in self.topics if topic not in topics), None)
 
 
@@ -75,7 +75,7 @@ class Assignment:
         return {(topic, partition) for topic, partition in self.assigned if partition in topics.get(topic, ())}
 
     def missing(self, topics: Topics) -> str | None:
-        """What is asked for and not there; None if nothing is."""
+        """Return what is selected but missing; None if nothing is."""
         found = self.partitions(topics)
         return next((f"partition {each[0]}-{each[1]}" for each in self.assigned if each not in found), None)
 
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 
 
 def parse_selection(options: Mapping[str, str]) -> Selection:
-    """What the options, whose names are in lower case, select; raises `OptionError`."""
+    """Parse the selection of the options, whose names are in lower case; raises `OptionError`."""
     given = [key for key in _KEYS if key in options]
     if not given:
         return Everything()

@@ -44,7 +44,7 @@ def read(
     columns: Sequence[str] | None = None,
     headers: bool = False,
 ) -> DataFrame:
-    """A store as it is now: each call looks anew, while a DataFrame goes on showing what it was planned with.
+    """Read a store as it is now. A DataFrame keeps showing the records with which it was planned.
 
     `start` and `end` are `earliest`, `latest`, a time of the grammar (`2026-11-21T10:15`, `-15m`), or offsets by topic
     and partition. Only `columns` are read.

@@ -36,13 +36,13 @@ _RETRY_S: Final = 0.1
 
 @dataclass(frozen=True)
 class StagedMessage(WriterCommitMessage):
-    """What a task that succeeded tells the driver; None if it had no rows."""
+    """A successful task's message to the driver; None if it had no rows."""
 
     name: str | None
 
 
 class _Sink:
-    """What batch and streaming writes have in common; made on the driver, and used there and by tasks."""
+    """The common part of batch and streaming writes; made on the driver, and used there and by tasks."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -76,7 +76,7 @@ class _Sink:
             store.commits.commit(names, transaction)
 
     def _opened(self) -> Store:
-        """The store, as soon as nobody else has it open for writing."""
+        """Open the store as soon as no other process has it open for writing."""
         given_up_s = time.monotonic() + self._options.lock_timeout_ms / 1000
         while True:
             try:

@@ -41,9 +41,9 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """What a write is told.
+    """The options of a write.
 
-    `topic` stands for every row's own. `application` and `version` say what it is that is to be in the store once. A
+    `topic` replaces every row's own. `application` and `version` name the write that is to be in the store once. A
     commit waits so long for others who have the store open for writing.
     """
 
@@ -58,7 +58,7 @@ class SinkOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """What the options say; raises `OptionError`."""
+        """Parse the options; raises `OptionError`."""
         found = {name.lower(): value for name, value in options.items()}
         version = _number(found, "txnVersion")
         lock_timeout_ms = _number(found, "lockTimeoutMs")
@@ -80,7 +80,7 @@ class SinkOptions:
         )
 
     def transaction(self) -> Transaction | None:
-        """What a batch write is to be done once as; None if it may be repeated."""
+        """Return the transaction of a batch write; None if it may be repeated."""
         if (self.application is None) != (self.version is None):
             raise OptionError("the options txnAppId and txnVersion are given together, or neither of them")
         if self.application is None or self.version is None:

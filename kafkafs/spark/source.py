@@ -21,7 +21,7 @@ class KafkafsSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is told."""
+        """Return the name for `format`."""
         return "kafkafs"
 
     def schema(self) -> StructType:
@@ -32,25 +32,25 @@ class KafkafsSource(DataSource):
         return source_schema(has_headers=includes_headers(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads the store once."""
+        """Return the reader of a batch query."""
         from kafkafs.spark.batch_reader import StoreReader
 
         return StoreReader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
-        """What reads the store as it grows."""
+        """Return the reader of a streaming query."""
         from kafkafs.spark.stream_reader import StoreStreamReader
 
         return StoreStreamReader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """What appends a DataFrame to the store."""
+        """Return the writer of a DataFrame."""
         from kafkafs.spark.sink import StoreWriter
 
         return StoreWriter(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """What appends the batches of a streaming query to the store."""
+        """Return the writer of a streaming query's batches."""
         from kafkafs.spark.sink import StoreStreamWriter
 
         return StoreStreamWriter(self.options, schema, overwrite=overwrite)

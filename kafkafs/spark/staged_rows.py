@@ -19,7 +19,7 @@ _MICROSECONDS: Final = pa.timestamp("us", "UTC")
 
 
 class StagedRows:
-    """The rows of a task, staged as they come; `topic` stands for every row's own."""
+    """The rows of a task, staged as they come; `topic` replaces every row's own."""
 
     def __init__(self, staging: Staging, topic: str | None, clock: Clock) -> None:
         self._staging = staging

@@ -1,7 +1,7 @@
 """A streaming query: batch after batch, each exactly the offsets that were promised for it.
 
-Offsets have the form that Spark's own Kafka source keeps, `{"orders":{"0":42}}`, so that a look at a checkpoint or at
-a query's progress says as much. Spark asks anew where a query began as long as its first batch is not done, and by then
+Offsets have the form that Spark's own Kafka source keeps, `{"orders":{"0":42}}`, so that a look at a checkpoint or at a
+query's progress says as much. Spark asks again where a query began as long as its first batch is not done, and by then
 the answer would be another; so that batch's end says where it began, under `@start`, which is no topic's name.
 """
 
@@ -59,22 +59,22 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._report = partial(report_loss, fails=self._options.store.fails_on_data_loss)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
-        """Where the query begins."""
+        """Return where the query begins."""
         store, options = self._store(), self._options.store
         partitions = store.partitions(must_exist=True)
         return {**nested(store.resolve(options.starting, partitions, options.no_match)), _FIRST: True}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What the options say."""
+        """Return the options' limit."""
         offsets_max = self._options.offsets_max
         return ReadAllAvailable() if offsets_max is None else ReadMaxRows(offsets_max)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Go no further than what there is now."""
+        """Go no further than the present end."""
         self._target = self._newest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Where a batch that begins there ends; the start itself if there is no batch yet."""
+        """Return where a batch that begins there ends; the start itself if there is no batch yet."""
         begins = _offsets(start)
         ends = self._latest = self._newest() if self._target is None else self._target
         if self._waits(begins, ends):
@@ -89,7 +89,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**nested(ends), **first}
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """How far the store went when that was last looked at."""
+        """Return the store's end at the last look."""
         return None if self._latest is None else nested(self._latest)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -115,7 +115,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_splits(partition.value, self._schema, self._options.store)
 
     def stop(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None
@@ -130,7 +130,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return store.latest(store.partitions(must_exist=False))
 
     def _waits(self, begins: Offsets, ends: Offsets) -> bool:
-        """Whether there is too little for a batch, and none is overdue."""
+        """True if there is too little for a batch, and none is overdue."""
         offsets_min = self._options.offsets_min
         if offsets_min is None or self._target is not None or self._batch_s is None:
             return False
@@ -138,7 +138,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return not is_overdue and count(begins, ends) < offsets_min
 
     def _added(self, partitions: list[Partition]) -> Offsets:
-        """Where partitions begin that were not there when the batch before was planned."""
+        """Return the starts of the partitions that were added since the last batch."""
         found = self._store().earliest(partitions)
         missing = [each for each in partitions if each not in found]
         if missing:

@@ -1,4 +1,4 @@
-"""How many records a task is given at most, as Spark's own Kafka source counts them: by their offsets."""
+"""Limits the records of a task by their offsets, as Spark's own Kafka source does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def parts(ranges: Mapping[Partition, tuple[int, int]], records_max: int) -> Iterator[dict[Partition, tuple[int, int]]]:
-    """Ranges of offsets, cut into as few as can be, of about the same size, of which none has more."""
+    """Cut ranges of offsets into as few as possible, of about the same size, none with more."""
     for partition, (start, end) in sorted(ranges.items()):
         count = -(-(end - start) // records_max)
         for number in range(count):

@@ -1,4 +1,4 @@
-"""What every job of Spark's is told: `--master` and `--conf`."""
+"""The options of every Spark job: `--master` and `--conf`."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def job_options(command: Command) -> Command:
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit has started this, and what it was told holds."""
+    """True if spark-submit has started this, so that its options hold."""
     return _SUBMITTED in os.environ
 
 
 def chosen_settings(ctx: click.Context) -> dict[str, str]:
-    """The settings for Spark: those that were given, and what is best for a command where nobody said otherwise."""
+    """Return the settings for Spark: those that were given, and a command's defaults for the others."""
     given: dict[str, str] = ctx.meta.get(_CHOSEN, {})
     if is_submitted():
         return dict(given)

@@ -1,4 +1,4 @@
-"""A session of Spark for one command, and how what goes wrong in it is told.
+"""A session of Spark for one command, and its error messages.
 
 What Spark and its workers write to standard error goes to a file, which is kept if the job fails in a way that Spark
 alone can explain. With KAFKAFS_TRACEBACK nothing is held back.
@@ -49,7 +49,7 @@ class JobSession:
         self._start_s = time.monotonic()
 
     def result(self, work: Callable[[], Result], doing: str) -> Result:
-        """What work with the session gives, of whose tasks is told meanwhile."""
+        """Return the result of work with the session, and show the progress of its tasks."""
         with TaskProgress(self.spark, Progress.on_terminal(is_erased_for_results=True), doing):
             return work()
 
@@ -60,7 +60,7 @@ class JobSession:
 
     @property
     def time_text(self) -> str:
-        """How long it has taken up to now, to be added to what is said of it."""
+        """Return how long it has taken, as the end of a message."""
         return f" in {time.monotonic() - self._start_s:.1f} s"
 
     def summarize(self, text: str) -> None:
@@ -124,14 +124,14 @@ def _explained(error: Exception, chatter: _Chatter) -> Exception:
 
 
 class _Chatter:
-    """What Spark and its workers write to standard error, in a file that is gone in the end unless it is kept."""
+    """The standard error of Spark and its workers, in a file that is removed in the end unless it is kept."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Have what is started inside write to the file, as long as it lives."""
+        """Make processes that are started in the block write to the file."""
         if os.environ.get("KAFKAFS_TRACEBACK"):
             yield
             return
@@ -148,7 +148,7 @@ class _Chatter:
             os.close(number)
 
     def text(self) -> str:
-        """What is in the file."""
+        """Return the file's text."""
         return "" if self._path is None else self._path.read_text(encoding="utf-8", errors="replace")
 
     def keep(self) -> Path | None:

@@ -1,4 +1,4 @@
-"""What the jobs share that make a new store: where it is to be, and what holds for its topics."""
+"""The options of the jobs that make a new store: its place, and its topics' settings."""
 
 from __future__ import annotations
 

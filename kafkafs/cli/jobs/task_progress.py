@@ -1,4 +1,4 @@
-"""How many of a job's tasks are done, told on a terminal while Spark works."""
+"""Progress of a Spark job's tasks on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How evenly a topic's records lie in its partitions, and which keys have most of them: from counts to rows."""
+"""The rows of `skew` from counts: how evenly records lie in partitions, and which keys have most."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS: Final = (
 
 
 class PartitionLoad(NamedTuple):
-    """What a partition has: `data_bytes` are those of keys and values, `log_bytes` what the batches take on disk."""
+    """The load of a partition: `data_bytes` are those of keys and values, `log_bytes` those of batches on disk."""
 
     partition: int
     records: int

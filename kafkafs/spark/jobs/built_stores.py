@@ -1,7 +1,7 @@
-"""What the jobs share that make a store anew out of another one: where it is built, by whose tasks, and its publishing.
+"""What the jobs that write a store again share: the place, the tasks and the publishing of the new one.
 
 A task builds one partition; what it does again, or too late, counts once. The driver publishes the store when all are
-there. A job that was ended before is gone on with by the same call.
+there. The same call continues an interrupted job.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BuiltPlace:
         return Store.open(self.paths, mode=Mode.READ_ONLY, files=Files(), clock=Clock())
 
     def build(self, run: str) -> StoreBuilder:
-        """What is built in a run, for a task of it."""
+        """Return the builder of a run, for one of its tasks."""
         return StoreBuilder.opened(Files(), Path(self.target), run)
 
     @contextmanager
@@ -64,7 +64,7 @@ class BuiltPlace:
         *,
         partitions: int | None = None,
     ) -> Iterator[StoreBuilder]:
-        """What is built, for the driver; begun anew where the partitions become others, or else gone on with."""
+        """Return the builder for the driver: begun again if the partitions change in number, or continued."""
         names = None if topics is None else list(dict.fromkeys(topics))
         said = {**purpose, "store": list(self.paths), "topics": names, "settings": dict(settings)}
         with self.opened() as store:
@@ -76,7 +76,7 @@ class BuiltPlace:
             build.close()
 
     def publish(self, build: StoreBuilder) -> dict[Partition, dict[str, Any]]:
-        """Have the store at its place; gives what is told of each partition."""
+        """Publish the store at its place, and return the report of each partition."""
         return build.publish(Clock(), [Path(path) for path in self.paths])
 
 
@@ -93,7 +93,7 @@ def build_in_tasks(
     build: StoreBuilder,
     work: Callable[[Store, StoreBuilder, Partition], None],
 ) -> None:
-    """Have each partition built that is not there yet out of the one that is read, small ones together in a task."""
+    """Build each missing partition from the source, small ones together in a task."""
     with place.opened() as store:
         pieces = [_Piece(each, _size_bytes(store, each)) for each in build.missing()]
 

@@ -1,4 +1,4 @@
-"""`compact`: a store made anew with the latest record of each key, by the cleaner, a partition at a time in workers."""
+"""`compact`: writes the latest record of each key into a new store, a partition at a time in workers."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def compact(
     is read does not change, and the new one is there when this returns: a row for each partition, with the bytes of
     its log, and the records of what was compacted.
 
-    Raises `NotAStoreError` unless there is nothing at `target`, or an empty directory. A job that did not come to its
-    end is gone on with by the same call.
+    Raises `NotAStoreError` unless `target` does not exist or is an empty directory. The same call continues an
+    interrupted job.
     """
     place = BuiltPlace.of(store, target)
 

@@ -150,7 +150,7 @@ def _source_options(
 def _planned(
     store: OpenedStore, exported: Exported, *, incremental: bool, accept_data_loss: bool
 ) -> dict[Partition, _Range]:
-    """What is to be exported of each partition; raises what `export` raises for a log that does not go on."""
+    """Plan the export of each partition; raises what `export` raises for a log that does not continue the last one."""
     partitions = store.partitions(must_exist=True)
     starts = store.earliest(partitions)
     ends = store.latest(partitions)

@@ -1,6 +1,6 @@
 """Exported files as the files of a table, of Delta Lake or Iceberg, which reads them where they are.
 
-A file that a table has is not added again, so that whoever does not know whether it was may ask once more.
+A file that a table has is not added again, so the call can be repeated.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Registration(Protocol):
     """A kind of tables."""
 
     def register(self, root: Path, files: Sequence[ExportedFile], schema: pa.Schema) -> None:
-        """Have tables know these files of a directory as well; they are made where they are missing."""
+        """Add these files of a directory to tables, and make missing tables."""
 
 
 def registration(table: str, catalog: str, namespace: str) -> Registration:
-    """What `table` means; raises `JobError` if what it needs is not installed."""
+    """Return the registration for `table`; raises `JobError` if its package is not installed."""
     if table == DELTA:
         try:
             import deltalake  # noqa: F401 -- to say now that it is missing, and not after all was exported

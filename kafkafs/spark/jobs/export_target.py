@@ -1,8 +1,8 @@
 """The directory that a store is exported into: which files are in it, and how all files of a run get there at once.
 
 Tasks write where no reader looks; what a run has written is published when all of it is there. Once `_kafkafs` has the
-file that says what is published, the next run brings it to its end, whatever happened; before that nothing is to be
-seen of the run. Watermarks follow when the files are in place. While a run goes on no other begins.
+file that says what is published, the next run finishes it after any failure; before that nothing is to be seen of the
+run. Watermarks follow when the files are in place. While a run goes on no other begins.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ExportedFile(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where it is in the directory."""
+        """Return its path in the directory."""
         # A topic may begin with "_", and files that do are passed over.
         name = f"records-{self.topic}-{self.partition}-{self.first_offset:020d}-{self.last_offset:020d}.parquet"
         return f"topic={self.topic}/date={self.date}/{name}"
@@ -93,7 +93,7 @@ class ExportTarget:
         self._lock.release()
 
     def exported(self) -> Exported:
-        """How far earlier runs came."""
+        """Return how far earlier runs came."""
         return self._said(WATERMARKS_NAME)
 
     def unregistered(self) -> list[ExportedFile]:
@@ -144,7 +144,7 @@ class ExportTarget:
             return Exported()
 
     def files(self) -> list[ExportedFile]:
-        """What is published, in the order of names."""
+        """Return the published files, by name."""
         return sorted(self._found())
 
     def _found(self) -> Iterator[ExportedFile]:
@@ -187,12 +187,12 @@ class ExportTarget:
                 raise
 
     def _remove_staged(self) -> None:
-        """Remove what runs left that did not come to their end."""
+        """Remove what unfinished runs left."""
         for name in self._files.names(self._own):
             if name.startswith(_STAGING_FRONT):
                 directory = self._own / name
                 for staged in self._files.names(directory):
                     with suppress(FileNotFoundError):
                         self._files.remove(directory / staged)
-                with suppress(OSError):  # a task that nobody waits for any more still writes there
+                with suppress(OSError):  # an abandoned task still writes there
                     self._files.remove_directory(directory)

@@ -1,4 +1,4 @@
-"""How far each partition is exported into a directory, and in which form: what a later export goes on from.
+"""How far each partition is exported into a directory, and in which form, for the next export.
 
 Whether a log is still the one that was exported is decided here as well, by what a broker would tell it by: its
 offsets, the topic's id and the leader epochs. Keeping the file is left to `export_target`.
@@ -23,7 +23,7 @@ _ELSEWHERE: Final = "export it to another directory"
 
 
 class ExportForm(NamedTuple):
-    """What the files of an export have in common."""
+    """The form of all files of an export."""
 
     headers: bool
     values: str
@@ -33,9 +33,9 @@ class ExportForm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """What is exported of a partition: the offsets from the first one up to the end, which is excluded.
+    """The exported offsets of a partition, up to the end, which is excluded.
 
-    The topic's id and the leader epoch of what is last are those of that time, None if nobody knew them.
+    The topic's id and the leader epoch of the last record are those of that time, None if unknown.
     """
 
     start_offset: int
@@ -66,7 +66,7 @@ class Exported:
     watermarks: Mapping[Partition, Watermark] = field(default_factory=lambda: MappingProxyType({}))
 
     def text(self) -> str:
-        """What the file is to have."""
+        """Return the file's text."""
         marks = [
             {
                 "topic": topic,
@@ -83,7 +83,7 @@ class Exported:
 
     @classmethod
     def parse(cls, text: str, path: str) -> Self:
-        """What a file's text says; raises `JobError` if it is none of ours."""
+        """Parse a file's text; raises `JobError` if kafkafs did not write it."""
         try:
             said = json.loads(text)
             if said["version"] != _VERSION:
@@ -127,7 +127,7 @@ def check_continues(partition: Partition, mark: Watermark, log: LogNow) -> None:
 
 
 def check_keeps(partition: Partition, mark: Watermark, log: LogNow) -> None:
-    """Raise `JobError` if exporting all that the log has would take away what it has no more."""
+    """Raise `JobError` if a full export would remove records that the log no longer has."""
     if mark.start_offset < min(log.start_offset, mark.end_offset):
         raise JobError(
             "{}-{} is exported from offset {} on, and begins with {} by now, so that records would be lost: export "

@@ -1,7 +1,7 @@
 """Records written as Parquet in Spark's workers: a file for each partition and day that a task has records of.
 
-Row groups are large whatever the size of the record batches, and memory is bounded whatever the days. What is written
-is on disk when a file is finished, under a name that no other attempt has. Publishing it is left to `export_target`.
+Row groups are large even if record batches are small, and memory is bounded for any number of days. What is written is
+on disk when a file is finished, under a name that no other attempt has. Publishing it is left to `export_target`.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _Writing:
             self._finish(_OPEN_MAX - 1)
             path = Path(self._task.staging) / f"{uuid.uuid4().hex}.parquet"
             file = _OpenFile(path, place, day, self._schema, self._task.compression)
-        self._open[key] = file  # behind those that were used before it
+        self._open[key] = file  # after those that were used before it
         file.add(batch)
         if file.buffered_bytes >= _ROW_GROUP_BYTES:
             file.flush()

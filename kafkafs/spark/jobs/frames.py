@@ -1,4 +1,4 @@
-"""What a job has found, as a DataFrame."""
+"""A job's result as a DataFrame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def frame_of(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: str | StructType) -> DataFrame:
     """A DataFrame of rows that the driver has.
 
-    They go to Spark as Arrow, of which it makes a relation of its own: whoever asks for them waits for no task.
+    They go to Spark as Arrow, which makes a local relation: reading it needs no task.
     """
     parsed = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema
     fields = to_arrow_schema(parsed)

@@ -1,4 +1,4 @@
-"""What can be out of order in a log, each thing a value: offsets, times and the sequences of producers."""
+"""The kinds of gaps in a log: of offsets, times and the sequences of producers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SEQUENCES: Final = LAST_SEQUENCE + 1
 
 
 class GapKind(StrEnum):
-    """What is out of order."""
+    """The kind of a gap."""
 
     HOLE = "hole"  # offsets that the log passes over
     DUPLICATE = "duplicate"  # offsets that it goes back to
     TIME_REGRESSION = "time_regression"  # all of a partition's together, and where the largest is
     SEQUENCE_GAP = "sequence_gap"  # sequences that a producer's next batch passes over
     SEQUENCE_DUPLICATE = "sequence_duplicate"  # sequences that it goes back to
-    DAMAGE = "damage"  # what does not decode, so that nobody knows
+    DAMAGE = "damage"  # what does not decode
 
 
 class Place(NamedTuple):
-    """Where in a partition's directory: a log's name, and the position of a batch."""
+    """A place in a partition's directory: a log's name, and the position of a batch."""
 
     log_name: str
     position: int
@@ -41,7 +41,7 @@ class Gap:
 
     The offsets are those that are missing, or that the log goes back over; of a batch out of sequence, its own; of
     times, that of the record which the log goes back furthest at. The last is included, and what is not known is None.
-    `extent` says how many offsets, sequences or records it is about. `place` is that of the batch behind it.
+    `extent` is its number of offsets, sequences or records. `place` is that of the batch after it.
     """
 
     kind: GapKind
@@ -74,7 +74,7 @@ class Beginning(NamedTuple):
 
 
 def between(next_offset: int, first: Beginning) -> Iterator[Gap]:
-    """What is out of order between an offset that is due and the batch that comes."""
+    """Return the gap between the expected offset and the next batch."""
     if first.begin > next_offset:
         yield hole(next_offset, first.begin, first.place)
     elif first.begin < next_offset:
@@ -82,7 +82,7 @@ def between(next_offset: int, first: Beginning) -> Iterator[Gap]:
 
 
 def between_sequences(producer: Producer, last_sequence: int, first: Beginning) -> Iterator[Gap]:
-    """What is out of order between a producer's last sequence and its batch that comes."""
+    """Return the gap between a producer's last sequence and its next batch."""
     expected = 0 if last_sequence == LAST_SEQUENCE else last_sequence + 1
     ahead = (first.begin - expected) % _SEQUENCES
     if ahead == 0:
@@ -102,7 +102,7 @@ def between_sequences(producer: Producer, last_sequence: int, first: Beginning) 
 
 
 def within(offsets: Sequence[int], begin: int, last_offset: int, place: Place) -> Iterator[Gap]:
-    """What is out of order among the offsets of one batch."""
+    """Return the gaps among the offsets of one batch."""
     next_offset = begin
     for offset in offsets:
         if offset != next_offset:

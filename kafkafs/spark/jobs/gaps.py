@@ -132,7 +132,7 @@ def _planned(store: StorePath, topics: Collection[str] | None) -> Iterator[_Piec
 
 
 def _found(pack: Sequence[_Piece], threshold_ms: int) -> Iterator[pa.RecordBatch]:
-    """What is found within stretches, and of each in a row of its own what there is to know of its ends."""
+    """Yield the gaps within stretches, and a row for each stretch with its ends."""
     for piece in pack:
         stretch = Stretch(start_offset=piece.log.start_offset if piece.number == 0 else 0, threshold_ms=threshold_ms)
         numbered = enumerate(_within(piece, stretch))
@@ -152,7 +152,7 @@ def _within(piece: _Piece, stretch: Stretch) -> Iterator[Gap]:
 
 
 def _completed(batches: Iterable[pa.RecordBatch], threshold_ms: int) -> Iterator[pa.RecordBatch]:
-    """What was found, which comes log by log, with what lies between the stretches of each in front."""
+    """Yield the gaps log by log, those between stretches first."""
     completion: _Completion | None = None
     for ends_bytes, found in _runs(batches):
         if ends_bytes is not None:
@@ -184,7 +184,7 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes | None, pa.
 
 
 class _Completion:
-    """A log of which first the ends of all stretches come, and then what was found within them."""
+    """Completes a log, whose rows are first the ends of all stretches, then the gaps within them."""
 
     def __init__(self, log: _Log, threshold_ms: int) -> None:
         self.log = log
@@ -201,7 +201,7 @@ class _Completion:
         self._between += self._order.add(ends)
 
     def finished(self) -> pa.RecordBatch:
-        """What lies between the stretches, now that all have come; nothing when it is asked for again."""
+        """Return the gaps between the stretches once all have come; nothing at a second call."""
         if not self._is_finished:
             self._between += self._order.finish(self.log.end_offset)
             self._is_finished = True
@@ -209,7 +209,7 @@ class _Completion:
         return _batch(((*_row(self.log, gap), self._is_compacted) for gap in found), SCHEMA)
 
     def marked(self, found: pa.RecordBatch) -> pa.RecordBatch:
-        """What was found within stretches, as the result has it."""
+        """Return the gaps within stretches as rows of the result."""
         is_compacted = pa.repeat(self._is_compacted, found.num_rows)
         return pa.RecordBatch.from_arrays(
             [is_compacted if name == "isCompacted" else found.column(name) for name in SCHEMA.names],

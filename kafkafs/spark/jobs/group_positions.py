@@ -1,4 +1,4 @@
-"""Where the groups of a store have come to: its partitions of `__consumer_offsets`, each read in a worker."""
+"""The positions of a store's groups: each partition of `__consumer_offsets` is read in a worker."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Piece(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What one partition of the topic tells; `groups` are all those that it knows."""
+    """The contents of one partition of the topic; `groups` are all those in it."""
 
     groups: tuple[str, ...]
     positions: tuple[GroupPosition, ...]
@@ -126,7 +126,7 @@ def _positions(group: GroupDescription) -> Iterator[GroupPosition]:
 
 
 def _surroundings(paths: Sequence[str]) -> Surroundings:
-    """What the store knows of topics. It is looked for when it is first asked for, as few groups need it.
+    """The store's topics, loaded at the first use, as few groups need them.
 
     Where share groups are is not asked: they commit no offsets.
     """

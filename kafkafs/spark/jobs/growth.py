@@ -1,4 +1,4 @@
-"""What was appended to a store, told by where its partitions ended before and end afterwards."""
+"""The records appended to a store, by the ends of its partitions before and after."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA: Final = "topic string, partition int, startOffset long, endOffset long, 
 
 
 def ends_of(directories: Sequence[str]) -> dict[Partition, int]:
-    """Where the partitions of a store end now; nothing of one that is not there yet."""
+    """Return where the partitions of a store end now, without missing partitions."""
     files = Files()
     if are_vacant([files.directory(Path(each)) for each in directories]):
         return {}

@@ -28,7 +28,7 @@ class CountedKey(NamedTuple):
 
 
 class HotKeys:
-    """Counts keys, of which it keeps up to `keys_max` with up to `bytes_max` bytes.
+    """Counts keys, and keeps up to `keys_max` of them with up to `bytes_max` bytes.
 
     When there are more, the rarest half goes. A key that is not kept occurs in up to `floor` records, which is 0 as
     long as all are kept, and never more than all records divided by half of `keys_max`, unless keys are very long.

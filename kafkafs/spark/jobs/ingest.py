@@ -52,9 +52,9 @@ def ingest(
     in the order of their offsets if it has those too; with `by_key`, or where it says none, to that which Kafka's
     producers choose. Missing topics are made with as many partitions as the broker's settings say.
 
-    There is a row for each partition that has grown, whoever else appended meanwhile, and none if the transaction is
-    in the store already. `transaction` is its name; by default it follows from the files' names, sizes and times and
-    from what is to be made of them.
+    There is a row for each partition that has grown, by other writers too, and none if the transaction is in the store
+    already. `transaction` is its name; by default it follows from the files' names, sizes and times and from what is to
+    be made of them.
     """
     paths = [source] if isinstance(source, str | PathLike) else source
     read = IngestSource(tuple(fspath(path) for path in paths), form, columns, whole_row)

@@ -1,4 +1,4 @@
-"""What is to be ingested, as rows for the sink: Parquet, CSV or lines of JSON, with columns under any names."""
+"""The input of `ingest` as rows for the sink: Parquet, CSV or lines of JSON, with columns of any names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 COLUMNS: Final = ("key", "value", "headers", "topic", "partition", "timestamp", "offset")
-"""What a row may have; the offset is that of where a record came from, and says nothing but the order."""
+"""The columns of a row; the offset is that of the source, and only gives the order."""
 
 PARQUET: Final = "parquet"
 ENVELOPES: Final = "envelopes"
@@ -47,7 +47,7 @@ class IngestSource:
     """Files or directories, their form, and which of their columns make a record.
 
     Without a form the names of the files say it, where lines of JSON are envelopes unless columns are named.
-    `whole_row` stands for a value that is all of a row as JSON.
+    `whole_row` makes the value all of a row as JSON.
     """
 
     paths: tuple[str, ...]
@@ -71,7 +71,7 @@ class IngestSource:
         return sorted(spark.read.format("binaryFile").load(list(self.paths)).inputFiles())
 
     def rows(self, spark: SparkSession, files: Sequence[str]) -> DataFrame:
-        """What the sink is to be given, in the order of offsets where those are known."""
+        """Return the rows for the sink, in the order of offsets if those are known."""
         form = self.form or self._guessed(files)
         if form == PARQUET:
             frame = self._named(_parquet(spark, self.paths))

@@ -155,7 +155,7 @@ def envelope_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def object_batches(columns: Mapping[str, str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What gives the rows of lines that are objects, for `mapInArrow`."""
+    """Return the function for `mapInArrow` that makes rows of lines with objects."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _rows(batches, ObjectLines(columns, Clock().now_ms()).row)

@@ -42,7 +42,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class _Logs(NamedTuple):
-    """What one store has of the partitions: their bounds, and the records from each offset that matters."""
+    """One store's partitions: their bounds, and the records from each relevant offset on."""
 
     bounds: Mapping[Partition, Bounds]
     counts: Mapping[Partition, Mapping[int, RecordsFrom]]
@@ -52,7 +52,7 @@ class _Logs(NamedTuple):
         return self.counts[partition][self.bounds[partition].cut(offset)]
 
     def lag(self, position: GroupPosition) -> int | None:
-        """How many offsets lie between what is committed and the end."""
+        """Return how many offsets lie between the committed offset and the end."""
         bounds = self.bounds.get(position.partition)
         return None if bounds is None or position.committed_offset is None else bounds.end - position.committed_offset
 

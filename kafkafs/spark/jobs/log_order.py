@@ -1,8 +1,8 @@
-"""What is out of order in a log, found stretch by stretch.
+"""Finds the gaps of a log stretch by stretch.
 
 A log is looked through in stretches, by anybody and in any order, and what was found at the ends of each is enough to
 find what lies between them: wherever a log is cut, the same is found. A batch is compared with the one before it, so
-every gap says what the log does at one place; behind damage, whatever comes is taken as it is.
+every gap describes one place of the log; after damage, the next batch is taken as it is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from storage.split import BatchRun
 
 PRODUCERS_MAX: Final = 1_000_000
-"""How many producers of a log are remembered at a time: those that have written last."""
+"""How many producers of a log are remembered: the last writers."""
 
 
 class TimedRecord(NamedTuple):
@@ -59,24 +59,24 @@ class Regressions:
     at: TimedRecord | None = None
 
     def add(self, count: int, largest_ms: int, at: TimedRecord) -> None:
-        """So many more, of which this is the first of the largest."""
+        """Add this many, whose first largest one is given."""
         self.count += count
         if self.at is None or largest_ms > self.largest_ms:
             self.largest_ms, self.at = largest_ms, at
 
     def step(self, before: TimedRecord | None, record: TimedRecord) -> None:
-        """One record behind another."""
+        """Add one record after another."""
         if before is not None and before.timestamp - record.timestamp > self.threshold_ms:
             self.add(1, before.timestamp - record.timestamp, record)
 
 
 @dataclass(slots=True)
 class StretchEnds:
-    """What a stretch leaves to be compared with those around it.
+    """The ends of a stretch, to be compared with its neighbours.
 
-    `first` is its first batch, and `lost_first` the damage before that; `lost_last` is the damage behind the last
-    batch, where `lost_from` was due. Records and batches of producers are first if nothing is damaged before them, and
-    last if nothing is behind them. Where a batch `lacks_records` that it was written with, somebody has compacted it.
+    `first` is its first batch, and `lost_first` the damage before that; `lost_last` is the damage after the last batch,
+    where `lost_from` was due. Records and batches of producers are first if nothing is damaged before them, and last if
+    nothing follows them. A batch that `lacks_records` it was written with was compacted.
     """
 
     regressions: Regressions
@@ -109,7 +109,7 @@ class Stretch:
             self._add_times(times, run.log_name)
 
     def lose(self, error: CorruptBatchError) -> None:
-        """What comes next is damaged."""
+        """Note that what comes next is damaged."""
         ends = self.ends
         place = None
         if error.path is not None and error.position is not None:
@@ -205,7 +205,7 @@ class LogOrder:
         self._last_sequences: dict[Producer, int] = {}  # of those that have written last, the last one at the end
 
     def add(self, ends: StretchEnds) -> Iterator[Gap]:
-        """What lies between the stretches so far and the next one."""
+        """Return the gap between the stretches so far and the next one."""
         self.lacks_records |= ends.lacks_records
         self._lose(ends.lost_first, self._next_offset)
         if ends.first is not None:

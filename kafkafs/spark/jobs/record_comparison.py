@@ -1,4 +1,4 @@
-"""Two streams of records compared offset by offset, whatever the batches that they come in.
+"""Compares two streams of records offset by offset, however they are batched.
 
 Where both are the same, columns are compared as a whole; only where they are not, record by record. A key, value,
 header or header's value that is null differs from an empty one. Names of headers that are not UTF-8 are compared as
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FIELDS: Final = ("timestamp", "key", "value", "headers")
 COMPARED_COLUMNS: Final = ("offset", *FIELDS)
-"""What the record batches of both streams have."""
+"""The columns of both streams."""
 
 ONLY_IN_STORE: Final = "store"
 ONLY_IN_OTHER: Final = "other"
@@ -34,7 +34,7 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """How many records there are in the one and in the other, how many offsets differ, and the first of those."""
+    """The records of both, the number of differing offsets, and the first of those."""
 
     records: int = 0
     other_records: int = 0
@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
     differences: tuple[Difference, ...] = ()
 
     def followed_by(self, following: Comparison, differences_max: int) -> Comparison:
-        """This and one of the offsets behind."""
+        """Return this with that of later offsets."""
         return Comparison(
             self.records + following.records,
             self.other_records + following.other_records,
@@ -106,7 +106,7 @@ def _compared(ours: pa.RecordBatch, theirs: pa.RecordBatch, differences_max: int
 
 
 def _differs(ours: pa.Array[Any], theirs: pa.Array[Any]) -> list[bool]:
-    """Whether values differ, row by row."""
+    """Return whether values differ, row by row."""
     if ours.equals(theirs):
         return [False] * len(ours)
     if pa.types.is_list(ours.type):  # Arrow compares no lists row by row

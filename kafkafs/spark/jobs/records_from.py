@@ -1,4 +1,4 @@
-"""How many records partitions have from given offsets on, and the offsets of a time: found in workers.
+"""Counts in workers how many records partitions have from given offsets on, and finds the offsets of a time.
 
 A partition is cut into pieces of a good size, each counted by itself from the headers of its batches, so that neither
 the number of offsets nor compression matters much.
@@ -31,7 +31,7 @@ _SOUGHT_BYTES = 1024 * 1024  # what finding a time takes at most, as a rule: the
 
 
 class Bounds(NamedTuple):
-    """Where a partition begins, and ends."""
+    """The start and the end of a partition."""
 
     start: int
     end: int
@@ -91,7 +91,7 @@ def count_records(
     bounds: Mapping[Partition, Bounds],
     offsets: Mapping[Partition, set[int]],
 ) -> dict[Partition, dict[int, RecordsFrom]]:
-    """The records of partitions from each of some offsets on, all of which lie within their bounds."""
+    """Count the records of partitions from each of some offsets on, which lie within their bounds."""
     pieces = list(_pieces(planning, bounds, offsets))
     packs = packed(pieces, task_bytes(spark, sum(piece.size_bytes for piece in pieces)))
     stretches: dict[Partition, dict[int, Stretch]] = {}
@@ -149,7 +149,7 @@ def _put_together(parts: Sequence[Stretch] | Iterator[Stretch], stretches: dict[
 
 
 def _summed(offsets: set[int], stretches: Mapping[int, Stretch]) -> dict[int, RecordsFrom]:
-    """What there is from each offset on, where each stretch ends at the next of the offsets."""
+    """Sum up from each offset on; each stretch ends at the next of the offsets."""
     found: dict[int, RecordsFrom] = {}
     records, first_timestamp = 0, None
     for offset in sorted(offsets, reverse=True):

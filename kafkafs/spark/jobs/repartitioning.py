@@ -47,7 +47,7 @@ _KEEPING_TIMES: Final = {
     "message.timestamp.after.max.ms": _ANY_MS,
     "message.timestamp.difference.max.ms": _ANY_MS,
 }
-"""What topics have where records are staged: those keep their times, whatever their topic does to new ones."""
+"""The setting of topics for staging: records keep their times, even if their topic stamps new ones."""
 _ATTRIBUTES_AT: Final = {0: 17, 1: 17, 2: 22}  # the byte with the codec, by the version of a batch
 
 
@@ -60,7 +60,7 @@ class _StagedFile(NamedTuple):
 
 @dataclass(slots=True)
 class _Counts:
-    """What was read of a split, and left out."""
+    """The records of a split that were read and left out."""
 
     read: int = 0
     redacted: int = 0
@@ -69,7 +69,7 @@ class _Counts:
 
 @dataclass(slots=True)
 class _PackStaged:
-    """What a task has done."""
+    """The result of a task."""
 
     files: list[_StagedFile] = field(default_factory=list)
     counts: list[_Counts] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What work gives that is done piece by piece in Spark's Python workers, brought to the driver: small values only."""
+"""Runs work piece by piece in Spark's Python workers, and brings small results to the driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCHEMA: Final = StructType([StructField("result", BinaryType())])
 
 
 def results_of(spark: SparkSession, pieces: Sequence[Piece], work: Callable[[Piece], Result]) -> list[Result]:
-    """What `work` gives for each of the pieces, in their order. Raises what Spark raises if a task fails."""
+    """Return the result of `work` for each piece, in order. Raises what Spark raises if a task fails."""
 
     def rows(piece: Piece) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(work(piece))], pa.binary())], ["result"])
@@ -36,11 +36,11 @@ def results_of(spark: SparkSession, pieces: Sequence[Piece], work: Callable[[Pie
 
 
 def cores(spark: SparkSession) -> int:
-    """How many tasks Spark does at a time; for a session through Spark Connect, which does not tell, many."""
+    """Return how many tasks Spark runs at a time; a large number for Spark Connect, which does not tell."""
     context = getattr(spark, "sparkContext", None)
     return _MANY if context is None else int(context.defaultParallelism)
 
 
 def task_bytes(spark: SparkSession, total_bytes: int) -> int:
-    """How much a task should read at least: so much that beginning it does not matter, and yet no core waits long."""
+    """Return how much a task should read at least, so that starting it costs little and no core waits long."""
     return min(max(DEFAULT_SPLIT_BYTES, total_bytes // (_TASKS_PER_CORE * cores(spark))), _TASK_BYTES_MAX)

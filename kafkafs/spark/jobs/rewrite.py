@@ -1,4 +1,4 @@
-"""`rewrite`: a store made anew with its batches recompressed or put together, keys redacted, or other partitions."""
+"""`rewrite`: writes a new store with batches recompressed or merged, keys redacted, or other partitions."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def rewrite(
     The `settings` hold for each of the topics in addition to what is known of it. The store that is read does not
     change, and the new one is there when this returns: a row for each partition that the one or the other has.
 
-    Raises `NotAStoreError` unless there is nothing at `target`, or an empty directory. A job that did not come to its
-    end is gone on with by the same call.
+    Raises `NotAStoreError` unless `target` does not exist or is an empty directory. The same call continues an
+    interrupted job.
     """
     rules = _rules(codec, level, batch_bytes, redact_keys, drops_redacted=drop_redacted)
     place = BuiltPlace.of(store, target)
@@ -94,7 +94,7 @@ def rewrite(
 
 
 def _fingerprint(keys: Collection[bytes]) -> str:
-    """What tells sets of keys apart without naming one."""
+    """Return a fingerprint of a set of keys that names none."""
     return sha256(b"".join(len(key).to_bytes(8, "big") + key for key in sorted(keys))).hexdigest()
 
 
@@ -106,7 +106,7 @@ def _rules(
     *,
     drops_redacted: bool,
 ) -> RewriteRules:
-    """What is asked for; raises `JobError` or `ConfigError` for what cannot be."""
+    """Return the rules of the options; raises `JobError` or `ConfigError` for impossible ones."""
     if codec is not None and codec not in _CODECS:
         raise JobError(f"a codec is one of {', '.join(_CODECS)}, not '{codec}'")
     if level is not None:

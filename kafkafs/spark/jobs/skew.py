@@ -76,7 +76,7 @@ _COUNTS: Final = StructType(
 
 
 class _Count(NamedTuple):
-    """What some task has counted: the records of a partition, of a key, or neither of them but a topic's `floor`.
+    """A task's count: of the records of a partition or of a key, or a topic's `floor`.
 
     `above` is by how much the key may occur more often than a key that was not kept.
     """

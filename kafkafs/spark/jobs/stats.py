@@ -63,7 +63,7 @@ def stats(spark: SparkSession, store: StorePath, topics: Collection[str] | None 
 def count_partitions(
     spark: SparkSession, store: StorePath, topics: Collection[str] | None = None
 ) -> list[PartitionStatistics]:
-    """The same, with the damages; raises `UnknownPartitionError` for a topic that is not there."""
+    """Return the same with the damages; raises `UnknownPartitionError` for a missing topic."""
     partitions: list[PartitionStatistics] = []
     pieces: list[_Piece] = []
     for each, ranges in _planned(log_dirs(store), topics):
@@ -80,7 +80,7 @@ def count_partitions(
 def _planned(
     paths: Sequence[str], topics: Collection[str] | None
 ) -> Iterator[tuple[PartitionStatistics, list[CountedRange]]]:
-    """The partitions with nothing counted yet, and what there is to count of each."""
+    """Return the uncounted partitions, and the pieces of each to count."""
     files = Files()
     with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=Clock()) as opened:
         for topic in dict.fromkeys(opened.topics.inventory.topics if topics is None else topics):

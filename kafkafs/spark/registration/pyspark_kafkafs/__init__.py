@@ -1,4 +1,4 @@
-"""What Spark looks for: a module whose name begins with `pyspark_`, and in it the data source of that name.
+"""The module that Spark looks for: its name begins with `pyspark_`, and it has the data source of that name.
 
 It is installed beside the packages, so that `format("kafkafs")` works wherever kafkafs is installed.
 """
