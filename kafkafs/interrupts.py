@@ -15,6 +15,6 @@ def end_quietly_by_interrupts() -> None:
 
 
 def raise_interrupts() -> None:
-    """Have SIGINT raise KeyboardInterrupt again, where the command is that catches it."""
+    """Make SIGINT raise KeyboardInterrupt again, for commands that catch it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)

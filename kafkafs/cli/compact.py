@@ -168,7 +168,7 @@ class _Work:
 
     @property
     def sentence(self) -> str:
-        """The totals of all partitions."""
+        """Return the totals of all partitions."""
         if self._is_applying or self._is_reading:
             done = "compacted" if self._is_applying else "to be compacted"
             due = f"{self._due} {done}, {self._before_bytes} bytes become {self._after_bytes}"

@@ -1,4 +1,4 @@
-"""`clicks`: lines of text without keys, compressed in two ways, of which only so much is kept."""
+"""`clicks`: lines of text without keys, compressed in two ways, with limited retention."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ TOPICS: Final = frozenset({ORDERS, CUSTOMERS, PAYMENTS, CLICKS, CONSUMER_OFFSETS
 
 
 def make_demo_store(path: Path, *, files: Files, clock: Clock) -> bool:
-    """Have a demo at the path; False if one was there already, which is left as it is.
+    """Make a demo at the path; False if one was there already, which is left as it is.
 
     It gets its name only when it is complete. Raises `NotAStoreError` if something else is there.
     """

@@ -49,7 +49,7 @@ def group_key(group: str) -> bytes:
 
 
 def group_value(generation: int, members: Sequence[Member], *, changed_ms: int) -> bytes:
-    """What is known of a group, whose first member leads it."""
+    """Return the value of a group, whose first member leads it."""
     leader = members[0].member_id if members else None
     return b"".join(
         (

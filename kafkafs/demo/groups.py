@@ -1,4 +1,4 @@
-"""`__consumer_offsets`: how far groups of consumers have come: one up to the end, one far behind, one that is gone."""
+"""`__consumer_offsets`: the progress of consumer groups: one at the end, one that lags, one without members."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write_groups(store: Store, now_ms: int) -> None:
 
 
 def _records(group: _Group, ends: dict[int, int], now_ms: int) -> Iterator[list[Row]]:
-    """What the coordinator writes for a group, batch by batch."""
+    """Yield the coordinator's records of a group, batch by batch."""
     began_ms = now_ms - (_COMMIT_COUNT + 1) * _COMMIT_EVERY_MS
     member = Member(f"{group.name}-1", group.name, _HOST, group.topic, tuple(ends))
     yield [(began_ms, group_key(group.name), group_value(1, [member], changed_ms=began_ms), ())]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage.record import Row
     from storage.store import Store
 
-_EPOCH: Final = 0  # of producers, leaders and coordinators: nobody was ever replaced
+_EPOCH: Final = 0  # of producers, leaders and coordinators: none was ever replaced
 _MARKER: Final = {committed: EndTransactionMarker(committed, coordinator_epoch=_EPOCH) for committed in (True, False)}
 
 
@@ -59,7 +59,7 @@ class Producer:
         self._sequence += len(rows)
 
     def end_transaction(self, timestamp_ms: int, *, is_committed: bool) -> None:
-        """Have the coordinator end the transaction that is open."""
+        """End the open transaction, as its coordinator."""
         marker = marker_batch(
             _MARKER[is_committed],
             offset=0,

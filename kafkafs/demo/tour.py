@@ -1,4 +1,4 @@
-"""What to try in the demo: commands for a shell in the current directory, each with what it shows.
+"""The tour of the demo: commands for a shell in the current directory, each with its purpose.
 
 There is a tour of a mount, and one of the same store where nothing can be mounted. Each command works by itself, in any
 order and as often as one likes, as long as the tour is not over.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The wanted records' first offset and time, and those behind the last; None leaves a side open.
+    """The wanted records' first offset and time, and those after the last; None leaves a side open.
 
     A record without a timestamp is in no range of time.
     """
@@ -23,19 +23,19 @@ class Bounds:
 
     @property
     def are_open(self) -> bool:
-        """Whether every record is wanted."""
+        """True if every record is wanted."""
         return self == _EVERYTHING
 
     def hold(self, record: Record) -> bool:
-        """Whether the record is wanted."""
+        """True if the record is wanted."""
         return self._hold_offsets(record.offset, record.offset) and self._hold_times(record.timestamp, record.timestamp)
 
     def may_hold_records_of(self, batch: Batch, lowest_offset: int) -> bool:
-        """Whether the batch, none of whose offsets is below `lowest_offset`, can have wanted records."""
+        """True if the batch, whose offsets begin at `lowest_offset` or later, can have wanted records."""
         return self._hold_offsets(lowest_offset, batch.last_offset) and self._hold_times(0, batch.max_timestamp)
 
     def hold_times_of(self, batch: Batch) -> bool:
-        """Whether any time from the batch's first to its largest timestamp is wanted, as its header has them."""
+        """True if any time from the first to the largest timestamp of the batch's header is wanted."""
         first = batch.max_timestamp
         if batch.delete_horizon_ms is None:
             first = min(batch.base_timestamp, first)

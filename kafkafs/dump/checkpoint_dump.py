@@ -1,4 +1,4 @@
-"""The dumps of checkpoints, of which the real tool has none: an offset for each partition, or for each leader epoch.
+"""The dumps of checkpoints, which the real tool lacks: an offset for each partition, or for each leader epoch.
 
 A line is a line of the file, with a partition's topic and number as its directory has them.
 """

@@ -37,7 +37,7 @@ _RECORD_NAMES: Final[dict[int, str]] = {
 
 
 def control_text(record: Record, release: Release = "3.9") -> str:
-    """What the release's tool prints of a control record behind its metadata."""
+    """Return what the release's tool prints after a control record's metadata."""
     control_type = _control_type(record)
     type_name = _TYPE_NAMES.get(control_type, _UNKNOWN)
     if control_type in (ControlType.ABORT, ControlType.COMMIT):
@@ -52,7 +52,7 @@ def control_text(record: Record, release: Release = "3.9") -> str:
 
 
 def control_object(record: Record) -> dict[str, Any]:
-    """What the control record says, with the names that Kafka's own JSON has for its fields."""
+    """Return the control record's fields under the names of Kafka's own JSON."""
     control_type = _control_type(record)
     type_name = _TYPE_NAMES.get(control_type, _UNKNOWN)
     return {"type": type_name, "typeId": control_type, **_fields(_control(record))}

@@ -47,7 +47,7 @@ class CoordinatorDecoder:
         self._newer = newer
 
     def text(self, record: Record) -> str:
-        """What follows the record's header keys."""
+        """Return the text after the record's header keys."""
         offset, key, value = record.offset, record.key, record.value
         failed = f" key: Error at offset {offset}, skipping. "
         if key is None:
@@ -108,7 +108,7 @@ def shares_decoder() -> CoordinatorDecoder:
 
 
 def _is_newer(value: Outcome | None) -> bool:
-    """Whether a value was read that is of a version which 3.9 does not know."""
+    """True if a value was read whose version 3.9 does not know."""
     return isinstance(value, Message) and value.version not in value.definition.versions_39
 
 

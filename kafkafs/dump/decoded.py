@@ -1,4 +1,4 @@
-"""What the decoders of internal topics have in common: how they are called, and their objects for machines."""
+"""The common part of the decoders of internal topics: their interface, and their JSON objects."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WITH_FLOATS: Final = frozenset({"ClientQuotaRecord"})
 
 
 class RecordDecoder(Protocol):
-    """How records of a topic are shown; it never raises for what their bytes are."""
+    """Shows the records of a topic; it never raises for their bytes."""
 
     def text(self, record: Record) -> str:
-        """What follows the record's header keys, with a blank before it."""
+        """Return the text after the record's header keys, with a blank before it."""
 
     def members(self, record: Record) -> str:
         """The members `key` and `value` of an object, without the braces."""
@@ -32,7 +32,7 @@ def message_json(message: Message, fields: dict[str, Any]) -> str:
 
 
 def is_readable_as(message: Message, known: range) -> bool:
-    """Whether a tool that knows these versions reads the message: of a newer version only if no structure is in it."""
+    """True if a tool that knows these versions reads the message: a newer version only if it has no structures."""
     if message.version in known:
         return True
     lists = (value for value in message.fields.values() if isinstance(value, list))

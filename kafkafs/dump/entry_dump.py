@@ -1,4 +1,4 @@
-"""What the dumps of files other than logs have in common: entries, one a line, and damage where it is found.
+"""The common part of the dumps of files other than logs: one entry a line, and damage where it is found.
 
 What a file's entries are, and what they are compared with, is said by the subclasses; how a line looks is left to a
 form: `text`, `json_form`.
@@ -32,10 +32,10 @@ class Entry:
 
 
 class EntryForm(Protocol):
-    """How the parts of a dump look, as lines without their ends."""
+    """Formats the parts of a dump, as lines without their ends."""
 
     def heading(self, path: str) -> list[bytes]:
-        """What stands before the first entry."""
+        """Return the lines before the first entry."""
 
     def entry(self, entry: Entry) -> bytes:
         """The entry."""
@@ -63,7 +63,7 @@ class EntryDump(ABC):
             yield run
 
     def report(self) -> Iterator[str]:
-        """What belongs on standard error once the dump has ended."""
+        """Return the lines for standard error at the end of the dump."""
         return iter(())
 
     @abstractmethod

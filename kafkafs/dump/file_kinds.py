@@ -1,4 +1,4 @@
-"""What a file that can be dumped holds, by its name, and which files belong beside it."""
+"""The kind of a file by its name, and the files that belong beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from storage.segment import Kind
 
 
 class FileKind(Enum):
-    """What a file holds."""
+    """The kind of a file."""
 
     LOG = auto()  # or a metadata snapshot, which is written like one
     OFFSET_INDEX = auto()
@@ -39,7 +39,7 @@ _SEGMENT_NAME: Final = re.compile(r"(\d+)\.[a-z]+(\..*)?", re.ASCII)
 
 
 def kind_of(path: str) -> FileKind | None:
-    """What the file holds, also if it was renamed for later (`.index.deleted`); None if the name does not say."""
+    """Return the file's kind, also of a renamed one (`.index.deleted`); None if the name does not say."""
     if is_log(path):
         return FileKind.LOG
     name = PurePath(path)

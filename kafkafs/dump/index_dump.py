@@ -1,7 +1,7 @@
-"""What the dumps of offset and time indexes have in common: the log beside them, and Kafka's sanity check.
+"""The common part of the dumps of offset and time indexes: the log beside them, and Kafka's sanity check.
 
-Every slot is an entry here up to the first that repeats the base offset, as it is for the real tool: an index that
-nobody has trimmed or written to yet begins with an entry of zeros.
+Every slot is an entry here up to the first that repeats the base offset, as it is for the real tool: an index that was
+not trimmed or written to yet begins with an entry of zeros.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class IndexView(Enum):
-    """What of an index is shown."""
+    """The shown part of an index."""
 
     ENTRIES = "entries"  # which are compared with the log as well
     COMPARISON = "comparison"  # only what differs from the log
@@ -36,7 +36,7 @@ class IndexView(Enum):
 
 
 class IndexDump(SlotDump):
-    """One index's dump, whose name must be one of which `base_offset` tells the offset.
+    """One index's dump, whose name must have a base offset.
 
     A batch of the log, or the entries of the offset index, may need `limit_bytes` in memory.
     """
@@ -86,7 +86,7 @@ class IndexDump(SlotDump):
 
     @abstractmethod
     def _mismatches(self) -> tuple[Mismatches, ...]:
-        """What was found to differ from the log, in the order of the real tool's report."""
+        """Return the differences from the log, in the order of the real tool's report."""
 
     @abstractmethod
     def _check(self) -> None:
@@ -94,18 +94,18 @@ class IndexDump(SlotDump):
 
     @abstractmethod
     def _is_said_to_be_empty(self) -> bool:
-        """Whether a line says that there are no entries, and nothing else is said."""
+        """True if the dump is only a line that says that there are no entries."""
 
     def _located(self, error: StorageError, offset: int) -> StorageError:
         """The error with the entry that it is about, unless it is about the log."""
         return error if error.path else error.located(path=self._file.path, position=self.position, offset=offset)
 
     def _is_unused(self) -> bool:
-        """Whether nothing was written yet; zeros in front of an entry do not say that."""
+        """True if nothing was written yet; zeros before an entry do not mean that."""
         return not any(self._file.read_at(0, 2 * self.slot.size))
 
     def _unused(self) -> Entry:
-        """What there is to say of that, where the real tool takes the zeros for an entry and dies."""
+        """Return the line for an unused index, whose zeros the real tool takes for an entry and dies."""
         return self._remark("unused", "has no entries yet: its slots are not used.")
 
     def _remark(self, kind: str, text: str) -> Entry:

@@ -58,7 +58,7 @@ class LogBeside:
         return found
 
     def truncation(self, base_offset: int, *, begins_epoch: bool) -> EarliestTruncation:
-        """Where the log, of a segment with this base, may have been truncated; it is scanned to its end."""
+        """Scan the log to its end, and return where this segment may have been truncated."""
         truncation = EarliestTruncation(base_offset, begins_epoch=begins_epoch)
         next_offset = base_offset
         scan = self._scan(0)
@@ -72,7 +72,7 @@ class LogBeside:
         return truncation
 
     def largest_timestamp(self, batch: Batch) -> int:
-        """The largest timestamp among the batch's records, which are all looked at; -1 if there is none."""
+        """Return the largest timestamp of all the batch's records; -1 if there is none."""
         try:
             records = batch.records(limit_bytes=self._limit_bytes)
             return max((record.timestamp for record in records), default=NO_TIMESTAMP)

@@ -1,6 +1,6 @@
 """The dump of a log: its batches and records in order, as lines of one form or another.
 
-`LogDump` reads the log, selects what is wanted, notes where offsets jump, and goes on behind damage wherever it can
+`LogDump` reads the log, selects the wanted records, notes where offsets jump, and goes on after damage wherever it can
 know that the next batch begins. How a batch, a record or damage looks is left to a form: `text`, `json_form`.
 """
 
@@ -34,16 +34,16 @@ _NO_OFFSET: Final = -1
 
 
 class Form(Protocol):
-    """How the parts of a dump look, as lines without their ends."""
+    """Formats the parts of a dump, as lines without their ends."""
 
     def heading(self, path: str) -> list[bytes]:
-        """What stands before the log's first batch."""
+        """Return the lines before the log's first batch."""
 
     def batch(self, batch: RecordBatch, records: Iterable[Record], *, is_valid: bool) -> Iterator[bytes]:
-        """A line for the batch, then one for each record. An error ends it behind all that could be shown."""
+        """Yield a line for the batch, then one for each record. An error comes after everything that could be shown."""
 
     def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[bytes]:
-        """The same for an outer entry of a v0 or v1 message set."""
+        """Yield the same for an outer entry of a v0 or v1 message set."""
 
     def damage(self, error: StorageError) -> bytes:
         """Say what is wrong, and where."""
@@ -53,7 +53,7 @@ class Form(Protocol):
 
 
 class Gaps:
-    """Where a record's offset is not the next one after the record before; of very many, the last are kept."""
+    """The places where a record's offset does not follow the one before; of very many, the last are kept."""
 
     def __init__(self, path: str) -> None:
         self.total = 0
@@ -74,7 +74,7 @@ class Gaps:
         self._last = _NO_OFFSET
 
     def report(self) -> Iterator[str]:
-        """What the real tool prints on standard error, the last gap first; nothing if there is none."""
+        """Yield what the real tool prints on standard error, the last gap first; empty if there is none."""
         if self.total:
             path = os.path.join(os.getcwd(), self._path)  # noqa: PTH109, PTH118 -- the JVM resolves no `..` either
             yield f"Non-consecutive offsets in {as_printed(path)}"
@@ -86,7 +86,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What of a log is dumped."""
+    """The selected part of a log."""
 
     bounds: Bounds = field(default_factory=Bounds)
     with_records: bool = True
@@ -145,7 +145,7 @@ class LogDump:
                     self.end = scan.position
 
     def report(self) -> Iterator[str]:
-        """What belongs on standard error once the dump has ended."""
+        """Return the lines for standard error at the end of the dump."""
         return self.gaps.report()
 
     def _batch(self, batch: Batch) -> Iterator[list[bytes]]:
@@ -172,7 +172,7 @@ class LogDump:
             yield run
 
     def _is_wanted(self, batch: Batch) -> bool:
-        # A wrapper does not tell its first offset, but it lies behind what came before.
+        # A wrapper does not tell its first offset, but that comes after the batches before.
         lowest = min(self._lowest_offset, batch.base_offset) if batch.count is None else batch.base_offset
         self._lowest_offset = batch.last_offset + 1
         bounds = self._selection.bounds
@@ -217,7 +217,7 @@ class LogDump:
         return self._form.damage(error.located(path=self._file.path))
 
     def _next_batch(self, position: int, end: int) -> int | None:
-        """Where the batch at `position` ends, if it seems to tell that right: there the log ends or a batch begins."""
+        """Return where the batch at `position` ends, if the log ends or another batch begins there."""
         after = self._end_of_frame(position, end)
         if after is None or after == end or self._end_of_frame(after, end, known_magic=True) is not None:
             return after

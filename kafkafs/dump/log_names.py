@@ -1,4 +1,4 @@
-"""What the name of a log or metadata snapshot says, by Kafka's naming."""
+"""The names of logs and metadata snapshots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOG_NAME: Final = re.compile(r"(\d+)\.log(\..*)?", re.ASCII)
 
 
 def is_log(path: str) -> bool:
-    """Whether it is a log, perhaps one that was renamed for later (`.log.deleted`), or a metadata snapshot."""
+    """True for a log, also a renamed one (`.log.deleted`), or a metadata snapshot."""
     suffixes = PurePath(path).suffixes
     return ".log" in suffixes or suffixes[-1:] == [".checkpoint"]
 

@@ -1,4 +1,4 @@
-"""Where an index and its log differ, kept for a report at the end."""
+"""The differences between an index and its log, kept for a report at the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Mismatches:
         self._kept.append((said, found))
 
     def report(self) -> Iterator[str]:
-        """What the real tool prints of them on standard error; nothing if there is none."""
+        """Yield what the real tool prints of them on standard error; empty if there are none."""
         if self._total:
             yield self._heading
         for said, found in reversed(self._kept) if self._last_first else self._kept:

@@ -64,7 +64,7 @@ class OffsetIndexDump(IndexDump):
         return self._remark("stale", "has no more entries of the log as it is: the rest was left by a truncation.")
 
     def _stale_begin(self, log: LogBeside) -> int:
-        """The number of the first entry that a truncation left; that of no entry if there is none.
+        """Return the number of the first entry that a truncation left; the count of entries if there is none.
 
         It leaves them only in a file whose slots are not all used, which its broker has open or had when it died, and
         only at or after a place where the log may have been truncated.
@@ -89,7 +89,7 @@ class OffsetIndexDump(IndexDump):
         return self._known_stale_begin
 
     def _may_begin_epoch(self) -> bool:
-        """Whether a leader may have begun at the segment's base, which is not known without the epochs beside it."""
+        """True if a leader may have begun at the segment's base, which only the epochs beside it tell."""
         directory = Path(self._file.path).parent
         try:
             is_known = self._files.status(directory / EPOCHS_NAME) is not None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ProducerSnapshotDump(EntryDump):
-    """One producer snapshot's dump. None of its entries is shown if it is not whole, or has above `limit_bytes`."""
+    """One producer snapshot's dump. It shows no entries of an incomplete snapshot, or of one above `limit_bytes`."""
 
     def __init__(self, file: ReadableFile, form: EntryForm, *, limit_bytes: int) -> None:
         super().__init__(file, form)

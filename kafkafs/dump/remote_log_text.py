@@ -19,7 +19,7 @@ _PARTITION_STATES: Final = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED
 
 
 def event_text(message: Message, release: Release) -> str:
-    """What the event says, as the release prints it; raises `ValueError` for one that cannot be, with Kafka's words."""
+    """Return the event as the release prints it; raises `ValueError` with Kafka's words for an impossible one."""
     fields = message.fields
     match message.name:
         case "RemoteLogSegmentMetadataRecord":

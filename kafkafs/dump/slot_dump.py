@@ -1,4 +1,4 @@
-"""What the dumps of indexes have in common: slots of one size, and perhaps bytes behind the last."""
+"""The common part of the dumps of indexes: slots of one size, and perhaps bytes after the last."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SlotDump(EntryDump):
-    """One index's dump. Bytes behind the last whole slot are damage, which the report tells."""
+    """One index's dump. Bytes after the last whole slot are damage, which the report names."""
 
     slot: ClassVar[Struct]
 
@@ -26,7 +26,7 @@ class SlotDump(EntryDump):
         self.damaged = self._trailing_bytes > 0
 
     def report(self) -> Iterator[str]:
-        """The bytes at the end, of which the real tool says nothing."""
+        """Report the bytes at the end, which the real tool ignores."""
         if self._trailing_bytes:
             yield f"Found {self._trailing_bytes} bytes after the last entry of {self._absolute_path}"
 

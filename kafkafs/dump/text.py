@@ -1,7 +1,7 @@
 """A dump in the words of Kafka 3.9's `kafka-dump-log --deep-iteration --print-data-log`, byte for byte.
 
-Its oddities are kept, such as the brace behind a message set's checksum, because programs read this text. Where the
-real tool dies, a line that begins with `Damaged: ` says why, and the dump goes on.
+Its oddities are kept, such as the brace after a message set's checksum, because programs read this text. Where the real
+tool dies, a line that begins with `Damaged: ` says why, and the dump goes on.
 """
 
 from __future__ import annotations

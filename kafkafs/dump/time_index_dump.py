@@ -103,7 +103,7 @@ class TimeIndexDump(IndexDump):
     def _check(self) -> None:
         index = TimeIndexReader.open(self._files, self._file.path, self._base_offset, limit_bytes=self._limit_bytes)
         index.check()
-        # Kafka takes an untrimmed tail for entries, the last of which has a time of 0 then.
+        # Kafka takes an untrimmed tail for entries, so that the last one has a time of 0.
         if index.ignored_slots and index.entries_count and next(iter(index)).timestamp > 0:
             raise CorruptIndexError(
                 f"the time index was not trimmed: {index.ignored_slots} slots after its {index.entries_count} entries"

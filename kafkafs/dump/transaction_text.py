@@ -23,7 +23,7 @@ class TransactionDecoder:
     """The decoder."""
 
     def text(self, record: Record) -> str:
-        """What follows the record's header keys."""
+        """Return the text after the record's header keys."""
         read = transactions.decode(record.key, record.value)
         failed = f" key: Error at offset {record.offset}, skipping. "  # the real tool dies
         if read.key is None:

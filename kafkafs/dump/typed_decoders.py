@@ -40,7 +40,7 @@ class MetadataDecoder:
         self._newer = MetadataDecoder("4") if is_newer_shown else None
 
     def text(self, record: Record) -> str:
-        """What follows the record's header keys."""
+        """Return the text after the record's header keys."""
         message = metadata.decode(record.value or b"")
         if self._newer is not None and isinstance(message, Message) and _is_newer(message):
             return self._newer.text(record)
@@ -67,7 +67,7 @@ class RemoteLogDecoder:
         self._release = release
 
     def text(self, record: Record) -> str:
-        """What follows the record's header keys."""
+        """Return the text after the record's header keys."""
         failed = f" payload: Error at offset {record.offset}, skipping. "
         if record.value is None:
             return f"{failed}The value is missing."
@@ -86,7 +86,7 @@ class RemoteLogDecoder:
 
 
 def _is_newer(message: Message) -> bool:
-    """Whether 4 knows the message's version and 3.9 does not."""
+    """True if 4 knows the message's version and 3.9 does not."""
     definition = message.definition
     return message.version in definition.versions and message.version not in definition.versions_39
 
@@ -107,7 +107,7 @@ def _failure(outcome: Outcome, definition_of: Callable[[int], Definition | None]
 
 
 def _unframed(data: bytes) -> str:
-    """What is wrong with a value whose frame, type or version does not end, or whose frame is not known."""
+    """Return what is wrong with a value whose frame, type or version is cut short, or whose frame is unknown."""
     position = 0
     for part in ("frame version", "type", "version"):
         number, shift = 0, 0

@@ -23,4 +23,4 @@ class Context:
     isolation: Isolation
     closed: Event = field(default_factory=Event)
     appending: dict[tuple[str, int], Lock] = field(default_factory=dict)
-    """What a thread holds while it appends to a partition, so that the records of one call lie together."""
+    """Held while a thread appends to a partition, so that the records of one call lie together."""

@@ -1,8 +1,8 @@
 """Following logs as they grow: every committed record once, in the order of its log.
 
 A follower keeps an offset and no file, so rolls, compactions and moves between log directories do not concern it.
-Retention may delete what it has not read yet, and a leader may cut a replica's log; that is told, and never passed over
-in silence.
+Retention may delete what it has not read yet, and a leader may cut a replica's log; that raises an error, and is never
+skipped in silence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Follower:
         self._cuts = len(reader.log.view.cuts)
 
     def poll(self) -> Iterator[Sequence[DecodedRecord]]:
-        """What has come since."""
+        """Yield the new records."""
         reader = self._reader
         view, end = reader.log.view, reader.end_offset
         self._take_cuts(view)
@@ -77,7 +77,7 @@ class Follower:
 
 
 def followed(context: Context, followers: Callable[[], Sequence[Follower]], timeout: float | None) -> Iterator[Record]:
-    """What comes to logs; ends when the store is closed, or when none has come for `timeout` seconds."""
+    """Yield new records of logs; ends when the store is closed, or when none has come for `timeout` seconds."""
     clock = context.clock
     idle_since_s = clock.elapsed_s()
     while not context.closed.is_set():

@@ -46,7 +46,7 @@ class Partition:
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last that can be read now; at `read_committed` the last stable offset."""
+        """The offset after the last that can be read now; at `read_committed` the last stable offset."""
         return self.reader.end_offset
 
     # Reading

@@ -46,12 +46,12 @@ class LogReader:
 
     @property
     def start_offset(self) -> int:
-        """Where the log begins now."""
+        """Return the log start offset."""
         return self.log.view.start_offset
 
     @property
     def end_offset(self) -> int:
-        """Where it ends now for this reader: at `read_committed` that is the last stable offset."""
+        """Return this reader's end offset: at `read_committed` the last stable offset."""
         isolation = self._context.isolation
         return self.log.on_view(lambda view: max(view.bound(isolation), view.start_offset))
 
@@ -73,7 +73,7 @@ class LogReader:
         return parse_range(offsets).resolve(start, end, lambda count: self._from_end(count, start, end))
 
     def offset(self, name: RecordName) -> int | None:
-        """The offset of a record that is named now; None if there is none."""
+        """Return the offset that a record's name means now; None if there is none."""
         end = self.end_offset
         start = min(self.start_offset, end)
         if isinstance(name, FromEnd):
@@ -108,7 +108,7 @@ class LogReader:
     # What is there
 
     def record(self, name: RecordName) -> Record | None:
-        """Return the visible record that is named now; None if there is none."""
+        """Return the visible record that the name means now; None if there is none."""
         if name is Edge.EARLIEST:
             return self.first(0)
         offset = name.offset if isinstance(name, AtOffset) else self.offset(name)
@@ -138,7 +138,7 @@ class LogReader:
             yield from reader.read(split)
 
     def splits(self, start: int, end: int, on_loss: OnLoss | None = None) -> list[Split]:
-        """The splits of a range, of which what is gone is told to `on_loss`, or raises `RecordsGoneError`.
+        """Return the splits of a range. Missing records are reported to `on_loss`, or raise `RecordsGoneError`.
 
         A range that goes up to the log's end, an empty one too, raises `FramingError` if damage hides what follows.
         """

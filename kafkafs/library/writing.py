@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage.record import Row as EncodedRow
 
 NewRecord: TypeAlias = "bytes | Row | Record | None"
-"""What can be appended: a value alone, a mapping of `append`'s arguments, or a record of another partition."""
+"""An appendable value: bytes, a mapping of `append`'s arguments, or a record of another partition."""
 
 _STORED_ROWS_MAX: Final = 10_000
 _STORED_BYTES: Final = 1024 * 1024

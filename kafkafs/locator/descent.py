@@ -84,7 +84,7 @@ def parse_path(text: str, topics: Container[str] = ()) -> TreePath:
 
 
 def child(parent: TreePath, name: str, topics: Container[str] = ()) -> TreePath:
-    """What a name means in a directory; raises `BadNameError` if it means nothing there, or the parent is a file.
+    """Return the path of a name in a directory; raises `BadNameError` if it has none there, or the parent is a file.
 
     `topics` are those that exist; they matter at the root alone, where one of them may be called `by-time`.
     """
@@ -138,7 +138,7 @@ def _in_partition_directory(log: LogPath, directory: PartitionDirectory, name: s
         return OffsetPath(log, parse_offset_name(name))
     if directory is PartitionDirectory.BY_TIME:
         return TimePath(log, parse_time_name(name))
-    # No file of Kafka's ends so; one that does nevertheless is hidden behind the twin of another.
+    # No file of Kafka's ends so; one that does is hidden by the twin of another.
     file = _file_name(name).removesuffix(TEXT_SUFFIX)
     if file != name and _FILE_NAME.fullmatch(file):
         return SegmentPath(log, file, is_text=True)

@@ -1,7 +1,7 @@
 """File names for ids that may be any bytes, such as those of consumer groups.
 
-ASCII letters, digits, `.`, `_` and `-` stand for themselves, and every other byte is `%` and two capital hex digits;
-`.` and `..` are `%2E` and `%2E%2E`, and the empty id is `%`. Where that would be longer than a file name can be, it is
+ASCII letters, digits, `.`, `_` and `-` stay as they are, and every other byte is `%` and two capital hex digits; `.`
+and `..` are `%2E` and `%2E%2E`, and the empty id is `%`. Where that would be longer than a file name can be, it is
 `%sha256-` and the hash of the id, which then is told in the file. No two ids have one name, and no id has two names.
 """
 

@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Format(StrEnum):
-    """What is shown of a record; the value is the suffix."""
+    """The shown form of a record; the value is the suffix."""
 
     VALUE = ""
     KEY = ".key"
@@ -28,7 +28,7 @@ _BY_SUFFIX: Final = {form[1:]: form for form in Format if form}
 
 
 def split_format(name: str) -> tuple[str, Format]:
-    """What stands before the suffix, and the format; all of the name and `VALUE` if it ends in no suffix.
+    """Return the name without its suffix, and the format; the whole name and `VALUE` if it has no suffix.
 
     No record, range or time ends in a suffix itself, so nothing is taken from one.
     """

@@ -12,7 +12,7 @@ A range is `A..B`: from the record A up to the record B, which is excluded. Ther
   record: `latest..` has just that one. `last-1` is the last record on both sides: `..last-1` has all but that;
 - `last-100..last-10` and `-100..-10` are the ninety records from the hundredth up to the tenth from the end;
 - what does not exist is cut off: with five records `last-100..` has five and `..last-100` none;
-- A at or behind B, `5..3`, `..earliest`, is a range of no records, and not an error.
+- A at or after B, `5..3`, `..earliest`, is a range of no records, and not an error.
 
 Outside of the grammar are `-0` and `last-0`, as the end is not a record; signs such as `+5`; numbers above 2^63-1, or
 of more than twenty digits; digits that are not ASCII; capital letters; blanks; and the empty name. `0042` is 42.
@@ -62,10 +62,10 @@ class FromEnd:
 
 
 class Edge(Enum):
-    """Where a log begins or ends."""
+    """An end of a log."""
 
     EARLIEST = auto()  # the first visible record, or in a range the start of the log
-    END = auto()  # behind the last record: no record, but where a range may end
+    END = auto()  # after the last record: no record, but a range may end there
 
     def __str__(self) -> str:
         return self.name.lower()

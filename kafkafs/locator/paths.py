@@ -27,7 +27,7 @@ TEXT_SUFFIX: Final = ".txt"
 
 
 class PartitionDirectory(StrEnum):
-    """What is a directory in a partition."""
+    """The directories of a partition."""
 
     OFFSET = "offset"
     BY_TIME = BY_TIME_NAME
@@ -35,7 +35,7 @@ class PartitionDirectory(StrEnum):
 
 
 class PartitionFile(StrEnum):
-    """What is a file in a partition."""
+    """The files of a partition."""
 
     APPEND = "append"
     APPEND_JSONL = "append.jsonl"
@@ -55,7 +55,7 @@ class PartitionFile(StrEnum):
 
 
 class StoreDirectory(StrEnum):
-    """What is a directory in `.kafkafs`."""
+    """The directories of `.kafkafs`."""
 
     BY_TIME = BY_TIME_NAME  # at the root as well, unless a topic is called so
     UNATTACHED = "unattached"
@@ -64,7 +64,7 @@ class StoreDirectory(StrEnum):
 
 
 class StoreFile(StrEnum):
-    """What is a file in `.kafkafs`."""
+    """The files of `.kafkafs`."""
 
     README = "README"
     VERSION = "version"
@@ -124,7 +124,7 @@ class UnattachedPath:
 
 
 LogPath: TypeAlias = "PartitionPath | UnattachedPath"
-"""What has a log, and the same views of it."""
+"""The directories with a log, which have the same views."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class StoreTimePath:
 
 @dataclass(frozen=True, slots=True)
 class GroupPath:
-    """What a consumer group has committed. `name` is the escaped id, or where that is too long, its hash."""
+    """A consumer group's file. `name` is the escaped id, or where that is too long, its hash."""
 
     name: str
 

@@ -60,7 +60,7 @@ _ISO_END_MS: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * _DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A time in milliseconds since 1970, from 0 to 2^63-1. Its name is ISO 8601; behind the year 9999, the number.
+    """A time in milliseconds since 1970, from 0 to 2^63-1. Its name is ISO 8601; after the year 9999, the number.
 
     Names of instants sort as the instants do, up to the year 9999.
     """
@@ -155,7 +155,7 @@ class TimeName:
 
 
 def parse_time(text: str) -> Time:
-    """The time that a text stands for; raises `BadNameError` if it stands for none."""
+    """Return the time that a text means; raises `BadNameError` if it means none."""
     time = _time(text, text)
     if time is None:
         raise BadNameError(text, _EXPECTED_TIME)
@@ -163,7 +163,7 @@ def parse_time(text: str) -> Time:
 
 
 def parse_milliseconds(text: str) -> Instant | None:
-    """The time that a number of milliseconds stands for, however small it is; None if the text is no such number."""
+    """Return the time of a number of milliseconds, however small; None if the text is no such number."""
     return Instant(int(text)) if _NUMBER.fullmatch(text) and int(text) <= NUMBER_MAX else None
 
 
@@ -184,7 +184,7 @@ def parse_time_name(name: str) -> TimeName:
 
 
 def _time(text: str, name: str) -> Time | None:
-    """The time that a text stands for, which is a part of the name or all of it; None if it stands for none."""
+    """Return the time that a text means, which is a part of the name or all of it; None if it means none."""
     if iso := _ISO.fullmatch(text):
         return _iso_time(iso)
     if _NUMBER.fullmatch(text):
@@ -204,7 +204,7 @@ def _time(text: str, name: str) -> Time | None:
 
 
 def _readings(text: str, instant: Instant) -> str:
-    """What a number may mean that is too small to be taken for milliseconds, each as a name that is a time."""
+    """Return the readings of a number that is too small for milliseconds, each as a name of a time."""
     seconds = f"{text}000" if int(text) * 1000 >= _SMALLEST_NUMBER else str(Instant(int(text) * 1000))
     day = _date_of_digits(text)
     date_reading = "a date is written 2024-01-01" if day is None else f"if it is a date, write {day}"

@@ -208,7 +208,7 @@ class TreeOperations(ForbiddenOperations):
 
     @guarded(is_open=True)
     async def readdir(self, fh: FileHandleT, start_id: int, token: ReaddirToken) -> None:
-        """Return the names from a position on, the first ones with their attributes if these are known."""
+        """Reply with the names from a position on, the first ones with their attributes if these are known."""
         listing = self._listings[fh]
         parent, position = listing.inode, start_id
         while entries := await listing.entries(position):

@@ -99,7 +99,7 @@ def serve(
 
 @contextmanager
 def _tree(store: Store, options: MountOptions, metrics: Metrics, recent: RecentLines) -> Iterator[Tree]:
-    """Return the tree of a store, with the mount's options, metrics and log."""
+    """Provide the tree of a store, with the mount's options, metrics and log."""
     sizes = SizeCache(NamedFiles(), cache_directory(os.environ))
     try:
         control = ControlNodes(

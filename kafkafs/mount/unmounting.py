@@ -102,7 +102,7 @@ def _end_elsewhere(path: Path, *, is_forced: bool, say: Callable[[str], None]) -
 
 
 def _answer(path: Path, mount: Mount, server: int | None, patience_s: float, say: Callable[[str], None]) -> Answer:
-    """True if the mount answers; a process that is only busy is given time."""
+    """Ask the mount; a process that is only busy is given time."""
     if server is not None and is_stopped(server):
         return Answer.SILENT
     answer = answer_of(mount)

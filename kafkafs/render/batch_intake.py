@@ -19,10 +19,10 @@ _VERSION: Final = 2
 
 
 class BatchIntake:
-    """Whole batches, by the lengths that they have at their beginning; what else is in them is for the log to check.
+    """Takes whole batches, by the lengths in their headers; the log checks the rest.
 
-    A batch that is still incomplete is held, and one that is too large refused as soon as its length is there. Where
-    a batch was refused nobody can tell where the next one begins, so everything up to the next flush is dropped.
+    A batch that is still incomplete is held, and one that is too large refused as soon as its length is there. Where a
+    batch was refused it is unknown where the next one begins, so everything up to the next flush is dropped.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class BatchIntake:
             raise
 
     def finish(self, packing: Packing) -> Sequence[Buffer]:  # noqa: ARG002 -- other intakes need it
-        """Nothing; raises `InvalidRecordError` if a batch is incomplete."""
+        """Return nothing; raises `InvalidRecordError` if a batch is incomplete."""
         rest_bytes = len(self._in_progress)
         self._is_dropping = False
         self._forget()
@@ -55,7 +55,7 @@ class BatchIntake:
         return ()
 
     def refuse(self) -> None:
-        """Drop the batch in progress, and all up to the next flush behind it."""
+        """Drop the batch in progress, and everything up to the next flush."""
         if self._in_progress:
             self._is_dropping = True
             self._forget()

@@ -1,4 +1,4 @@
-"""Whole batches as lines, one or many at a time, and how many bytes those are without making them.
+"""Renders whole batches as lines, one or many at a time, and counts their bytes without making them.
 
 What a reader sees of a log's batches is said by `Visible`; a batch that it sees is shown with all its records.
 """
@@ -33,7 +33,7 @@ _MAY_BE_HIDDEN: Final = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
 class Visible:
-    """What a reader sees: batches that begin below the end offset, but for those of the aborted transactions."""
+    """The visible batches of a reader: those that begin below the end offset, without aborted transactions."""
 
     def __init__(self, end_offset: int, aborted: Sequence[AbortedTransaction] = ()) -> None:
         self.end_offset = end_offset
@@ -41,14 +41,14 @@ class Visible:
         self._aborted = AbortedBatches(aborted)
 
     def shows(self, batch: Batch) -> bool:
-        """Whether records of the batch, which begins below the end, are seen; those of control batches never are."""
+        """True if the reader sees records of the batch, which begins below the end; never for control batches."""
         if not batch.attributes & _MAY_BE_HIDDEN:
             return True
         return not (batch.is_control or self._aborted.has(batch))
 
 
 class Passed(NamedTuple):
-    """What batches that follow one another came to: their bytes in the log, and where the last of them begins there."""
+    """Rendered consecutive batches: their bytes in the log, and where the last of them begins there."""
 
     log_bytes: int
     last_at: int
@@ -61,18 +61,18 @@ class BatchLines(ABC):
 
     @abstractmethod
     def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:
-        """Pass `first`, and as many of the batches behind it, before the position, as it takes no longer for.
+        """Render `first`, and as many of the batches after it, before the position, as cost no more time.
 
         With `only_size` there are no lines, only their size.
         """
 
     @abstractmethod
     def size_before(self, batch: Batch, offset: int) -> int:
-        """How many bytes the batch's records below the offset come to."""
+        """Return the rendered bytes of the batch's records below the offset."""
 
 
 class ValueLines(BatchLines):
-    """Each value with a newline behind it; a null is an empty line."""
+    """Each value followed by a newline; a null is an empty line."""
 
     def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:
         """Pass a run of uncompressed batches, or one batch."""
@@ -99,7 +99,7 @@ class ValueLines(BatchLines):
         return Passed(first.size_bytes, 0, len(lines), lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
-        """How many bytes the batch's values below the offset come to, with their newlines."""
+        """Return the bytes of the batch's values below the offset, with their newlines."""
         return sum(len(_value_line(record)) for record in batch.checked_records() if record.offset < offset)
 
 
@@ -116,7 +116,7 @@ class EnvelopeLines(BatchLines):
         return Passed(first.size_bytes, 0, len(lines), b"" if only_size else lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
-        """How many bytes the envelopes of the batch's records below the offset come to."""
+        """Return the bytes of the envelopes of the batch's records below the offset."""
         return sum(len(self._line(record)) for record in batch.checked_records() if record.offset < offset)
 
 

@@ -1,7 +1,7 @@
-"""What the indented envelope of one record says of the batch that holds the record.
+"""The member `batch` of one record's indented envelope, which describes the record's batch.
 
 The fields are called as kafka-dump-log calls them, as far as their names are the envelope's kind of name, and have the
-values that it prints: -1 stands for none, also for what message sets of versions 0 and 1 cannot say.
+values that it prints: -1 means none, also for what message sets of versions 0 and 1 cannot say.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from storage.record import Batch, Record
 
 BATCH_FIELD: Final = "batch"
-"""What the member is called; `append.jsonl` passes it over."""
+"""The name of the member, which `append.jsonl` ignores."""
 
 
 def batch_member(record: Record, batch: Batch, *, segment: str, transaction: str | None) -> dict[str, object]:

@@ -1,9 +1,9 @@
 """A record as JSON: the envelope, which loses nothing.
 
-Bytes that are valid UTF-8 are a string; otherwise the field is left out and the one with `_base64` behind its name
-stands in its place. That goes for keys, values, header values, and for header names too, which nothing on a disk
-keeps from being other bytes. Null and empty differ, the order of fields is fixed, and of a string only what JSON
-wants escaped is. Reading envelopes is left to `envelope_reading`, and what one says of the batch to `batch_member`.
+Bytes that are valid UTF-8 are a string; otherwise the field is left out and the one with `_base64` after its name
+stands in its place. That goes for keys, values, header values, and for header names too, which nothing on a disk keeps
+from being other bytes. Null and empty differ, the order of fields is fixed, and of a string only what JSON wants
+escaped is. Reading envelopes is left to `envelope_reading`, and what one says of the batch to `batch_member`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Envelope:
         self._start = f'{{"topic":{quoted(topic)},"partition":{partition},'
 
     def line(self, record: Record) -> bytes:
-        """The envelope on one line, with a newline behind it."""
+        """Return the envelope on one line, with its newline."""
         return f"{self._start}{place_members(record)},{data_members(record)}}}\n".encode()
 
     def indented(self, record: Record, batch: dict[str, object] | None = None) -> bytes:

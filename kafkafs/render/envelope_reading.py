@@ -24,7 +24,7 @@ Fields: TypeAlias = dict[str, Any]
 
 
 class Place(NamedTuple):
-    """Where a record came from, as far as its envelope says so."""
+    """The origin of a record, as far as its envelope names it."""
 
     topic: str | None
     partition: int | None
@@ -42,7 +42,7 @@ _decode: Final = JSONDecoder(object_pairs_hook=tuple).decode
 
 
 def rows_of_envelopes(lines: bytes, *, timestamp_ms: int, number: int = 1) -> list[Row]:
-    """A row for each line, of which the last may lack its newline; `timestamp_ms` stands in for a time left out.
+    """Return a row for each line, whose last one may lack its newline; `timestamp_ms` replaces a missing time.
 
     The first line that is no envelope is an `InvalidRecordError` with its number, counted from `number` on.
     """

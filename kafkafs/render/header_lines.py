@@ -32,5 +32,5 @@ def _line(name: str, value: bytes | None) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     character = found[0]
-    # A lone surrogate stands for the byte in its low eight bits.
+    # A lone surrogate encodes the byte in its low eight bits.
     return _SHORT.get(character) or f"\\x{ord(character) & 0xFF:02x}"

@@ -11,7 +11,7 @@ _PRINTABLE: Final = bytes(byte if 0x20 <= byte < 0x7F else ord(".") for byte in 
 
 
 def hex_dump(data: bytes | None) -> bytes:
-    """Rows of 16 bytes, of which those that repeat the row before are one `*`, and the size at the end.
+    """Return rows of 16 bytes, repeated rows as one `*`, and the size at the end.
 
     Empty bytes have the size alone, and null has nothing; `hexdump` shows nothing for either.
     """

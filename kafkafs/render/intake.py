@@ -1,7 +1,7 @@
-"""What is written to one open descriptor, taken in as records and given back as batches.
+"""Turns the writes to one open descriptor into records, and these into batches.
 
 A form of writing is an `Intake`: `LineIntake` for records that are lines, `RawIntake`, `BatchIntake`. None of them
-knows the log; whoever appends the batches tells the intake when the log refuses them.
+knows the log; the caller that appends the batches tells the intake when the log refuses them.
 """
 
 from __future__ import annotations

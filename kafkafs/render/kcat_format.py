@@ -50,7 +50,7 @@ class KcatFormat:
         self._pieces = list(_pieces(text.encode("utf-8", "surrogateescape")))
 
     def over(self, topic: str, partition: int) -> Callable[[Record], bytes]:
-        """What the format makes of a record of this partition."""
+        """Return a record of this partition in the format."""
         constants = {b"t": topic.encode(), b"p": b"%d" % partition}
         template = bytearray()
         values: list[Value] = []

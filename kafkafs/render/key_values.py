@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeyValueSyntax:
-    """What stands between key and value, and what a key or a value is that stands for null.
+    """The separator of key and value, and the text that means null.
 
     The first separator of a line counts, so a value may hold others. Without a marker no value is null.
     """
@@ -24,7 +24,7 @@ class KeyValueSyntax:
             raise ValueError("what separates key and value must be something, and without a newline")
 
     def rows(self, lines: bytes, *, timestamp_ms: int) -> list[Row]:
-        """A row for each line, of which the last may lack its newline; without a separator it is a value."""
+        """Return a row for each line, whose last one may lack its newline; without a separator it is a value."""
         rows: list[Row] = []
         for line in lines.removesuffix(b"\n").split(b"\n"):
             before, separator, after = line.partition(self.separator)

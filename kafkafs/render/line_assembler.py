@@ -56,7 +56,7 @@ class LineAssembler:
         return lines
 
     def finish(self) -> bytes:
-        """The line in progress, which ends here without a newline; nothing if there is none, or it was refused."""
+        """Return the line in progress, which ends here without a newline; empty if there is none, or it was refused."""
         line = bytes(self._in_progress)
         self.number = self._newlines + 1
         self._in_progress.clear()

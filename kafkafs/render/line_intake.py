@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class LineForm(NamedTuple):
-    """How lines become batches, and how much longer than the largest batch a line may be that still fits into one.
+    """Makes batches of lines, and says how much longer than the largest batch a fitting line may be.
 
-    `pack` is told the number of the first of the lines.
+    `pack` gets the number of the first line.
     """
 
     pack: Callable[[bytes, Packing, int], list[EncodedBatch]]

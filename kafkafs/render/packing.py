@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """The time of records that have none of their own, the largest batch allowed, and what batches are stamped with.
+    """The time of records without their own, the largest batch allowed, and the fields of batches.
 
     Each batch counts its offsets from 0, as producers do. All is packed before anything is given back: a record that
     does not fit is a `RecordTooLargeError`, and one that cannot be written an `InvalidRecordError`.

@@ -1,4 +1,4 @@
-"""Records that are whatever was written between two flushes."""
+"""Makes one record of everything that is written between two flushes."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ class RawIntake:
         return packing.rows([(packing.timestamp_ms, None, run, ())]) if run else ()
 
     def refuse(self) -> None:
-        """Nothing is in progress once a run has been given back."""
+        """Do nothing: a run that was returned is no longer in progress."""

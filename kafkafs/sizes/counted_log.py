@@ -263,7 +263,7 @@ class CountedLog:
         )
 
     def rendered(self, seen: Seen, file: SeenFile, opened: ReadableFile, at: int) -> Iterator[Piece]:
-        """Return the pieces of an open file of the view, from a position on at which one begins."""
+        """Yield the pieces of an open file of the view, from a position on at which one begins."""
         counted = file.counted
         while (kept := self._kept.take(counted, at)) is not None:
             yield kept

@@ -124,7 +124,7 @@ def _encoded(key: str, counted: Iterable[CountedFile]) -> bytes:
 
 
 def _decoded(data: bytes, key: str) -> Iterator[CountedFile]:
-    """Return the file's counts; raises `ValueError` or `struct.error` if it is not ours, or incomplete."""
+    """Yield the file's counts; raises `ValueError` or `struct.error` if it is not ours, or incomplete."""
     body = data[len(_MAGIC) + _CHECKSUM.size :]
     if not data.startswith(_MAGIC) or _CHECKSUM.pack(zlib.crc32(body)) != data[len(_MAGIC) : -len(body) or None]:
         raise ValueError("the file does not have its checksum")

@@ -46,7 +46,7 @@ class OffsetDirectory(Directory):
         return (entry.name for entry in self.entries())
 
     def entries(self) -> Iterator[Entry]:
-        """Return the same names, with each record's value size and as a rule its time."""
+        """Yield the same names, with each record's value size and as a rule its time."""
         place = self._source.directory
         visible = self._readable()
         listed = self._listed(visible)

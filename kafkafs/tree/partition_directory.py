@@ -52,7 +52,7 @@ class PartitionNode(Directory):
         return Attributes(modified_ms=modified_ms, place=source.directory)
 
     def names(self) -> Iterator[str]:
-        """Return every view and every file to write to."""
+        """Yield every view and every file to write to."""
         yield from map(str, _VIEWS)
         if isinstance(self.path, PartitionPath):
             yield from map(str, _WAYS_TO_WRITE)

@@ -64,7 +64,7 @@ class BuiltPlace:
         *,
         partitions: int | None = None,
     ) -> Iterator[StoreBuilder]:
-        """Return the builder for the driver: begun again if the partitions change in number, or continued."""
+        """Provide the builder for the driver: begun again if the partitions change in number, or continued."""
         names = None if topics is None else list(dict.fromkeys(topics))
         said = {**purpose, "store": list(self.paths), "topics": names, "settings": dict(settings)}
         with self.opened() as store:

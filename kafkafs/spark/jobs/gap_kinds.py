@@ -74,7 +74,7 @@ class Beginning(NamedTuple):
 
 
 def between(next_offset: int, first: Beginning) -> Iterator[Gap]:
-    """Return the gap between the expected offset and the next batch."""
+    """Yield the gap between the expected offset and the next batch."""
     if first.begin > next_offset:
         yield hole(next_offset, first.begin, first.place)
     elif first.begin < next_offset:
@@ -82,7 +82,7 @@ def between(next_offset: int, first: Beginning) -> Iterator[Gap]:
 
 
 def between_sequences(producer: Producer, last_sequence: int, first: Beginning) -> Iterator[Gap]:
-    """Return the gap between a producer's last sequence and its next batch."""
+    """Yield the gap between a producer's last sequence and its next batch."""
     expected = 0 if last_sequence == LAST_SEQUENCE else last_sequence + 1
     ahead = (first.begin - expected) % _SEQUENCES
     if ahead == 0:
@@ -102,7 +102,7 @@ def between_sequences(producer: Producer, last_sequence: int, first: Beginning) 
 
 
 def within(offsets: Sequence[int], begin: int, last_offset: int, place: Place) -> Iterator[Gap]:
-    """Return the gaps among the offsets of one batch."""
+    """Yield the gaps among the offsets of one batch."""
     next_offset = begin
     for offset in offsets:
         if offset != next_offset:

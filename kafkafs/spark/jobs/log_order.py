@@ -205,7 +205,7 @@ class LogOrder:
         self._last_sequences: dict[Producer, int] = {}  # of those that have written last, the last one at the end
 
     def add(self, ends: StretchEnds) -> Iterator[Gap]:
-        """Return the gap between the stretches so far and the next one."""
+        """Yield the gap between the stretches so far and the next one."""
         self.lacks_records |= ends.lacks_records
         self._lose(ends.lost_first, self._next_offset)
         if ends.first is not None:

@@ -80,7 +80,7 @@ def count_partitions(
 def _planned(
     paths: Sequence[str], topics: Collection[str] | None
 ) -> Iterator[tuple[PartitionStatistics, list[CountedRange]]]:
-    """Return the uncounted partitions, and the pieces of each to count."""
+    """Yield the uncounted partitions, and the pieces of each to count."""
     files = Files()
     with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=Clock()) as opened:
         for topic in dict.fromkeys(opened.topics.inventory.topics if topics is None else topics):
