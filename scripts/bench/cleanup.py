@@ -24,7 +24,8 @@ from storage.cleanup import Cleaner, CleanerLimits, Throttle, plan_compaction
 from storage.clock import Clock
 from storage.config import StoreConfig, TopicConfig
 from storage.files import Files
-from storage.log import Log, open_sound_log
+from storage.log import Log
+from storage.log.opening import open_sound_log
 from storage.record import batches_of_rows
 
 TOPIC = "compacted"

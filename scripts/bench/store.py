@@ -23,7 +23,9 @@ from timing import ROUNDS, Scoreboard, medians_seconds
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
-from storage.log import Log, open_sound_log, recover_log
+from storage.log import Log
+from storage.log.opening import open_sound_log
+from storage.log.recover.recovery import recover_log
 from storage.record import batches_of_rows, read_batches
 from storage.record.kernel.crc32c import crc32c
 from storage.segment import Kind
