@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from storage.cleanup.batch_filter import BatchFilter
 from storage.cleanup.cleaned_transactions import CleanedTransactions
-from storage.cleanup.compaction_plan import grouped
 from storage.cleanup.compaction_planning import planned_segment
 from storage.cleanup.compaction_report import CompactionReport, Tally
 from storage.cleanup.latest_offsets import empty_map, fill_map, sound_batches
@@ -98,8 +97,12 @@ class CompactionRun:
             tally=tally,
         )
         after_bytes = segments_after = 0
-        for group in grouped([each.extent for each in planned.values()], self._config):
-            kept = self._keep([planned[extent.base_offset] for extent in group], batch_filter, sink)
+        for group in plan.groups:
+            # What comes after the map's end is left for another run, and so may be a part of a group.
+            reached = [planned[base_offset] for base_offset in group if base_offset in planned]
+            if not reached:
+                break
+            kept = self._keep(reached, batch_filter, sink)
             after_bytes += kept.size_bytes
             segments_after += len(kept.bases)
         return CompactionReport(
