@@ -31,7 +31,7 @@ _PLAIN_MIN: Final = 1e-3
 _PLAIN_MAX: Final = 1e7
 
 
-class Kind(ABC, Generic[T]):
+class ValueKind(ABC, Generic[T]):
     """The texts that a setting may have, and the value that each stands for. Texts come without blanks around them."""
 
     __slots__ = ()
@@ -51,7 +51,7 @@ class Kind(ABC, Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Integer(Kind[int]):
+class Integer(ValueKind[int]):
     """A whole number within bounds, or the one value `also`. Its text counts in `unit`s of what it stands for."""
 
     minimum: int
@@ -90,7 +90,7 @@ class RetentionLimit(Integer):
 
 
 @dataclass(frozen=True, slots=True)
-class Real(Kind[float]):
+class Real(ValueKind[float]):
     """A finite number within bounds."""
 
     minimum: float
@@ -121,7 +121,7 @@ class Real(Kind[float]):
 
 
 @dataclass(frozen=True, slots=True)
-class Boolean(Kind[bool]):
+class Boolean(ValueKind[bool]):
     """True or false, in letters of any case."""
 
     @property
@@ -142,7 +142,7 @@ class Boolean(Kind[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Kind[T]):
+class Choice(ValueKind[T]):
     """One of a few names, each of which stands for a value of its own."""
 
     values: Mapping[str, T]
@@ -164,7 +164,7 @@ class Choice(Kind[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class NameSet(Kind[frozenset[str]]):
+class NameSet(ValueKind[frozenset[str]]):
     """Any of a few names with commas between them; none at all is allowed, and the order means nothing."""
 
     names: tuple[str, ...]
@@ -187,7 +187,7 @@ class NameSet(Kind[frozenset[str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern(Kind[str]):
+class Pattern(ValueKind[str]):
     """A text of a certain form, which stands for itself; blanks around its commas are dropped."""
 
     form: re.Pattern[str]
@@ -211,7 +211,7 @@ class Pattern(Kind[str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Directories(Kind[tuple[str, ...]]):
+class Directories(ValueKind[tuple[str, ...]]):
     """At least one directory, with commas between several."""
 
     @property

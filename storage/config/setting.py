@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic
 
-from storage.config.kinds import Kind, T
+from storage.config.kinds import T, ValueKind
 from storage.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ class BrokerKey(Generic[T]):
     """A broker's setting that holds where the setting itself is not given; without a kind it is read like that one."""
 
     key: str
-    kind: Kind[T] | None = None
+    kind: ValueKind[T] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Setting(Generic[T]):
     """
 
     key: str
-    kind: Kind[T]
+    kind: ValueKind[T]
     default: T
     description: str
     broker_keys: tuple[BrokerKey[T], ...] = ()
@@ -58,7 +58,7 @@ class Setting(Generic[T]):
         ]
 
 
-def _read(key: str, kind: Kind[T], text: str) -> T:
+def _read(key: str, kind: ValueKind[T], text: str) -> T:
     try:
         return kind.read(text.strip())
     except ValueError:
