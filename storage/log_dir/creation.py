@@ -14,7 +14,7 @@ from storage.files import TEMPORARY_SUFFIX
 from storage.ids import format_id, random_id
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME, MetaProperties, write_meta_properties
 from storage.log_dir.recognition import LOCK_NAME, LOST_AND_FOUND
-from storage.log_dir.settings_file import SETTINGS_NAME, TopicSettings, read_topic_settings, write_topic_settings
+from storage.log_dir.settings_file import SETTINGS_NAME, SettingsFileContents, read_settings_file, write_settings_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -70,18 +70,18 @@ def write_store(
     node_id: int,
 ) -> None:
     """Make a store of vacant directories, which are locked: that node's of the cluster, or of a new one."""
-    write_topic_settings(log_dirs[0].directory, TopicSettings(is_begun=True))
+    write_settings_file(log_dirs[0].directory, SettingsFileContents(is_begun=True))
     cluster_id = cluster_id or format_id(random_id(entropy))
     for log_dir in log_dirs:
         properties = MetaProperties(_META_VERSION, cluster_id, node_id, random_id(entropy))
         write_meta_properties(log_dir.directory, properties, clock.now_ms())
         log_dir.properties = properties
-    write_topic_settings(log_dirs[0].directory, TopicSettings(is_made_here=True, cluster_id=cluster_id))
+    write_settings_file(log_dirs[0].directory, SettingsFileContents(is_made_here=True, cluster_id=cluster_id))
 
 
 def _first_occupied(directories: Sequence[Directory], forbidden: Collection[str] = ()) -> Directory | None:
     first = directories[0]
-    settings = None if _names(first) is None else read_topic_settings(first)
+    settings = None if _names(first) is None else read_settings_file(first)
     allowed = (_BEGUN if settings is not None and settings.is_begun else _NOTHING).difference(forbidden)
     for directory in directories:
         names = _names(directory)

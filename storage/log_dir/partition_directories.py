@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storage.files import Directory
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
-    from storage.log_dir.settings_file import SettingsFile, TopicSettings
+    from storage.log_dir.settings_file import SettingsFile, SettingsFileContents
 
 _UNIQUE_ID_BYTES: Final = 16
 
@@ -47,7 +47,7 @@ class PartitionDirectories:
         self._settings_file = settings_file
         self._entropy = entropy
 
-    def make(self, places: Mapping[Partition, LogDir], topic_id: UUID | None, committed: TopicSettings) -> None:
+    def make(self, places: Mapping[Partition, LogDir], topic_id: UUID | None, committed: SettingsFileContents) -> None:
         """Make the directories of a topic's new partitions, and have the settings file say this once all are there.
 
         They are there, durably, when this returns. After an error, or a crash, they are there or none of them is.
@@ -79,7 +79,9 @@ class PartitionDirectories:
                         return log_dir.directory.at(text)
         return None
 
-    def delete(self, partitions: Iterable[Partition], topic_id: UUID | None, committed: TopicSettings) -> list[Doomed]:
+    def delete(
+        self, partitions: Iterable[Partition], topic_id: UUID | None, committed: SettingsFileContents
+    ) -> list[Doomed]:
         """Have a topic's partitions gone, and the settings file say this; gives what remains to be removed.
 
         They are gone, durably, when this returns. After an error all of them are there, and after a crash they are gone

@@ -57,7 +57,7 @@ class SettingsFile:
 
         Raises `ConfigError` if it cannot be read.
         """
-        found = [directory for directory in directories if read_topic_settings(directory) is not None]
+        found = [directory for directory in directories if read_settings_file(directory) is not None]
         for directory in found[1:]:
             logger.warning("%s is passed over: %s has one too", directory.path_of(SETTINGS_NAME), found[0].path)
         return cls(found[0] if found else directories[0], cluster_id)
@@ -72,11 +72,11 @@ class SettingsFile:
             f"and the store of {self._cluster_id}; move it to where it belongs"
         )
 
-    def replace(self, settings: TopicSettings) -> None:
+    def replace(self, settings: SettingsFileContents) -> None:
         """Have the file say this, durably. After an error it says the one or the other, and `current` knows."""
         written = settings if self._cluster_id is None else replace(settings, cluster_id=self._cluster_id)
         try:
-            write_topic_settings(self.directory, written)
+            write_settings_file(self.directory, written)
         except BaseException:
             self.reload()
             raise
@@ -84,13 +84,13 @@ class SettingsFile:
 
     def reload(self) -> None:
         """Learn what the file says by now."""
-        found = read_topic_settings(self.directory) or TopicSettings()
+        found = read_settings_file(self.directory) or SettingsFileContents()
         stranger = None if self._cluster_id in (None, found.cluster_id) else found.cluster_id
         is_new = stranger is not None and stranger != self._stranger
         self._stranger = stranger
         if is_new:
             logger.warning("%s", self.stranger)
-        self.current = found if stranger is None else TopicSettings()
+        self.current = found if stranger is None else SettingsFileContents()
 
 
 SETTINGS_NAME: Final = "kafkafs-topics.properties"
@@ -127,7 +127,7 @@ class KnownTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicSettings:
+class SettingsFileContents:
     """Everything that the file says.
 
     A store that `is_begun` is being made, or was left so. `void` are directories of partitions that are being made or
@@ -159,7 +159,7 @@ class TopicSettings:
         return replace(self, void=MappingProxyType({}))
 
 
-def read_topic_settings(directory: Directory) -> TopicSettings | None:
+def read_settings_file(directory: Directory) -> SettingsFileContents | None:
     """Read the directory's file; None if there is none. Raises `ConfigError` for a file that kafkafs does not write."""
     path = directory.path_of(SETTINGS_NAME)
     try:
@@ -172,13 +172,13 @@ def read_topic_settings(directory: Directory) -> TopicSettings | None:
         raise ConfigError(error.reason, path=path) from None
 
 
-def write_topic_settings(directory: Directory, settings: TopicSettings) -> None:
+def write_settings_file(directory: Directory, settings: SettingsFileContents) -> None:
     """Replace the directory's file, in one step and durably."""
     text = format_properties(_properties(settings), _COMMENTS)
     directory.replace(SETTINGS_NAME, text.encode("ascii"))
 
 
-def _parsed(properties: dict[str, str]) -> TopicSettings:
+def _parsed(properties: dict[str, str]) -> SettingsFileContents:
     version = properties.pop(_VERSION_KEY, _VERSION)
     if version != _VERSION:
         raise ConfigError(f"the file's version is {version}, known is {_VERSION}: a newer kafkafs wrote it")
@@ -203,7 +203,7 @@ def _parsed(properties: dict[str, str]) -> TopicSettings:
         )
         for topic, settings in about.items()
     }
-    return TopicSettings(
+    return SettingsFileContents(
         is_made_here=made == _YES,
         is_begun=made == _BEGUN,
         topics=MappingProxyType(topics),
@@ -217,7 +217,7 @@ def _id(text: str) -> UUID | None:
     return parse_id(text) if text else None
 
 
-def _properties(settings: TopicSettings) -> dict[str, str]:
+def _properties(settings: SettingsFileContents) -> dict[str, str]:
     properties = {_VERSION_KEY: _VERSION}
     if settings.cluster_id is not None:
         properties[_CLUSTER_KEY] = settings.cluster_id

@@ -24,7 +24,7 @@ from storage.log_dir.log_dir import distinct_log_dirs
 from storage.log_dir.names import DirectoryName
 from storage.log_dir.recognition import LOCK_NAME
 from storage.log_dir.removals import Doomed
-from storage.log_dir.settings_file import TopicSettings, write_topic_settings
+from storage.log_dir.settings_file import SettingsFileContents, write_settings_file
 from storage.rewrite.topics import BuiltPartition, BuiltTopic
 
 if TYPE_CHECKING:
@@ -179,8 +179,8 @@ class StoreBuilder:
         write_store(clock, [log_dir], os.urandom, cluster_id=cluster_id, node_id=node_id)
         topics = MappingProxyType({name: topic.known for name, topic in self.topics.items()})
         assert log_dir.properties is not None
-        settings = TopicSettings(is_made_here=True, topics=topics, cluster_id=log_dir.properties.cluster_id)
-        write_topic_settings(self.directory, settings)
+        settings = SettingsFileContents(is_made_here=True, topics=topics, cluster_id=log_dir.properties.cluster_id)
+        write_settings_file(self.directory, settings)
         applied = Ledger(source).current.applied
         if applied:
             Ledger([self.directory]).replace(Entries(1, applied))

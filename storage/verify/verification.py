@@ -26,7 +26,7 @@ from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME, disagreements
 from storage.log_dir.names import COMPACTED_BY_BROKERS, DirectoryState
 from storage.log_dir.recognition import check_stores
-from storage.log_dir.settings_file import SETTINGS_NAME, SettingsFile, TopicSettings
+from storage.log_dir.settings_file import SETTINGS_NAME, SettingsFile, SettingsFileContents
 from storage.verify.cluster_check import ClusterCheck, other_topics
 from storage.verify.finding import Finding, FindingKind, Severity, damage, notice
 from storage.verify.log_dir_check import Compacted, LogDirCheck, PartitionTarget
@@ -158,15 +158,15 @@ class Verification:
             self.counts[finding.severity] += 1
             yield finding
 
-    def _settings(self) -> TopicSettings:
+    def _settings(self) -> SettingsFileContents:
         """Read the settings file that kafkafs keeps; empty settings if it cannot be read."""
         try:
             found = SettingsFile.find([each.directory for each in self._log_dirs], self._cluster_id())
         except ConfigError as error:
             self._findings.append(damage(FindingKind.SETTINGS, SETTINGS_NAME, error.reason))
-            return TopicSettings()
+            return SettingsFileContents()
         except SymbolicLinkError:  # which is among what was found in its log directory
-            return TopicSettings()
+            return SettingsFileContents()
         if found.stranger is not None:
             self._findings.append(
                 notice(FindingKind.SETTINGS, SETTINGS_NAME, found.stranger).within("", log_dir=found.directory.path)

@@ -16,7 +16,7 @@ from storage.log.partition_metadata import read_topic_id
 from storage.log.producers.snapshot import SNAPSHOT_BYTES_MAX, SnapshotFiles, encode_snapshot
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.log_dir.meta_properties import read_meta_properties
-from storage.log_dir.settings_file import read_server_properties, read_topic_settings
+from storage.log_dir.settings_file import read_server_properties, read_settings_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ def test_a_file_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.Monk
         ("meta.properties", lambda files, path: read_meta_properties(files.directory(path)), CorruptMetadataError),
         ("partition.metadata", lambda files, path: read_topic_id(files.directory(path)), CorruptMetadataError),
         ("quorum-state", lambda files, path: read_quorum_state(files.directory(path)), CorruptMetadataError),
-        ("kafkafs-topics.properties", lambda files, path: read_topic_settings(files.directory(path)), ConfigError),
+        ("kafkafs-topics.properties", lambda files, path: read_settings_file(files.directory(path)), ConfigError),
         ("kafkafs-commits.json", lambda files, path: Ledger([files.directory(path)]).current, CorruptMetadataError),
         (
             "server.properties",

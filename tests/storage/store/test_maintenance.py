@@ -11,7 +11,7 @@ from memory_logs import NOW_MS, sent
 
 from storage.clock import Clock
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
-from storage.log_dir.settings_file import SettingsFile, TopicSettings
+from storage.log_dir.settings_file import SettingsFile, SettingsFileContents
 from storage.store.log_opener import LogOpener
 from storage.store.maintenance import Maintenance
 from storage.store.store import Mode, Store
@@ -175,7 +175,7 @@ def test_nothing_of_a_topic_goes_whose_settings_are_unknown() -> None:
     keeper = Keeper({"t": {"retention.ms": "10000"}, "c": COMPACTED})
     keeper.append("t", 6)
     keeper.append("c", 21, keys=2)
-    SettingsFile.find([keeper.store.log_dirs[0].directory]).replace(TopicSettings())
+    SettingsFile.find([keeper.store.log_dirs[0].directory]).replace(SettingsFileContents())
     keeper.store.close()
     keeper.store = Store.open(
         ["/a"], mode=Mode.READ_WRITE, files=keeper.files, clock=keeper.clock, open_log=LogOpener(rng=random.Random(0))

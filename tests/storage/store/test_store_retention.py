@@ -12,7 +12,7 @@ from memory_logs import NOW_MS, StandingClock, sent
 from storage.cleanup.retention_plan import RetentionPlan, Rule, Scope
 from storage.errors import LogChangedError, ReadOnlyStoreError
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
-from storage.log_dir.settings_file import SettingsFile, TopicSettings
+from storage.log_dir.settings_file import SettingsFile, SettingsFileContents
 from storage.store.cleaning import StoreRetention
 from storage.store.log_opener import LogOpener
 from storage.store.store import Mode, Store
@@ -68,7 +68,7 @@ class Lab:
 
     def forget_settings(self) -> None:
         """Have the store be one that a broker made."""
-        SettingsFile.find([self.store.log_dirs[0].directory]).replace(TopicSettings())
+        SettingsFile.find([self.store.log_dirs[0].directory]).replace(SettingsFileContents())
 
     def plan(self) -> RetentionPlan:
         return self.retentions.plan("t", 0)

@@ -15,15 +15,15 @@ from storage.log_dir.settings_file import (
     SETTINGS_NAME,
     KnownTopic,
     SettingsFile,
-    TopicSettings,
-    read_topic_settings,
-    write_topic_settings,
+    SettingsFileContents,
+    read_settings_file,
+    write_settings_file,
 )
 from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_files import MemoryFiles
 
 ONE, TWO = UUID(int=1 << 100), UUID(int=2 << 100)
-SOME = TopicSettings(
+SOME = SettingsFileContents(
     is_made_here=True,
     topics={"a.b": KnownTopic(ONE, is_made_here=True, settings={"retention.ms": "5"}), "c": KnownTopic(None)},
     void={"a.b-0": ONE, "old-1": None},
@@ -44,7 +44,7 @@ def write(text: str) -> MemoryFiles:
 
 def test_what_is_written() -> None:
     files = MemoryFiles()
-    write_topic_settings(files.directory("/"), SOME)
+    write_settings_file(files.directory("/"), SOME)
     assert files.read(f"/{SETTINGS_NAME}").decode().splitlines() == [
         "#Settings of the topics in these log directories, kept by kafkafs; brokers ignore this file.",
         "/version=1",
@@ -62,7 +62,7 @@ def test_what_is_written() -> None:
 @pytest.mark.property
 @given(
     st.builds(
-        TopicSettings,
+        SettingsFileContents,
         st.booleans(),
         st.just(value=False),
         st.dictionaries(
@@ -72,15 +72,15 @@ def test_what_is_written() -> None:
         st.dictionaries(names.map(lambda name: f"/x{name}") | names, st.text()),
     )
 )
-def test_what_is_written_is_read(settings: TopicSettings) -> None:
+def test_what_is_written_is_read(settings: SettingsFileContents) -> None:
     files = MemoryFiles()
-    write_topic_settings(files.directory("/"), settings)
-    assert read_topic_settings(files.directory("/")) == settings
+    write_settings_file(files.directory("/"), settings)
+    assert read_settings_file(files.directory("/")) == settings
 
 
 def test_what_people_write_is_read() -> None:
-    found = read_topic_settings(write("! by hand\n orders/retention.ms : 7 \nthings/no.such = maybe\n").directory("/"))
-    assert found == TopicSettings(
+    found = read_settings_file(write("! by hand\n orders/retention.ms : 7 \nthings/no.such = maybe\n").directory("/"))
+    assert found == SettingsFileContents(
         topics={
             "orders": KnownTopic(None, settings={"retention.ms": "7 "}),
             "things": KnownTopic(None, settings={"no.such": "maybe"}),
@@ -99,7 +99,7 @@ def test_what_people_write_is_read() -> None:
 )
 def test_what_cannot_be_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason) as caught:
-        read_topic_settings(write(text).directory("/"))
+        read_settings_file(write(text).directory("/"))
     assert caught.value.path == f"/{SETTINGS_NAME}"
 
 
@@ -115,15 +115,15 @@ def test_the_file_is_where_it_was_found(tmp_path) -> None:
         directory.mkdir()
     files = Files()
     assert SettingsFile.find(list(map(files.directory, directories))).directory.path == str(directories[0])
-    write_topic_settings(files.directory(directories[1]), SOME)
+    write_settings_file(files.directory(directories[1]), SOME)
     found = SettingsFile.find(list(map(files.directory, directories)))
     assert (found.directory.path, found.current.is_made_here) == (str(directories[1]), True)
 
 
 def test_the_first_of_two_files_is_taken(tmp_path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "b").mkdir()
-    write_topic_settings(Files().directory(tmp_path), SOME)
-    write_topic_settings(Files().directory(tmp_path / "b"), TopicSettings())
+    write_settings_file(Files().directory(tmp_path), SOME)
+    write_settings_file(Files().directory(tmp_path / "b"), SettingsFileContents())
     assert SettingsFile.find([Files().directory(tmp_path), Files().directory(tmp_path / "b")]).current.is_made_here
     assert f"{tmp_path / 'b' / SETTINGS_NAME} is passed over" in caplog.text
 
@@ -144,8 +144,8 @@ def test_a_replacement_happens_or_not(effect: Effect) -> None:
         else:
             break
         if effect is not Effect.DEATH:
-            assert file.current == read_topic_settings(files.directory("/"))
-        assert read_topic_settings(files.after_process_death().directory("/")) in (old, new)
+            assert file.current == read_settings_file(files.directory("/"))
+        assert read_settings_file(files.after_process_death().directory("/")) in (old, new)
         step += 1
     assert step >= 4
 
@@ -157,11 +157,11 @@ def test_a_file_of_another_cluster_says_nothing_until_a_setting_is_changed(caplo
     assert not caplog.messages
     file = SettingsFile.find([files.directory("/")], "ours")
     file.reload()
-    assert file.current == TopicSettings()
+    assert file.current == SettingsFileContents()
     (said,) = caplog.messages
     assert said.startswith("no setting in /kafkafs-topics.properties holds: it is of the cluster theirs, and ")
-    file.replace(TopicSettings(topics={"orders": KnownTopic(None, settings={"retention.ms": "8"})}))
-    assert read_topic_settings(files.directory("/")) == file.current
+    file.replace(SettingsFileContents(topics={"orders": KnownTopic(None, settings={"retention.ms": "8"})}))
+    assert read_settings_file(files.directory("/")) == file.current
     assert file.current.cluster_id == "ours"
 
 
@@ -170,6 +170,6 @@ def test_a_file_of_before_clusters_were_named_holds_and_is_given_the_name() -> N
     file = SettingsFile.find([files.directory("/")], "ours")
     assert file.current.is_made_here
     file.replace(file.current.without_topic("orders"))
-    found = read_topic_settings(files.directory("/"))
+    found = read_settings_file(files.directory("/"))
     assert found is not None
     assert (found.cluster_id, found.is_made_here) == ("ours", True)
