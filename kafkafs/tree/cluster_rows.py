@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from storage.cluster import QuorumState
-    from storage.internal import ClusterImage, Credential, Setting
+    from storage.internal import ClusterImage, Credential, RecordedSetting
 
 Row = dict[str, Any]
 
@@ -205,7 +205,7 @@ COLUMNS: Final[Mapping[str, Sequence[str]]] = {
 """The columns of each view as text, of which `topics` counts partitions and replicas."""
 
 
-def source_of(image: ClusterImage, setting: Setting | Credential) -> str:
+def source_of(image: ClusterImage, setting: RecordedSetting | Credential) -> str:
     """Where a setting or a credential comes from, in words."""
     if setting.offset is not None:
         return f"metadata log, offset {setting.offset}"
@@ -260,5 +260,5 @@ def _name(names: Sequence[str], number: int) -> str:
     return names[number] if 0 <= number < len(names) else f"UNKNOWN({number})"
 
 
-def _shown(key: str, setting: Setting) -> str:
+def _shown(key: str, setting: RecordedSetting) -> str:
     return REDACTED if _SECRET.search(key) else setting.value

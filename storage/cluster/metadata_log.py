@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from storage.cluster.quorum_state import read_quorum_state
 from storage.errors import CorruptBatchError, CorruptMetadataError, OffsetOutOfRangeError, StorageError
 from storage.internal import Message, control, metadata, metadata_versions
-from storage.internal.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, Setting
+from storage.internal.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, RecordedSetting
 from storage.record.batch import RecordBatch
 from storage.segment.scan import LogScan
 
@@ -210,12 +210,12 @@ class ToldSettings(NamedTuple):
     """
 
     topic_id: UUID | None
-    topic: Mapping[str, Setting]
-    broker: Mapping[str, Setting]
+    topic: Mapping[str, RecordedSetting]
+    broker: Mapping[str, RecordedSetting]
     snapshot: str
     release: int
 
-    def origin(self, setting: Setting) -> str:
+    def origin(self, setting: RecordedSetting) -> str:
         """Return the place of the setting, as `config` prints it."""
         place = f"snapshot {self.snapshot}" if setting.offset is None else f"offset {setting.offset}"
         return f"metadata log, {place}"

@@ -36,7 +36,7 @@ from storage.internal import (
     shares,
     transactions,
 )
-from storage.internal.cluster_image import RESOURCE_NAMES, TOPIC_RESOURCE, ClusterImage, Credential, Setting
+from storage.internal.cluster_image import RESOURCE_NAMES, TOPIC_RESOURCE, ClusterImage, Credential, RecordedSetting
 from storage.internal.definitions import Definition, Release
 from storage.internal.keyed_topic import KeyedRecord
 from storage.internal.outcome import Message, Outcome, Raw
@@ -52,8 +52,8 @@ __all__ = [
     "Message",
     "Outcome",
     "Raw",
+    "RecordedSetting",
     "Release",
-    "Setting",
     "TransactionState",
     "consumer_protocol",
     "control",

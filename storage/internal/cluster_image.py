@@ -54,7 +54,7 @@ class Resource(NamedTuple):
     name: str
 
 
-class Setting(NamedTuple):
+class RecordedSetting(NamedTuple):
     """A setting's value, and the offset of the record that set it; None for a record in a snapshot."""
 
     value: str
@@ -95,7 +95,7 @@ class ClusterImage:
     topic_ids: dict[str, UUID] = field(default_factory=dict)
     brokers: dict[int, Fields] = field(default_factory=dict)
     controllers: dict[int, Fields] = field(default_factory=dict)
-    settings: dict[Resource, dict[str, Setting]] = field(default_factory=dict)
+    settings: dict[Resource, dict[str, RecordedSetting]] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
     acls: dict[UUID, Fields] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class ClusterImage:
         topic_id = self.topic_ids.get(name)
         return None if topic_id is None else self.topics[topic_id]
 
-    def settings_of(self, kind: int, name: str) -> Mapping[str, Setting]:
+    def settings_of(self, kind: int, name: str) -> Mapping[str, RecordedSetting]:
         """Return the settings of a topic, a broker or another resource itself."""
         return self.settings.get(Resource(kind, name), {})
 
@@ -238,7 +238,7 @@ class ClusterImage:
         resource = Resource(fields["resourceType"], fields["resourceName"])
         value = fields["value"]
         if value is not None:
-            self.settings.setdefault(resource, {})[fields["name"]] = Setting(value, offset)
+            self.settings.setdefault(resource, {})[fields["name"]] = RecordedSetting(value, offset)
         elif resource in self.settings:
             self.settings[resource].pop(fields["name"], None)
             if not self.settings[resource]:

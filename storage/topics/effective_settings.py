@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from storage.cluster.metadata_log import ToldSettings
-    from storage.internal.cluster_image import Setting
+    from storage.internal.cluster_image import RecordedSetting
     from storage.log_dir.settings_file import SettingsFile
     from storage.topics.cluster_metadata import ClusterMetadata
 
@@ -69,7 +69,7 @@ class EffectiveSettings:
         self._resolved: dict[str, _Resolved] = {}
         self._for_store: tuple[Mapping[str, str], StoreConfig] | None = None
         self._for_none: tuple[tuple[Mapping[str, str], Sources], TopicConfig] | None = None
-        self._of_broker: tuple[Mapping[str, Setting], _BrokerSettings] | None = None
+        self._of_broker: tuple[Mapping[str, RecordedSetting], _BrokerSettings] | None = None
 
     def look(self) -> None:
         """Read the ids of topics again when they are asked for next: they may be others of the same name."""
@@ -209,11 +209,11 @@ class EffectiveSettings:
 class _BrokerSettings(NamedTuple):
     """The settings that the cluster tells a broker, and the topic settings whose value kafkafs does not know."""
 
-    allowed: Mapping[str, Setting]
+    allowed: Mapping[str, RecordedSetting]
     refused: frozenset[str]
 
     @classmethod
-    def of(cls, settings: Mapping[str, Setting]) -> Self:
+    def of(cls, settings: Mapping[str, RecordedSetting]) -> Self:
         refused: dict[str, str] = {}  # keys of topics by those of brokers
         for key, setting in TOPIC_SETTINGS.items():
             for source in setting.broker_keys:
@@ -240,7 +240,7 @@ def _reason(error: StorageError | OSError) -> str:
     return f"{reason} ({Path(path).name})" if path else reason
 
 
-def _allowed(settings: Mapping[str, Setting]) -> dict[str, Setting]:
+def _allowed(settings: Mapping[str, RecordedSetting]) -> dict[str, RecordedSetting]:
     """The settings that kafkafs knows; a newer broker may have others, and other values."""
     found = {}
     for key, setting in settings.items():

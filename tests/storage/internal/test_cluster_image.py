@@ -12,8 +12,8 @@ from storage.internal.cluster_image import (
     NO_LEADER_CHANGE,
     TOPIC_RESOURCE,
     ClusterImage,
+    RecordedSetting,
     Resource,
-    Setting,
 )
 
 ORDERS, OTHER = UUID(int=1 << 100), UUID(int=2 << 100)
@@ -62,7 +62,7 @@ def test_a_topic_goes_with_its_partitions_and_settings() -> None:
     found = image.topic("orders")
     assert found is not None
     assert (found.offset, found.partitions[0]["isr"], image.end_offset) == (0, [1, 2], 3)
-    assert image.settings_of(TOPIC_RESOURCE, "orders") == {"a": Setting("1", 2)}
+    assert image.settings_of(TOPIC_RESOURCE, "orders") == {"a": RecordedSetting("1", 2)}
     gone = image_of(*made, ("RemoveTopicRecord", {"topicId": ORDERS}))
     assert (gone.topic("orders"), gone.topics, gone.settings) == (None, {}, {})
 
@@ -96,7 +96,7 @@ def test_settings_are_replaced_and_removed() -> None:
     resource = Resource(BROKER_RESOURCE, "")
     first = [setting(BROKER_RESOURCE, "", "log.retention.ms", "1"), setting(BROKER_RESOURCE, "", "b", "2")]
     image = image_of(*first, setting(BROKER_RESOURCE, "", "log.retention.ms", "9"))
-    assert image.settings == {resource: {"log.retention.ms": Setting("9", 2), "b": Setting("2", 1)}}
+    assert image.settings == {resource: {"log.retention.ms": RecordedSetting("9", 2), "b": RecordedSetting("2", 1)}}
     gone = image_of(*first, *(setting(BROKER_RESOURCE, "", each, None) for each in ("log.retention.ms", "b", "c")))
     assert gone.settings == {}
 
