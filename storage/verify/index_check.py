@@ -30,7 +30,7 @@ _DOUBTFUL_MAX: Final = 1000
 _DESCENDS: Final = "does not lie above the one before it"
 
 
-class IndexEntry(NamedTuple):
+class IndexSlot(NamedTuple):
     """A slot of an index file. It `rises` if its fields are above those of the slot before.
 
     Those that `fit` all rise from one to the next: of two that contradict each other, the one that leaves more of the
@@ -43,7 +43,7 @@ class IndexEntry(NamedTuple):
     fits: bool
 
 
-class IndexEntries:
+class IndexSlots:
     """The slots of an index file up to unused ones, read in bounded memory. Iterate over it once.
 
     The fields of each must be above those of the slot before, or equal for those that `may_repeat`. Slots appended
@@ -68,7 +68,7 @@ class IndexEntries:
         """The bytes after the last whole entry."""
         return self.size_bytes % self._entry.size
 
-    def __iter__(self) -> Iterator[IndexEntry]:
+    def __iter__(self) -> Iterator[IndexSlot]:
         kept: tuple[int, ...] | None = None
         raw = self._raw()
         current = next(raw, None)
@@ -85,7 +85,7 @@ class IndexEntries:
             if fits:
                 kept = current
             is_last_kept = fits
-            yield IndexEntry(slot * self._entry.size, current, rises, fits)
+            yield IndexSlot(slot * self._entry.size, current, rises, fits)
             current, rises = following, follows
             slot += 1
 
@@ -112,7 +112,7 @@ class IndexEntries:
             slot += count
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """An entry of either index: its position there, the key that it is found by in the log, and its offset."""
 
     at: int
@@ -148,9 +148,9 @@ class IndexCheck(ABC):
         self._name = name
         self._truncation = truncation
         self._held = FindingList()  # findings of entries that a truncation may have left
-        self._doubtful: list[tuple[Entry, Sequence[str]]] = []  # held entries that may be damage after all
+        self._doubtful: list[tuple[IndexEntry, Sequence[str]]] = []  # held entries that may be damage after all
         self._left_at: int | None = None  # position of the first that a truncation may have left
-        self._aside: dict[int, Entry] = {}
+        self._aside: dict[int, IndexEntry] = {}
         self._lost: list[tuple[int, int | None]] = []
         slots = self._slots(file)
         if slots.odd_bytes:
@@ -171,14 +171,14 @@ class IndexCheck(ABC):
         self._next = next(self._waiting, None)
 
     @abstractmethod
-    def _slots(self, file: ReadableFile) -> IndexEntries:
+    def _slots(self, file: ReadableFile) -> IndexSlots:
         """Return the slots of the file."""
 
     @abstractmethod
-    def _entry(self, at: int, fields: tuple[int, ...], *, rises: bool) -> Entry:
+    def _entry(self, at: int, fields: tuple[int, ...], *, rises: bool) -> IndexEntry:
         """Return the entry in a slot."""
 
-    def _rising(self, slots: IndexEntries) -> Iterator[Entry]:
+    def _rising(self, slots: IndexSlots) -> Iterator[IndexEntry]:
         """Yield the entries to compare with the batches as they come."""
         for at, fields, rises, fits in slots:
             entry = self._entry(at, fields, rises=rises)
@@ -193,7 +193,7 @@ class IndexCheck(ABC):
     def _step(self) -> None:
         self._next = next(self._waiting, None)
 
-    def _right(self, entry: Entry) -> None:
+    def _right(self, entry: IndexEntry) -> None:
         """Take an entry that is right, or that an old broker wrote."""
         if self._tail is not None and self._tail.right():
             self._findings.extend(self._held)
@@ -203,7 +203,7 @@ class IndexCheck(ABC):
         if not entry.rises:
             self._report(entry, _DESCENDS)
 
-    def _wrong(self, entry: Entry, reason: str) -> None:
+    def _wrong(self, entry: IndexEntry, reason: str) -> None:
         """Take an entry that is wrong, unless a truncation has left it."""
         if self._points_into_damage(entry):
             return
@@ -238,18 +238,18 @@ class IndexCheck(ABC):
                 "its broker has forgotten them, and they go when the segment is rolled or closed"
             )
 
-    def _may_be_left(self, entry: Entry) -> bool:
+    def _may_be_left(self, entry: IndexEntry) -> bool:
         """Return True if a truncation may have left the entry, as far as the log is known."""
         return self._truncation is not None and self._explains(self._truncation, entry)
 
     @abstractmethod
-    def _explains(self, truncation: EarliestTruncation, entry: Entry) -> bool:
+    def _explains(self, truncation: EarliestTruncation, entry: IndexEntry) -> bool:
         """Return True if the entry is at or after the truncation."""
 
-    def _leave(self, entry: Entry) -> None:
+    def _leave(self, entry: IndexEntry) -> None:
         self._left_at = entry.at if self._left_at is None else min(entry.at, self._left_at)
 
-    def _report(self, entry: Entry, reason: str) -> None:
+    def _report(self, entry: IndexEntry, reason: str) -> None:
         """Report damage of an entry that no truncation explains."""
         if not self._points_into_damage(entry):
             self._findings.add(self._damage(entry, reason))
@@ -260,10 +260,10 @@ class IndexCheck(ABC):
     def _note(self, reason: str) -> None:
         self._findings.add(notice(self.kind, self._name, reason))
 
-    def _points_into_damage(self, entry: Entry) -> bool:
+    def _points_into_damage(self, entry: IndexEntry) -> bool:
         return any(start <= entry.offset and (end is None or entry.offset < end) for start, end in self._lost)
 
-    def _damage(self, entry: Entry, reason: str) -> Finding:
+    def _damage(self, entry: IndexEntry, reason: str) -> Finding:
         return damage(
             self.kind,
             self._name,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from storage.segment.index.entries import OFFSET_ENTRY
 from storage.verify.finding import FindingKind
-from storage.verify.index_check import Entry, IndexCheck, IndexEntries
+from storage.verify.index_check import IndexCheck, IndexEntry, IndexSlots
 
 if TYPE_CHECKING:
     from storage.files import ReadableFile
@@ -27,7 +27,7 @@ class OffsetIndexCheck(IndexCheck):
     kind = FindingKind.INDEX_ENTRY
     slot = OFFSET_ENTRY
     _key_name = "position"
-    _run: Entry | None = None  # an entry whose batch has come, but not yet one with its offset
+    _run: IndexEntry | None = None  # an entry whose batch has come, but not yet one with its offset
     _first_offsets = 0
 
     def add(self, position: int, first_offset: int, last_offset: int) -> None:
@@ -82,16 +82,18 @@ class OffsetIndexCheck(IndexCheck):
         else:
             self._wrong(entry, "has an offset with which no later batch ends")
 
-    def _judge_aside(self, entry: Entry, first_offset: int, last_offset: int) -> None:
+    def _judge_aside(self, entry: IndexEntry, first_offset: int, last_offset: int) -> None:
         if entry.offset in (first_offset, last_offset):
             del self._aside[entry.key]
 
-    def _explains(self, truncation: EarliestTruncation, entry: Entry) -> bool:
+    def _explains(self, truncation: EarliestTruncation, entry: IndexEntry) -> bool:
         return truncation.explains(entry.offset, position=entry.key)
 
-    def _slots(self, file: ReadableFile) -> IndexEntries:
-        return IndexEntries(file, self.slot, zeros_may_lead=False)
+    def _slots(self, file: ReadableFile) -> IndexSlots:
+        return IndexSlots(file, self.slot, zeros_may_lead=False)
 
-    def _entry(self, at: int, fields: tuple[int, ...], *, rises: bool) -> Entry:
+    def _entry(self, at: int, fields: tuple[int, ...], *, rises: bool) -> IndexEntry:
         relative, position = fields
-        return Entry(at, position, self._base_offset + relative, rises, is_possible=relative >= 0 and position >= 0)
+        return IndexEntry(
+            at, position, self._base_offset + relative, rises, is_possible=relative >= 0 and position >= 0
+        )

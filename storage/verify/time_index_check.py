@@ -18,7 +18,7 @@ from storage.errors import CorruptBatchError
 from storage.record.layout import NO_TIMESTAMP
 from storage.segment.index.entries import TIME_ENTRY
 from storage.verify.finding import FindingKind
-from storage.verify.index_check import Entry, IndexCheck, IndexEntries
+from storage.verify.index_check import IndexCheck, IndexEntry, IndexSlots
 
 if TYPE_CHECKING:
     from storage.files import ReadableFile
@@ -88,7 +88,7 @@ class TimeIndexCheck(IndexCheck):
             self._right(self._next)
             self._step()
 
-    def _judge(self, entry: Entry, batch: Batch) -> None:
+    def _judge(self, entry: IndexEntry, batch: Batch) -> None:
         self._indexed = max(self._indexed, entry.key)
         if self._is_of(entry, batch):
             self._right(entry)
@@ -96,18 +96,18 @@ class TimeIndexCheck(IndexCheck):
             reason = f"does not lead to the first batch with that timestamp, which ends {batch.last_offset}"
             self._wrong(entry, reason)
 
-    def _is_of(self, entry: Entry, batch: Batch) -> bool:
+    def _is_of(self, entry: IndexEntry, batch: Batch) -> bool:
         return entry.offset == batch.last_offset or entry.offset == _offset_of(entry.key, batch)
 
-    def _explains(self, truncation: EarliestTruncation, entry: Entry) -> bool:
+    def _explains(self, truncation: EarliestTruncation, entry: IndexEntry) -> bool:
         return truncation.explains(entry.offset, timestamp=entry.key)
 
-    def _slots(self, file: ReadableFile) -> IndexEntries:
-        return IndexEntries(file, self.slot, may_repeat=frozenset({1}), zeros_may_lead=True)
+    def _slots(self, file: ReadableFile) -> IndexSlots:
+        return IndexSlots(file, self.slot, may_repeat=frozenset({1}), zeros_may_lead=True)
 
-    def _entry(self, at: int, fields: tuple[int, ...], *, rises: bool) -> Entry:
+    def _entry(self, at: int, fields: tuple[int, ...], *, rises: bool) -> IndexEntry:
         timestamp, relative = fields
-        return Entry(at, timestamp, self._base_offset + relative, rises, is_possible=timestamp >= 0 <= relative)
+        return IndexEntry(at, timestamp, self._base_offset + relative, rises, is_possible=timestamp >= 0 <= relative)
 
 
 def _offset_of(timestamp: int, batch: Batch) -> int | None:
