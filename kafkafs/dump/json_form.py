@@ -11,7 +11,7 @@ from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.dump.control_text import control_object
-from kafkafs.dump.log_names import log_start_offset, snapshot_end
+from kafkafs.dump.log_names import log_start_offset, snapshot_end_and_epoch
 from kafkafs.render.envelope import data_members, headers_member, place_members
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class JsonForm:
         start_offset = log_start_offset(path)
         if start_offset is not None:
             fields["startOffset"] = start_offset
-        snapshot = snapshot_end(path)
+        snapshot = snapshot_end_and_epoch(path)
         if snapshot is not None:
             fields["endOffset"], fields["epoch"] = snapshot
         return [_line(fields)]

@@ -23,7 +23,7 @@ def log_start_offset(path: str) -> int | None:
     return None if name is None else int(name[1])
 
 
-def snapshot_end(path: str) -> tuple[int, int] | None:
+def snapshot_end_and_epoch(path: str) -> tuple[int, int] | None:
     """The end offset and epoch of a metadata snapshot, if the name is one that Kafka gives."""
     name = _SNAPSHOT_NAME.fullmatch(PurePath(path).name)
     return None if name is None else (int(name[1]), int(name[2]))

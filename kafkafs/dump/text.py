@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.dump.control_text import control_text
 from kafkafs.dump.jackson import jvm_encoded
-from kafkafs.dump.log_names import BOOTSTRAP_NAME, as_printed, log_start_offset, snapshot_end
+from kafkafs.dump.log_names import BOOTSTRAP_NAME, as_printed, log_start_offset, snapshot_end_and_epoch
 from storage.errors import MalformedRecordsError, StorageError
 from storage.record import Codec, record_line
 
@@ -44,7 +44,7 @@ class TextForm:
         """Name the file, and what its own name says."""
         lines = [_encoded(f"Dumping {as_printed(path)}")]
         start_offset = log_start_offset(path)
-        snapshot = snapshot_end(path)
+        snapshot = snapshot_end_and_epoch(path)
         if start_offset is not None:
             lines.append(b"Log starting offset: %d" % start_offset)
         elif snapshot is not None:

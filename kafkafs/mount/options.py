@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Enum)
 
 
-class Durability(Enum):
+class DurabilityOption(Enum):
     """What a write that has returned survives."""
 
     BUFFERED = "buffered"  # the death of kafkafs, as in Kafka
@@ -38,7 +38,7 @@ class MountOptions:
     allows_others: bool = False
     unmounts_itself: bool = False
     ownership: Ownership = field(default_factory=Ownership)
-    durability: Durability = Durability.BUFFERED
+    durability: DurabilityOption = DurabilityOption.BUFFERED
     tree: TreeOptions = field(default_factory=TreeOptions)
 
     def effective(self, *, is_maintained: bool) -> dict[str, str]:
@@ -142,7 +142,7 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
             _of(given, "gid", _number(0, ID_MAX), None),
             _of(given, "umask", _octal, None),
         ),
-        durability=_of(given, "durability", _one_of(Durability), Durability.BUFFERED),
+        durability=_of(given, "durability", _one_of(DurabilityOption), DurabilityOption.BUFFERED),
         tree=_tree_options(given),
     )
 

@@ -16,7 +16,7 @@ from kafkafs.mount.metrics import Metrics
 from kafkafs.mount.mount_point import check_mount_point, mount_point
 from kafkafs.mount.opened_store import names_of, opened_store
 from kafkafs.mount.operations import TreeOperations
-from kafkafs.mount.options import Durability
+from kafkafs.mount.options import DurabilityOption
 from kafkafs.mount.parting import parting as awaited_parting
 from kafkafs.mount.recovering import recovered_beside
 from kafkafs.mount.service_manager import tell_ready, tell_status, tell_stopping
@@ -79,7 +79,7 @@ def serve(
                 ownership=options.ownership,
                 metrics=metrics,
                 footing=lambda path: _footing(store, path),
-                is_durable=options.durability is Durability.FSYNC,
+                is_durable=options.durability is DurabilityOption.FSYNC,
             )
             metrics.gauge("kafkafs_known_inodes", "Files that the kernel knows.", lambda: len(operations.inodes))
             metrics.gauge("kafkafs_open_files", "Files that are open.", lambda: len(operations.open_files))

@@ -42,7 +42,7 @@ class Probe(NamedTuple):
     header: bytes = b""
 
 
-class Damage(NamedTuple):
+class DamagedBatch(NamedTuple):
     """A damaged batch: the place after it, and the reason."""
 
     behind: Mark
@@ -63,7 +63,7 @@ class CountedFile:
         self.end = Mark(start, 0)
         self.end_offset = -1  # below which no visible batch is left to be counted, once anything was
         self.damaged = 0
-        self.damages: list[Damage] = []  # the first of the damaged batches
+        self.damages: list[DamagedBatch] = []  # the first of the damaged batches
         self.probe = Probe()
         self.is_void = False
         self.is_sealed = False
@@ -97,7 +97,7 @@ class CountedFile:
             if piece.damage is not None:
                 self.damaged += 1
                 if len(self.damages) < DAMAGE_KEPT:
-                    self.damages.append(Damage(end, piece.damage))
+                    self.damages.append(DamagedBatch(end, piece.damage))
             if (
                 end.position - self._positions[-1] >= MARK_LOG_BYTES
                 or end.rendered - self._rendered[-1] >= MARK_RENDERED_BYTES
@@ -151,7 +151,7 @@ class CountedFile:
         """Return how many damaged batches there are from the position on, at which a batch begins."""
         return self.damaged - sum(damage.behind.position <= position for damage in self.damages)
 
-    def damage_behind(self, position: int) -> Damage | None:
+    def damage_behind(self, position: int) -> DamagedBatch | None:
         """Return the first of them, if it is among the kept ones."""
         return next((damage for damage in self.damages if damage.behind.position > position), None)
 

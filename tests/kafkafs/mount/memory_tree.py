@@ -248,7 +248,7 @@ def main() -> None:
     from kafkafs.mount.metrics import Metrics
     from kafkafs.mount.mount_point import mount_point
     from kafkafs.mount.operations import TreeOperations
-    from kafkafs.mount.options import Durability, parse_options
+    from kafkafs.mount.options import DurabilityOption, parse_options
     from kafkafs.mount.session import Session, kernel_options
 
     path, store = Path(sys.argv[1]), Path(sys.argv[2])
@@ -266,7 +266,7 @@ def main() -> None:
         ownership=options.ownership,
         metrics=metrics,
         footing=tree.footing,
-        is_durable=options.durability is Durability.FSYNC,
+        is_durable=options.durability is DurabilityOption.FSYNC,
     )
     with mount_point(path, [store]) as place:
         kernel = kernel_options(options, "memory", is_read_only=options.is_writable is False)

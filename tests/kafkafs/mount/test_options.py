@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.options import _FLAGS, _VALUED, Durability, MountOptions, parse_options
+from kafkafs.mount.options import _FLAGS, _VALUED, DurabilityOption, MountOptions, parse_options
 from kafkafs.tree.options import Damage
 from storage.log.view import Isolation
 
@@ -30,7 +30,7 @@ def test_each_is_read() -> None:
     assert options.allows_others
     assert options.unmounts_itself
     assert options.ownership == (1, 2, 0o027)
-    assert options.durability is Durability.FSYNC
+    assert options.durability is DurabilityOption.FSYNC
     tree = options.tree
     assert (tree.list_limit, tree.isolation, tree.damage) == (0, Isolation.COMMITTED, Damage.SKIP)
     assert (tree.default_partitions, tree.may_delete) == (3, True)
