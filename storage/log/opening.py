@@ -11,9 +11,9 @@ from storage.log.epochs import LeaderEpochs
 from storage.log.log_parts import LogParts
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
-from storage.log.producers.snapshot import SnapshotFiles, snapshot_offsets
+from storage.log.producers.snapshot import SnapshotFiles
 from storage.log.recover.report import FoundLog
-from storage.segment.names import FileSuffix, Kind, parse_name
+from storage.segment.names import Kind, live_offsets
 from storage.segment.rolling import draw_jitter_ms
 from storage.segment.segment import Segment
 from storage.segment.writable_segment import WritableSegment
@@ -76,8 +76,7 @@ def open_sound_log(
 def _look(files: Files, directory: str | os.PathLike[str]) -> FoundLog:
     """The contents of a closed log's directory."""
     texts = files.names(directory)
-    names = [name for text in texts if (name := parse_name(text))]
-    bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
+    bases = live_offsets(texts, Kind.LOG)
     end_offset = Segment(files, directory, bases[-1]).read_next_offset() if bases else 0
     epochs = LeaderEpochs.load(files, directory).entries
-    return FoundLog(tuple(bases), end_offset, tuple(snapshot_offsets(texts)), epochs)
+    return FoundLog(tuple(bases), end_offset, tuple(live_offsets(texts, Kind.SNAPSHOT)), epochs)

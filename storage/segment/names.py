@@ -69,6 +69,12 @@ def parse_name(name: str) -> FileName | None:
     return FileName(int(match[1]), Kind(match[2]), FileSuffix(match[3]))
 
 
+def live_offsets(names: Iterable[str], kind: Kind) -> list[int]:
+    """The offsets in the names of the files of a kind that are in place, ascending; for logs the segments' bases."""
+    found = map(parse_name, names)
+    return sorted(name.offset for name in found if name and name.kind is kind and name.suffix is FileSuffix.LIVE)
+
+
 class SegmentNames(NamedTuple):
     """A segment that has a log, and the kinds of its files that still have the names of swap files."""
 

@@ -19,7 +19,7 @@ from storage.log.recover.report import RecoveryReport
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.names import DirectoryName, DirectoryState
 from storage.log_dir.recognition import has_segment
-from storage.segment.names import FileSuffix, Kind, parse_name
+from storage.segment.names import Kind, live_offsets
 from storage.store.commit_recovery import RecoveredCommit, pending_commit, planned_commit, recovered_commit
 from storage.store.log_opener import LogRequest, recover_guarded
 from storage.store.recovered_log_dir import RecoveredLogDir, StoreBefore, recovered_log_dir
@@ -239,8 +239,7 @@ def recover_requested_log(request: LogRequest, options: RecoveryOptions) -> Reco
 
 def offsets_after(request: LogRequest, report: RecoveryReport) -> LogOffsets:
     """Return the checkpointed offsets of a log that was recovered, and not opened."""
-    names = map(parse_name, request.directory.names())
-    bases = (name.offset for name in names if name and name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
+    bases = live_offsets(request.directory.names(), Kind.LOG)
     return LogOffsets(report.end_offset, min(bases, default=0), report.start_offset, report.end_offset)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from storage.cluster.metadata_log import is_left_of_metadata_snapshot
 from storage.files import TEMPORARY_SUFFIX
-from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, live_offsets, parse_name
 from storage.verify.finding import FindingKind, damage, linked, notice
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class DirectoryCheck:
             (name for text in listing if (name := parse_name(text)) is not None),
             key=lambda name: (name.offset, str(name)),
         )
-        self.bases = self._live(Kind.LOG)
-        self.snapshots = self._live(Kind.SNAPSHOT)
+        self.bases = live_offsets(listing, Kind.LOG)
+        self.snapshots = live_offsets(listing, Kind.SNAPSHOT)
 
     @property
     def texts(self) -> Collection[str]:
@@ -76,6 +76,3 @@ class DirectoryCheck:
             self._findings.add(damage(FindingKind.ORPHANED_INDEX, str(name), "the index has no log"))
         else:
             self._findings.add(notice(FindingKind.ORPHANED_INDEX, str(name), "the index has no log any more"))
-
-    def _live(self, kind: Kind) -> list[int]:
-        return [name.offset for name in self._names if name.kind is kind and name.suffix is FileSuffix.LIVE]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import CorruptCheckpointError, LogChangedError
 from storage.log.epochs import LeaderEpochs, may_begin_at
-from storage.segment.names import FileName, FileSuffix, Kind, parse_name
+from storage.segment.names import FileName, Kind, live_offsets
 from storage.verify.context import PartitionContext, SegmentExpectation
 from storage.verify.finding import Finding, Severity, unreadable
 from storage.verify.partition_check import PartitionCheck
@@ -126,8 +126,7 @@ class CutPartition:
             listing = _listed(directory)
         except OSError:
             return None
-        names = [name for text in listing if (name := parse_name(text)) is not None]
-        bases = sorted(name.offset for name in names if name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE)
+        bases = live_offsets(listing, Kind.LOG)
         pieces = [
             SegmentPiece(
                 expected,

@@ -17,7 +17,7 @@ from storage.files import replace_file
 from storage.log.producers.state import CachedBatch, ProducerState
 from storage.record.kernel.crc32c import crc32c
 from storage.record.layout import NO_SEQUENCE
-from storage.segment.names import FileName, FileSuffix, Kind, parse_name
+from storage.segment.names import FileName, FileSuffix, Kind, live_offsets
 
 if TYPE_CHECKING:
     import os
@@ -92,14 +92,6 @@ def read_snapshot(files: Files, path: str | os.PathLike[str]) -> bytes:
         return file.read_at(0, size_bytes)
 
 
-def snapshot_offsets(names: Iterable[str]) -> list[int]:
-    """The offsets of the snapshots among a partition's files, ascending."""
-    found = (parse_name(name) for name in names)
-    return sorted(
-        name.offset for name in found if name and name.kind is Kind.SNAPSHOT and name.suffix is FileSuffix.LIVE
-    )
-
-
 class SnapshotFiles:
     """The snapshots in a partition's directory; `offsets` are those in their names, ascending.
 
@@ -118,7 +110,7 @@ class SnapshotFiles:
         self._files = files
         self._directory = Path(directory)
         self._read_only = read_only
-        self.offsets = snapshot_offsets(files.names(directory)) if offsets is None else sorted(offsets)
+        self.offsets = live_offsets(files.names(directory), Kind.SNAPSHOT) if offsets is None else sorted(offsets)
         self._unsynced: set[int] = set()
         self._syncing = Lock()  # held until what was unsynced is on disk, so that no thread believes it sooner
 

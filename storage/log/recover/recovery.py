@@ -15,7 +15,6 @@ from storage.log.epochs import LeaderEpochs
 from storage.log.leftovers import remove_leftovers
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
-from storage.log.producers.snapshot import snapshot_offsets
 from storage.log.recover.epochs import EpochsRecovery, framed_batches
 from storage.log.recover.report import FoundLog, RecoveryReport, Repair, Step
 from storage.log.recover.snapshots import RecoveredSnapshots
@@ -23,7 +22,7 @@ from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment.checked_scan import CheckedScan, lacks_offsets
 from storage.segment.finishing_check import is_finished, whole_end
 from storage.segment.index.builder import IndexBuilder, IndexChange
-from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, live_offsets, parse_name
 from storage.segment.segment import Segment
 from storage.segment.splitting import split_segment
 from storage.segment.writable_segment import remove_segment_files
@@ -159,7 +158,7 @@ class _Recovery:
         bases = sorted(name.offset for name in self._names if name.kind is Kind.LOG)
         self._segments = [Segment(self._files, self._directory, base_offset) for base_offset in bases]
         if self._snapshots is None:
-            self._snapshots = RecoveredSnapshots(self._files, self._directory, snapshot_offsets(texts))
+            self._snapshots = RecoveredSnapshots(self._files, self._directory, live_offsets(texts, Kind.SNAPSHOT))
 
     def _faulty_indexes(self, segment: Segment) -> Collection[Kind]:
         """Return the indexes of the segment that are of no use, as far as can be seen without the log.
