@@ -12,6 +12,11 @@ import os
 from typing import Self
 
 
+def missing_file(path: str | os.PathLike[str]) -> FileNotFoundError:
+    """Return the error that a system call gives for a path at which there is nothing."""
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+
+
 class StorageError(Exception):
     """The root of the tree; its text is one sentence with the place at its end."""
 

@@ -7,8 +7,6 @@ compaction only the changed segments are counted again.
 
 from __future__ import annotations
 
-import os
-from errno import ENOENT
 from itertools import count, pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +21,7 @@ from kafkafs.sizes.known_aborted import KnownAborted
 from kafkafs.sizes.pieces import UNSETTLED, LinePieces, gathered
 from kafkafs.sizes.positions import Positions
 from kafkafs.sizes.seen import Seen, SeenFile, end_of, shown_segments
+from storage.errors import missing_file
 from storage.log import Isolation
 from storage.segment import Kind
 
@@ -311,7 +310,7 @@ class CountedLog:
         counted = file.counted
         with self.opened(file) as opened:
             if opened is None:
-                raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(file.segment.path(Kind.LOG)))
+                raise missing_file(file.segment.path(Kind.LOG))
             pieces = self.pieces(seen, file)
             at = counted.end.position
             for piece in pieces.of(opened, at, position, only_sizes=True):

@@ -5,13 +5,12 @@ Only the sizes and times of segments are looked at, and no record. The rules, an
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from errno import ENOENT
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.cleanup.compaction_plan import Boundary, CompactionPlan, PlannedSegment, Verdict, groups_of
 from storage.clock import duration_text
+from storage.errors import missing_file
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ def planned_segment(segment: Segment, end_offset: int) -> PlannedSegment:
     size_bytes = segment.size_bytes
     status = segment.log_status()
     if status is None:
-        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(segment.path(Kind.LOG)))
+        raise missing_file(segment.path(Kind.LOG))
     offset_index, time_index = (segment.own_files.status(kind) for kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX))
     device, inode = status.identity
     return PlannedSegment(

@@ -8,16 +8,14 @@ the store.
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import replace
-from errno import ENOENT
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from storage.cleanup.retention_plan import Fate, RetainedSegment, RetentionPlan, Scope
 from storage.cleanup.retention_rules import RetentionRules
 from storage.cleanup.suspect_timestamps import timestamp_warnings
-from storage.errors import DiskFullError, LogChangedError
+from storage.errors import DiskFullError, LogChangedError, missing_file
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:
@@ -132,7 +130,7 @@ def _segments(view: LogView) -> Iterator[RetainedSegment]:
 def _identity(segment: Segment) -> tuple[int, int]:
     status = segment.log_status()
     if status is None:
-        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(segment.path(Kind.LOG)))
+        raise missing_file(segment.path(Kind.LOG))
     return status.identity
 
 

@@ -7,9 +7,7 @@ its settings a broker knows and we do not is left to those who ask.
 from __future__ import annotations
 
 import logging
-import os
 from contextlib import suppress
-from errno import ENOENT
 from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -20,6 +18,7 @@ from storage.errors import (
     InvalidTopicError,
     ReadOnlyStoreError,
     UnknownPartitionError,
+    missing_file,
 )
 from storage.ids import random_id
 from storage.log.partition_metadata import read_topic_id
@@ -147,7 +146,7 @@ class Topics:
         """Scan a log directory. One that is gone counts as empty, so that the others go on."""
         try:
             if self._is_writable and not is_first and not log_dir.is_there():
-                raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(log_dir.path))
+                raise missing_file(log_dir.path)
             listing = log_dir.scan()
         except OSError as error:
             if is_first:
