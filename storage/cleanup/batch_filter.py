@@ -41,9 +41,9 @@ _LARGEST_TIME: Final = 2**63 - 1
 
 
 class BatchFilter:
-    """The rules for one run over a log, which is shown from its beginning, each batch in its turn.
+    """The rules for one run over a log, whose batches are passed in order from its beginning.
 
-    `producers` are those that the log knows now. `end_offset` is where the run ends: the batch that ends there stays.
+    `producers` are the log's present ones. `end_offset` is where the run ends: the batch that ends there stays.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class BatchFilter:
         self._tally = tally
 
     def kept(self, batch: Batch, *, keeps_legacy_tombstones: bool) -> KeptBatch | None:
-        """Return what is kept of the next batch, which is sound; None if nothing is.
+        """Return the kept bytes of the next batch, which is sound; None if it goes.
 
-        Raises `CorruptBatchError` if what is in it cannot be read.
+        Raises `CorruptBatchError` if its records cannot be read.
         """
         tally = self._tally
         tally.batches_read += 1
@@ -115,15 +115,15 @@ class BatchFilter:
         return KeptBatch(data, is_unchanged=False, aborted=aborted)
 
     def _emptied(self, batch: RecordBatch) -> KeptBatch | None:
-        """The batch without its records if it has to stay."""
+        """Return the batch without its records if it has to stay."""
         if batch.last_offset + 1 == self._end_offset or self._is_last_of_producer(batch):
             return KeptBatch(retaining(batch, ()), is_unchanged=batch.count == 0)
         return None
 
     def _is_last_of_producer(self, batch: RecordBatch) -> bool:
-        """True if the batch is what a producer's state is made of again: its last data, or without any its last marker.
+        """True if recovery rebuilds a producer's state from the batch: its last data, or without any its last marker.
 
-        It is told by its offset, because sequences may begin again at 0.
+        The offset decides, because sequences may begin again at 0.
         """
         state = self._producers.get(batch.producer_id)
         if state is None:
@@ -144,7 +144,7 @@ class BatchFilter:
 
 
 class KeptBatch(NamedTuple):
-    """The bytes that are kept of a batch, and what the transaction index of their segment says of it."""
+    """The kept bytes of a batch, and its entry of the segment's transaction index."""
 
     data: Buffer
     is_unchanged: bool
@@ -160,7 +160,7 @@ def filtered_entries(
     level: int | None,
     tally: Tally,
 ) -> KeptBatch | None:
-    """Return what is kept of an entry or a wrapper with a right checksum; None if nothing is.
+    """Return the kept bytes of an entry or a wrapper with a right checksum; None if it goes.
 
     A wrapper that is not kept as it is, or holds entries of another version than its own, is written again.
     """

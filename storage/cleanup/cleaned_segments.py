@@ -1,8 +1,7 @@
 """The segments that are to replace a group of others, while they are written.
 
-They stand as `.cleaned` beside the others, with their indexes, until the log puts them in place. Usually it is one;
-what would become larger than the topic's segments may be, or span more offsets than an index can tell, is cut into
-several.
+They are named `.cleaned` beside the others, with their indexes, until the log renames them. Usually it is one segment;
+one that would exceed the topic's segment size, or an index's range of offsets, is cut into several.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ class CountedSegments:
         self._used_bytes = 0  # of the last segment
 
     def begin(self, base_offset: int) -> None:
-        """Begin a segment at the offset, in which everything goes from now on."""
+        """Begin a segment at the offset for the following batches."""
         self.bases.append(base_offset)
         self._used_bytes = 0
 
     def add(self, batch: Batch, kept: KeptBatch) -> None:
-        """Take what is kept of the next batch."""
+        """Add the kept bytes of the next batch."""
         if not kept.is_unchanged:
             (batch,) = read_batches(kept.data)
         is_too_large = self._used_bytes > 0 and self._used_bytes + batch.size_bytes > self._limit_bytes
@@ -89,7 +88,7 @@ class CleanedSegments(CountedSegments):
         self._flushed_bytes = 0  # since that was last told
 
     def begin(self, base_offset: int) -> None:
-        """Begin a segment at the offset, in which everything goes from now on."""
+        """Begin a segment at the offset for the following batches."""
         self._write()
         super().begin(base_offset)
         path = self._directory / str(FileName(base_offset, Kind.LOG, FileSuffix.CLEANED))
@@ -98,13 +97,13 @@ class CleanedSegments(CountedSegments):
         self._written_bytes = 0
 
     def flush(self) -> int:
-        """Write what was taken, and say how many bytes were written since that was last asked."""
+        """Write the added batches, and return how many bytes were written since the last call."""
         self._write()
         flushed_bytes, self._flushed_bytes = self._flushed_bytes, 0
         return flushed_bytes
 
     def finish(self, modified_ms: int) -> None:
-        """Bring the segments to disk, complete, as if they had been written last at this time."""
+        """Sync the complete segments, and set their modification time."""
         self._write()
         for base_offset, (file, indexes) in zip(self.bases, self._begun, strict=True):
             file.set_modified(modified_ms)
@@ -114,7 +113,7 @@ class CleanedSegments(CountedSegments):
         self._files.sync_directory(self._directory)
 
     def close(self) -> None:
-        """Let go of the files, which stay as they are."""
+        """Close the files, which stay as they are."""
         for file, _ in self._begun:
             file.close()
 
@@ -137,9 +136,9 @@ class CleanedSegments(CountedSegments):
 
 
 def remove_cleaned(files: Files, directory: str | os.PathLike[str]) -> None:
-    """Remove what a run that did not come to its end has left in a directory; that is durable when it returns.
+    """Remove the files of an unfinished run from a directory, durably.
 
-    As long as anything of it was there, a replacement that a crash interrupts would be taken for an incomplete one.
+    While any of them exists, recovery takes an interrupted replacement for an incomplete one.
     """
     names = [
         name for text in files.names(directory) if (name := parse_name(text)) and name.suffix is FileSuffix.CLEANED

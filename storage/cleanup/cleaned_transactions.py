@@ -1,7 +1,7 @@
-"""The batches of a log that belong to aborted transactions, and the markers that end nothing any more.
+"""The batches of aborted transactions, and the markers without batches.
 
-A cleaner goes through a log from its beginning and shows every batch to this; what is known of open transactions goes
-on from one segment to the next. What becomes of the batches is left to the cleaner.
+A cleaner passes every batch of a log from its beginning; the state of open transactions goes on from one segment to the
+next. The cleaner decides what to do with the batches.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class BatchFate(NamedTuple):
-    """A batch as transactions have it: if it is needed, and the index entry if it ends an aborted one."""
+    """The fate of a batch by its transaction: if it is needed, and the index entry if it ends an aborted one."""
 
     is_needed: bool
     aborted: AbortedTransaction | None = None
@@ -30,16 +30,16 @@ _NOT_NEEDED: Final = BatchFate(is_needed=False)
 
 
 class CleanedTransactions:
-    """The transactions of a log as far as its batches were shown, in their order.
+    """The transactions of a log up to the last batch passed, in order.
 
-    `aborted` are all that were aborted with batches in what is shown, whether or not their markers are in it.
+    `aborted` are all that were aborted and have batches in the passed part, with or without their markers.
     """
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._coming = deque(sorted(aborted, key=lambda each: each.first_offset))
         self._aborting: dict[int, AbortedTransaction] = {}  # by producer, those that have begun
-        self._observed: set[int] = set()  # the producers of which some batch of an aborted transaction was shown
-        self._committing: set[int] = set()  # the producers of which some batch of another transaction was shown
+        self._observed: set[int] = set()  # producers with some batch of an aborted transaction
+        self._committing: set[int] = set()  # producers with some batch of another transaction
 
     def fate(self, batch: RecordBatch) -> BatchFate:
         """Take in the next batch.

@@ -1,7 +1,7 @@
-"""Compacting one log as a plan says, or finding out what that would come to.
+"""Compacts one log as a plan says, or finds out what that would leave.
 
-Each group of segments is written beside the log and put in place before the next one begins. So however a run ends,
-what it has done is sound, and the next one begins at the same checkpoint. Which log is next, keeping the checkpoint,
+Each group of segments is written beside the log and put in place before the next one begins. However a run ends, its
+finished groups are sound, and the next run begins at the same checkpoint. Which log is next, keeping the checkpoint,
 and removing the old files when it is time, are left to the store.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Cleaner:
-    """The things that all runs have in common.
+    """The common state of all runs.
 
     `is_stopped` is asked often, and ends a run by a `CompactionStoppedError`. Any number of threads may use a cleaner,
     each for another log.
@@ -54,12 +54,12 @@ class Cleaner:
         self._is_stopped = is_stopped
 
     def compact(self, log: Log, plan: CompactionPlan, removing: Callable[[list[Path]], None]) -> CompactionReport:
-        """Replace the segments of a plan by what stays of them. No other cleaner may work on the log meanwhile.
+        """Replace the segments of a plan by their kept records. No other cleaner may work on the log meanwhile.
 
-        `removing` is given the files of segments as soon as they are replaced, to be removed when it is time. Raises
-        `LogChangedError`, having done nothing, if the log is no longer what the plan speaks of, and `CompactionError`
-        or another `StorageError` if the log cannot be compacted. What was replaced before that stays so, what was under
-        way is gone, and nothing of the log's checkpoint is to be changed.
+        `removing` gets the files of segments as soon as they are replaced, to be removed when it is time. Raises
+        `LogChangedError`, having done nothing, if the log has changed since the plan, and `CompactionError` or another
+        `StorageError` if it cannot be compacted. Finished groups stay replaced, the current one is discarded, and the
+        caller must not advance the log's checkpoint.
         """
         try:
             run = self._run(plan, log.view, log.config, log.producers.states())
@@ -85,7 +85,7 @@ class Cleaner:
 
 
 class _Replacing:
-    """Writes what is kept, and gives it to the log."""
+    """Writes the kept records, and puts them into the log."""
 
     def __init__(self, files: Files, log: Log, removing: Callable[[list[Path]], None]) -> None:
         self._files = files
@@ -110,14 +110,14 @@ class _Replacing:
         self._removing(deleted)
 
     def give_up(self, kept: CleanedSegments) -> None:
-        """Remove what was written, if the disk lets us; otherwise the next run does."""
+        """Remove the written files, if possible; otherwise the next run does."""
         with suppress(OSError):
             kept.close()
             remove_cleaned(self._files, self._log.directory)
 
 
 class _Counting:
-    """Counts what is kept."""
+    """Counts the kept records."""
 
     def begin(self, base_offset: int, limit_bytes: int) -> CountedSegments:
         kept = CountedSegments(limit_bytes)

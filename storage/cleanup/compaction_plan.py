@@ -42,7 +42,7 @@ class Boundary(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedSegment:
-    """A segment that would be read and replaced. `device` and `inode` tell whether its log is the same file still."""
+    """A segment that would be read and replaced. `device` and `inode` identify its log file."""
 
     base_offset: int
     end_offset: int
@@ -66,10 +66,10 @@ class CompactionPlan:
     """The plan for a log at `now_ms`.
 
     The log is clean up to `first_dirty_offset`, and cannot be compacted from `uncleanable_offset` on, because of the
-    `boundary`. `segments` are all before that, `dirty_bytes` what is dirty of them, counted in whole segments. A
-    `checkpoint` that cannot be right does not count. `overdue_ms` is for how long the oldest dirty record has waited
-    longer than it may. `groups` has the bases of those that one segment would be made of, if the map of keys has room
-    for the whole dirty part. `unknown` says which settings are not known, and why.
+    `boundary`. `segments` are all before that, `dirty_bytes` their dirty part, counted in whole segments. A
+    `checkpoint` that cannot be right does not count. `overdue_ms` is by how much the oldest dirty record has waited too
+    long. `groups` has the bases of the segments that become one, if the map of keys has room for the whole dirty part.
+    `unknown` says which settings are not known, and why.
     """
 
     log: str
@@ -100,13 +100,13 @@ class CompactionPlan:
 
     @property
     def dirty_ratio(self) -> float:
-        """The dirty share of what could be compacted, from 0 to 1; 0 if there is nothing."""
+        """Return the dirty share of the cleanable part, from 0 to 1; 0 if that is empty."""
         total_bytes = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total_bytes if total_bytes else 0.0
 
     @property
     def reason(self) -> str:
-        """The verdict in a sentence."""
+        """Return the verdict in a sentence."""
         ratio = f"{self.dirty_ratio:.1%} of its bytes are dirty"
         limit = f"min.cleanable.dirty.ratio is {self.min_dirty_ratio:.1%}"
         match self.verdict:
@@ -144,12 +144,12 @@ class CompactionPlan:
                 yield f"segments {', '.join(map(str, group))}: {size_bytes} bytes into one segment"
 
     def as_json(self) -> dict[str, Any]:
-        """The same as what JSON can hold, with what follows from it."""
+        """Return the plan as JSON objects, with derived fields."""
         return {**asdict(self), "is_due": self.is_due, "dirty_ratio": self.dirty_ratio, "reason": self.reason}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """The plan that `as_json` gave."""
+        """Return the plan of an `as_json` object."""
         fields = {key: value for key, value in stored.items() if key in cls.__dataclass_fields__}
         boundary = fields["boundary"]
         fields |= {
@@ -175,7 +175,7 @@ class CompactionPlan:
 
 
 def groups_of(segments: Sequence[PlannedSegment], config: TopicConfig) -> tuple[tuple[int, ...], ...]:
-    """The bases of the segments that one would be made of each."""
+    """Return the bases of the segments of each group."""
     groups = grouped([segment.extent for segment in segments], config)
     return tuple(tuple(extent.base_offset for extent in group) for group in groups)
 
@@ -187,7 +187,7 @@ def dirtiest(plans: Iterable[CompactionPlan]) -> CompactionPlan | None:
 
 
 class SegmentExtent(NamedTuple):
-    """A segment that may be compacted: what it takes, and the offset before which it ends."""
+    """A segment that may be compacted: its sizes, and the offset before which it ends."""
 
     base_offset: int
     end_offset: int
@@ -197,7 +197,7 @@ class SegmentExtent(NamedTuple):
 
 
 def grouped(segments: Sequence[SegmentExtent], config: TopicConfig) -> list[list[SegmentExtent]]:
-    """The segments, which follow on each other, in groups as large as one segment may be; none is without a group."""
+    """Group consecutive segments up to the size of one segment; every segment is in a group."""
     groups: list[list[SegmentExtent]] = []
     for segment in segments:
         if groups and _fits(segment, groups[-1], config):

@@ -1,4 +1,4 @@
-"""Making a `CompactionPlan`: what of a log is clean, what dirty, and what may not be touched yet.
+"""Makes a `CompactionPlan`: the clean, the dirty and the uncleanable part of a log.
 
 Only the sizes and times of segments are looked at, and no record. The rules, and how they count, are a broker's.
 """
@@ -45,7 +45,7 @@ def plan_compaction(
     """Plan the compaction of a log, which is replicated up to the high watermark.
 
     `config` is None for a log that is no topic's partition, which is not compacted; `checkpoint` is the cleaner's, None
-    if there is none. Raises `FileNotFoundError` if segments of the view are gone: then a newer view is to be asked.
+    if there is none. Raises `FileNotFoundError` if segments of the view are gone: retry with a newer view.
     """
     if config is None:
         return CompactionPlan(log=log, now_ms=now_ms, verdict=Verdict.SETTINGS_UNKNOWN, checkpoint=checkpoint)
@@ -175,7 +175,7 @@ def planned_segment(segment: Segment, end_offset: int) -> PlannedSegment:
 
 
 def _overdue_ms(view: LogView, first_dirty_offset: int, config: TopicConfig, now_ms: int) -> int:
-    """For how long the oldest dirty segment should have been compacted already; 0 if that is not so."""
+    """Return by how long the oldest dirty segment is overdue, 0 if it is not."""
     latest_ms = now_ms - config.max_compaction_lag_ms
     if latest_ms <= 0:
         return 0
@@ -185,6 +185,6 @@ def _overdue_ms(view: LogView, first_dirty_offset: int, config: TopicConfig, now
 
 
 def _from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
-    """The segments from the one on that the offset is in."""
+    """Return the segments from the one with the offset on."""
     before = sum(segment.base_offset <= offset for segment in segments)
     return segments[max(before - 1, 0) :]

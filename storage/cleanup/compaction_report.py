@@ -16,11 +16,11 @@ class Loss(Enum):
     """Why a record is left out."""
 
     NONE = "none"  # it is not
-    SUPERSEDED = "superseded"  # a later one has its key
+    SUPERSEDED = "superseded"  # a later record has its key
     KEYLESS = "keyless"
-    EXPIRED = "expired"  # a tombstone that has stood for long enough
+    EXPIRED = "expired"  # a tombstone past its delete horizon
     ABORTED = "aborted"
-    MARKER = "marker"  # the end of a transaction of which nothing is left
+    MARKER = "marker"  # the marker of a transaction without batches
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Tally:
     markers: int = 0
 
     def add(self, found: RetainedRecords) -> None:
-        """Count the records of a batch of which some may be kept."""
+        """Count the records of a batch that may be kept in part."""
         self.read += found.read
         self.kept += found.kept
         self.superseded += found.superseded
@@ -47,7 +47,7 @@ class Tally:
         self.expired += found.expired
 
     def lose(self, fates: Sequence[Loss]) -> None:
-        """Count records, each by what becomes of it."""
+        """Count records by their loss."""
         self.read += len(fates)
         self.kept += fates.count(Loss.NONE)
         self.superseded += fates.count(Loss.SUPERSEDED)
@@ -57,7 +57,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionReport:
-    """A run that came to its end.
+    """The report of a finished run.
 
     `first_dirty_offset` is where the next one begins, for the cleaner's checkpoint. `before_bytes` and `after_bytes`
     are of the segments that were replaced, and of those in their place. `read_bytes` and `written_bytes` are all that
@@ -82,7 +82,7 @@ class CompactionReport:
 
     @property
     def freed_bytes(self) -> int:
-        """By how much the log became smaller; batches with new horizons are a little larger than before."""
+        """Return by how much the log shrank; batches with new horizons are a little larger than before."""
         return self.before_bytes - self.after_bytes
 
     @property
@@ -96,5 +96,5 @@ class CompactionReport:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The same as what JSON can hold."""
+        """Return the report as JSON objects."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""The two passes of compaction over one log: learning the keys of its dirty part, and keeping what stays of all of it.
+"""The two passes of compaction over one log: mapping the keys of its dirty part, and filtering all of it.
 
 What is kept goes group by group to a `Sink`, which writes it, or only counts it.
 """
@@ -31,23 +31,23 @@ K = TypeVar("K", bound="CountedSegments")
 
 
 class Sink(Protocol[K]):
-    """The destination of what is kept."""
+    """The destination of the kept records."""
 
     def begin(self, base_offset: int, limit_bytes: int) -> K:
-        """A place for what is kept of a group of segments, the first of which begins at the offset."""
+        """Begin the segments for a group whose first segment begins at the offset."""
 
     def put_in_place(self, kept: K, old: Sequence[Segment]) -> None:
-        """Have what is finished stand for the segments that it was made of."""
+        """Replace the group's segments by the finished ones."""
 
     def give_up(self, kept: K) -> None:
-        """Forget what was kept of a group."""
+        """Discard the current group."""
 
 
 class CompactionRun:
-    """A run over what a plan speaks of, as `view` shows it.
+    """A run over a plan's segments, as `view` shows them.
 
-    Raises `LogChangedError` when it is made if these are not the same. `producers` are those that the log knows.
-    Horizons count from `now_ms`, however old the plan is.
+    Its constructor raises `LogChangedError` if these differ. `producers` are those that the log knows. Horizons count
+    from `now_ms`, however old the plan is.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class CompactionRun:
         self._segments = {segment.base_offset: segment for segment in segments}
 
     def over_groups(self, sink: Sink[K]) -> CompactionReport:
-        """Go through the log and give what is kept to the sink."""
+        """Go through the log and pass the kept records to the sink."""
         plan, pace, tally = self._plan, self._pace, Tally()
         pace.check()
         offsets = empty_map(self._limits.map_bytes, self._limits.map_load_factor)
@@ -123,7 +123,7 @@ class CompactionRun:
         )
 
     def _keep(self, group: Sequence[PlannedSegment], batch_filter: BatchFilter, sink: Sink[K]) -> K:
-        """Bring a group to its end, or leave it as it was."""
+        """Finish a group, or leave it as it was."""
         size_bytes = sum(planned.size_bytes for planned in group)
         kept = sink.begin(group[0].base_offset, max(size_bytes, self._config.segment_bytes))
         try:

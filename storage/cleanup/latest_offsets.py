@@ -1,7 +1,7 @@
 """The map of a log's dirty part: the last offset of each of its keys, as far as memory goes.
 
-Control records, aborted records and records without a key are not in it. Only sound batches count: what is decided by
-them takes other records away for good.
+Control records, aborted records and records without a key are not in it. Only sound batches count, because the map
+decides which records are removed for good.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SEED_BYTES = 16
 
 
 def empty_map(memory_bytes: int, load_factor: float) -> OffsetMap:
-    """A map with so much memory. No producer can foresee its fingerprints. It has room for one key at least."""
+    """Return a map with this much memory. No producer can foresee its fingerprints. It holds a key at least."""
     try:
         offsets = OffsetMap(memory_bytes, load_factor, secrets.token_bytes(_SEED_BYTES))
     except MemoryError:
@@ -38,9 +38,8 @@ def empty_map(memory_bytes: int, load_factor: float) -> OffsetMap:
 
 
 def fill_map(offsets: OffsetMap, view: LogView, start_offset: int, end_offset: int, pace: Pace) -> None:
-    """Take in the log from an offset up to another, at which a segment begins, or as much of it as there is room for.
-
-    Behind the map's latest offset nothing of the log is known.
+    """Map the log from an offset up to another, at which a segment begins, or as much of it as there is room for. The
+    map knows nothing after its latest offset.
     """
     transactions = CleanedTransactions(view.aborted(start_offset, end_offset))
     for part in view.slices(start_offset):
@@ -82,7 +81,7 @@ def _take(offsets: OffsetMap, batch: Batch, start_offset: int, transactions: Cle
 
 
 def sound_batches(batches: Iterable[Batch], base_offset: int, end_offset: int) -> Iterator[Batch]:
-    """The same batches of a segment that begins and ends at these offsets.
+    """Yield the same batches of a segment that begins and ends at these offsets, checked.
 
     Raises `CorruptBatchError` at the first that does not have its checksum or, as that does not cover offsets, does not
     lie above the one before and within the segment.

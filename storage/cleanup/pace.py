@@ -1,4 +1,4 @@
-"""The limits of a cleaner, and its pace: it stops when it is told to, and waits where it is too fast.
+"""The limits of a cleaner, and its pace: it stops on request, and waits when it is too fast.
 
 One `Throttle` is for all cleaners together, a `Pace` for each run.
 """
@@ -22,9 +22,9 @@ _LONGEST_WAIT_S: Final = 1.0
 
 
 class Throttle:
-    """No more than so many bytes a second, read and written together; any number of threads may share it.
+    """Limits the bytes a second, read and written together; any number of threads may share it.
 
-    `wait` returns after so many seconds, or before. Time in which nothing is done is not made up for later.
+    `wait` returns after so many seconds, or before. Idle time is not made up for later.
     """
 
     def __init__(self, clock: Clock, bytes_per_second_max: float, wait: Callable[[float], object]) -> None:
@@ -35,7 +35,7 @@ class Throttle:
         self._lock = Lock()
 
     def took(self, size_bytes: int, is_stopped: Callable[[], bool]) -> None:
-        """Return once the bytes, which were read or written, have taken long enough, or when that is stopped."""
+        """Return once the read or written bytes have taken long enough, or when stopped."""
         with self._lock:
             now_s = self._clock.elapsed_s()
             self._free_s = free_s = max(self._free_s, now_s) + size_bytes / self._bytes_per_second_max
@@ -66,7 +66,7 @@ class Pace:
             raise CompactionStoppedError("compacting the log was stopped")
 
     def passing(self, batches: Iterable[Batch], at_end_of_buffer: Callable[[], None] = lambda: None) -> Iterator[Batch]:
-        """The same batches, as fast as they may be read; between two buffers that they lie in, something is called."""
+        """Yield the same batches at the allowed speed, and call a function between two buffers."""
         buffer = None
         size_bytes = 0
         for batch in batches:
@@ -80,12 +80,12 @@ class Pace:
         self.read(size_bytes)
 
     def read(self, size_bytes: int) -> None:
-        """So many bytes were read."""
+        """Count bytes that were read."""
         self.read_bytes += size_bytes
         self._took(size_bytes)
 
     def wrote(self, size_bytes: int) -> None:
-        """So many bytes were written."""
+        """Count bytes that were written."""
         self.written_bytes += size_bytes
         self._took(size_bytes)
 
@@ -97,7 +97,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class CleanerLimits:
-    """Memory for the map of keys, how full that may become, and memory for what is read at a time."""
+    """The memory for the map of keys, how full that may become, and the memory for reading."""
 
     map_bytes: int
     map_load_factor: float
@@ -105,7 +105,7 @@ class CleanerLimits:
 
     @classmethod
     def of(cls, config: StoreConfig) -> Self:
-        """Return the share of each of a store's cleaners in what they have together."""
+        """Return each cleaner's share of the store's limits."""
         threads = config.log_cleaner_threads
         return cls(
             map_bytes=config.log_cleaner_dedupe_buffer_bytes // threads,

@@ -1,8 +1,7 @@
-"""Retention: which of a log's oldest segments may go, by a broker's rules in a broker's order, and letting them go.
+"""Retention: plans which of a log's oldest segments go, by a broker's rules in a broker's order, and deletes them.
 
 `plan_retention` looks at the sizes and times of segments and at no record, and changes nothing. `apply_retention`
-deletes what a plan says, of a log that still is what the plan speaks of. Removing the files when it is time is left to
-the store.
+deletes the segments of a plan, if the log has not changed since. The store removes the files when it is time.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ def plan_retention(
 ) -> RetentionPlan:
     """Plan the retention of a log, which is replicated up to the high watermark.
 
-    `config` is None for a log that is no topic's partition, of which nothing is deleted. Raises `FileNotFoundError` if
-    segments of the view are gone: then a newer view is to be asked.
+    `config` is None for a log that is no topic's partition: nothing is deleted. Raises `FileNotFoundError` if segments
+    of the view are gone: retry with a newer view.
     """
     plan = RetentionPlan(
         log=log,
@@ -73,11 +72,10 @@ def plan_retention(
 
 
 def apply_retention(log: Log, plan: RetentionPlan) -> list[Path]:
-    """Delete what the plan says; gives the files, renamed, which are the caller's to remove.
+    """Delete the plan's segments, and return their renamed files, which the caller removes.
 
-    Raises `LogChangedError`, having deleted nothing, if the log no longer looks as it did; that it was appended to does
-    not matter, unless all that it had is to be deleted. Where a full disk has no room for a new segment, the active one
-    stays. Other errors are the log's.
+    Raises `LogChangedError`, having deleted nothing, if the log has changed. Appends do not matter, unless all segments
+    are to be deleted. If a full disk has no room for a new segment, the active one stays. Other errors are the log's.
     """
     if not plan.is_due:
         return []
@@ -95,7 +93,7 @@ def apply_retention(log: Log, plan: RetentionPlan) -> list[Path]:
 
 
 def _unknown(config: TopicConfig) -> str:
-    """Say which of the settings that decide are unknown, and why. While one is, nothing is deleted."""
+    """Return the unknown settings that retention needs, and why. While there is one, nothing is deleted."""
     return config.why_unknown(*_DECIDING, *(_DECIDING_DELETION if config.delete else ()))
 
 
@@ -108,7 +106,7 @@ def _scope(config: TopicConfig | None) -> Scope:
 
 
 def _segments(view: LogView) -> Iterator[RetainedSegment]:
-    """The segments as they are, before anything is decided."""
+    """Yield the segments before a rule has judged them."""
     for segment, following in zip_longest(view.segments, view.segments[1:]):
         size_bytes = view.end_position if following is None else segment.size_bytes
         end_offset = view.end_offset if following is None else following.base_offset
@@ -156,7 +154,7 @@ def _segments_up_to(view: LogView, count: int) -> Iterator[tuple[int, int, tuple
 def _are_same(
     found: Sequence[tuple[int, int, tuple[int, int]]], planned: Sequence[RetainedSegment], *, deleted: int
 ) -> bool:
-    """True if they are the same files; those that are deleted have the same size, too."""
+    """True if they are the same files, and those to delete have the same size."""
     if len(found) != len(planned):
         return False
     return all(

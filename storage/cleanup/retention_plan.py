@@ -19,13 +19,13 @@ class Scope(StrEnum):
     """The rules that hold for a log."""
 
     SETTINGS_UNKNOWN = "settings_unknown"  # none: the plan's `unknown` says which settings, and why
-    TIERED = "tiered"  # none: what is elsewhere is only the broker's to know
+    TIERED = "tiered"  # none: only the broker knows the remote part
     LOG_START = "log_start"  # the log's start alone, as its topic is not cleaned up by deleting
     DELETE = "delete"  # the log's start, the log's size, and the age of its records
 
 
 class Rule(StrEnum):
-    """The rule by which a segment goes, in the order in which they are tried."""
+    """The rules by which segments go, in the order in which they are tried."""
 
     LOG_START = "log_start"
     SIZE = "size"
@@ -42,7 +42,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetainedSegment:
-    """A segment as it was, and what becomes of it by which rule. `device` and `inode` tell its log's file.
+    """A segment as it was, its fate, and the rule. `device` and `inode` identify its log file.
 
     Its age counts from `age_timestamp`: the largest timestamp or, if that is -1, the file's last modification.
     """
@@ -64,8 +64,8 @@ class RetentionPlan:
     """The plan for a log at `now_ms`. Nothing above its `high_watermark` is deleted.
 
     Segments go from the oldest on, up to the first that no rule lets go. `new_start_offset` is where the log starts
-    then. Limits that are negative do not hold, and none holds unless the scope is `DELETE`. `unknown` says which
-    settings are not known, and why.
+    then. Negative limits do not apply, and none does unless the scope is `DELETE`. `unknown` says which settings are
+    not known, and why.
     """
 
     log: str
@@ -94,7 +94,7 @@ class RetentionPlan:
 
     @property
     def rolls(self) -> bool:
-        """True if the log would go on in a new segment, as all that it has is to be deleted."""
+        """True if all segments are to be deleted, so that the log would go on in a new one."""
         return any(segment.fate is Fate.ROLL_AND_DELETE for segment in self.segments)
 
     @property
@@ -140,7 +140,7 @@ class RetentionPlan:
             yield f"{fate} {offsets}, {segment.size_bytes} bytes: {segment.reason}"
 
     def as_json(self) -> dict[str, Any]:
-        """The same as what JSON can hold, with what follows from it."""
+        """Return the plan as JSON objects, with derived fields."""
         return {
             **asdict(self),
             "is_due": self.is_due,
@@ -151,7 +151,7 @@ class RetentionPlan:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """The plan that `as_json` gave."""
+        """Return the plan of an `as_json` object."""
         fields = {key: value for key, value in stored.items() if key in cls.__dataclass_fields__}
         fields |= {
             "scope": Scope(fields["scope"]),

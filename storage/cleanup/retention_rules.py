@@ -1,4 +1,4 @@
-"""The rules of retention, by which a plan's segments go from the oldest on, and what is said of each segment.
+"""The rules of retention, which judge a plan's segments from the oldest on, and the reason for each.
 
 A broker tries one rule after the other, each from the first segment that is left up to the first that it refuses.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RetentionRules:
-    """The rules for the log of a plan, of whose segments nothing is decided yet."""
+    """The rules for a plan whose segments are not judged yet."""
 
     def __init__(self, plan: RetentionPlan) -> None:
         self._plan = plan
@@ -32,7 +32,7 @@ class RetentionRules:
             self._rules |= {Rule.SIZE: self._by_size, Rule.TIME: self._by_time}
 
     def judged(self) -> tuple[RetainedSegment, ...]:
-        """The segments with what becomes of each, and why."""
+        """Return the segments with the fate of each, and why."""
         segments = self._plan.segments
         for rule, judge in self._rules.items():
             self._walk(rule, judge)
@@ -44,7 +44,7 @@ class RetentionRules:
         return (*self._judged, *kept)
 
     def _walk(self, rule: Rule, judge: Callable[[RetainedSegment], Judgement]) -> None:
-        """Let go what one rule lets go."""
+        """Judge segments from the first unjudged one on while the rule deletes them."""
         for segment in self._plan.segments[len(self._judged) :]:
             goes, reason = judge(segment)
             if not goes or self._obstacle(segment) is not None:
@@ -61,7 +61,7 @@ class RetentionRules:
         return None
 
     def _why_kept(self, segment: RetainedSegment) -> str:
-        """Why no rule lets the first go that stays."""
+        """Return why no rule deletes the first segment that stays."""
         obstacle = self._obstacle(segment)
         if obstacle is not None:
             return obstacle

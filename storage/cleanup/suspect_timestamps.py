@@ -16,7 +16,7 @@ _YEARS_MS: Final = 30 * 365 * 86_400_000  # as far from now as a record's time i
 
 
 class SuspectTimestamp(Enum):
-    """What a segment's largest timestamp seems to be instead of a past time in milliseconds."""
+    """The suspicions about a segment's largest timestamp."""
 
     NONE = "no record has a timestamp, so that the file's last modification counts"
     SECONDS = (
@@ -28,7 +28,7 @@ class SuspectTimestamp(Enum):
 
 
 _HOLDING: Final = frozenset({SuspectTimestamp.MICROSECONDS, SuspectTimestamp.NANOSECONDS, SuspectTimestamp.FUTURE})
-"""Those that keep a segment, and every one after it, from being deleted for its age."""
+"""Those that keep a segment, and all later ones, from being deleted by age."""
 
 
 def suspicion_of(timestamp: int, now_ms: int) -> SuspectTimestamp | None:
@@ -43,7 +43,7 @@ def suspicion_of(timestamp: int, now_ms: int) -> SuspectTimestamp | None:
 
 
 def timestamp_warnings(segments: Sequence[RetainedSegment], now_ms: int) -> tuple[str, ...]:
-    """A sentence for each suspicion about segments that have records, with the first of these and their number."""
+    """Return a sentence for each suspicion, with the first of its segments that have records and their number."""
     found: dict[SuspectTimestamp, list[RetainedSegment]] = {}
     for segment in segments:
         suspicion = suspicion_of(segment.largest_timestamp, now_ms) if segment.size_bytes else None

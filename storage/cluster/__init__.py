@@ -1,4 +1,4 @@
-"""A store's cluster as its internal topics tell it, followed as they grow.
+"""A store's cluster as its internal topics show it, followed as they grow.
 
     log_replay         the batches of one log, each taken once: from its start, and then as they are appended
     followed_topics    `__consumer_offsets`, `__transaction_state`, `__share_group_state`: groups, transactional ids
@@ -6,8 +6,8 @@
     open_transactions  the transactions that are open, and what they hold up
     metadata_log       `__cluster_metadata`: topics, settings, brokers
 
-The logs are the caller's. Damage is passed over and counted, so that what lies after it is told; reading the metadata
-log ends before damage, since a missing record may change what every later one means.
+The logs are the caller's. Damage is skipped and counted, so that later records are read; reading the metadata log ends
+before damage, since a missing record may change the meaning of every later one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The internal topics of a store, followed: groups, transactional ids, and how far share groups have come.
+"""The internal topics of a store, followed: groups, transactional ids, and the progress of share groups.
 
 Each partition of a topic that a store has is followed by a replay of its own.
 """
@@ -29,7 +29,7 @@ Replay = TypeVar("Replay", bound=LogReplay)
 class FollowedTopic(Generic[Replay]):
     """Replays by the numbers of their partitions; not for several threads.
 
-    `revision` grows whenever a look has found something new, or that something is gone.
+    `revision` grows whenever a look has found a change.
     """
 
     def __init__(self, replay: Callable[[ReadableLog], Replay]) -> None:
@@ -39,9 +39,9 @@ class FollowedTopic(Generic[Replay]):
         self.partitions: dict[int, Replay] = {}
 
     def look(self, logs: Mapping[int, ReadableLog]) -> None:
-        """Take what is new in these logs; partitions that are not among them are forgotten.
+        """Take the new records of these logs; other partitions are forgotten.
 
-        A log that cannot be read is one of the `shortcomings`, and what was known of it stays.
+        A log that cannot be read is one of the `shortcomings`, and its known records stay.
         """
         before = {number: (replay, replay.revision) for number, replay in self.partitions.items()}
         failed = bool(self._failures)
@@ -69,7 +69,7 @@ class FollowedTopic(Generic[Replay]):
 
     @property
     def shortcomings(self) -> list[str]:
-        """Why what is told may not be all, or not the newest: a sentence each."""
+        """Return why the records may be incomplete or outdated, a sentence each."""
         said = [str(error) for error in self._failures.values()]
         for number, replay in sorted(self.partitions.items()):
             said.extend(map(str, replay.damages))
@@ -135,7 +135,7 @@ class SharesLog(LogReplay):
         return True
 
     def _end_transaction(self, producer_id: int, offset: int, *, is_commit: bool) -> None:
-        """Nothing: coordinators write this topic without transactions."""
+        """Do nothing: coordinators write this topic without transactions."""
 
 
 class SharesTopic(FollowedTopic[SharesLog]):
@@ -174,7 +174,7 @@ class TransactionsLog(LogReplay):
         return True
 
     def _end_transaction(self, producer_id: int, offset: int, *, is_commit: bool) -> None:
-        """Nothing: coordinators write this topic without transactions."""
+        """Do nothing: coordinators write this topic without transactions."""
 
 
 class TransactionsTopic(FollowedTopic[TransactionsLog]):

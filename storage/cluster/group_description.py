@@ -39,7 +39,7 @@ _MEMBER_STABLE: Final = {GroupKind.CONSUMER: 0, GroupKind.STREAMS: 1}
 
 
 class Surroundings(NamedTuple):
-    """The knowledge of a store besides a group's records: topic ids, share groups' positions, its partitions."""
+    """The store's facts besides a group's records: topic ids, share groups' positions, its partitions."""
 
     topic_name: TopicName
     start_of: Callable[[SharePartition], ShareStart | None]
@@ -87,7 +87,7 @@ def describe_group(group: Group, store: Surroundings, now_ms: int) -> GroupDescr
 
 
 def _starts(group: Group, store: Surroundings) -> Iterator[tuple[TopicPartition, ShareStart | None]]:
-    """The partitions that a share group has begun with."""
+    """Yield the partitions that a share group has begun to read."""
     for topic in (group.value("ShareGroupStatePartitionMetadata") or {}).get("initializedTopics") or ():
         for number in topic["partitions"]:
             yield (topic["topicName"], number), store.start_of((group.group_id, topic["topicId"], number))
@@ -189,18 +189,17 @@ def _of_tasks(group: Group, current: Mapping[str, Any], store: Surroundings) -> 
     for task in current.get("activeTasks") or ():
         tasks.setdefault(task["subtopologyId"], set()).update(task["partitions"])
     for subtopology, numbers in tasks.items():
-        # Begin with what there is: the tasks and the topics of a record may be far more.
+        # Begin with the store's partitions: a record's tasks and topics may be far more.
         for topic in dict.fromkeys(topics.get(subtopology, ())):
             there = committed.get(topic, set()).union(store.partitions_of(topic))
             yield from ((topic, number) for number in sorted(there & numbers))
 
 
 class GroupRow(NamedTuple):
-    """A partition of which a group has committed an offset, or which a member has; or a member without any.
+    """A partition with a committed offset or a member of the group; or a member without partitions.
 
     A share group has a `start` where others have a committed offset, if it is known. `end_offset` is None for a
-    partition that is not in the store. A group of which nothing else is known has one row
-    with neither a partition nor a member.
+    partition that is not in the store. A group without partitions and members has one row with neither.
     """
 
     group: GroupDescription
@@ -213,12 +212,12 @@ class GroupRow(NamedTuple):
 
     @property
     def start_offset(self) -> int | None:
-        """The first offset that a share group has not done with, once it has read anything."""
+        """Return the first offset that a share group has not finished, once it has read anything."""
         return None if self.start is None or self.start.start_offset < 0 else self.start.start_offset
 
     @property
     def lag(self) -> int | None:
-        """Return how many offsets before the end are neither committed nor, by a share group, done with, if known."""
+        """Return how many offsets before the end are neither committed nor finished by a share group, if known."""
         if self.end_offset is None:
             return None
         if self.committed is not None:

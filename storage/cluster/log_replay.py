@@ -1,8 +1,8 @@
 """The batches of one log of an internal topic, each taken once: from the log's start, and then as they are appended.
 
-After `advance`, what a replay knows is what reading the log from its start gives. It begins again where the log was
-truncated, replaced, or lost its start, and where something was damaged that may have been mended. A compaction changes
-nothing: what it takes away was superseded by what was taken already.
+After `advance`, a replay equals one that has read the log from its start. It begins again if the log was truncated,
+replaced, or lost its start, and if damage may have been repaired. A compaction changes nothing: it removes only records
+that later ones superseded.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ DAMAGES_MAX: Final = 10
 class LogReplay(ABC):
     """The records of a log, one by one. Not for several threads.
 
-    `revision` grows whenever something was taken or forgotten. `damages` are the first of the places that were passed
-    over, and `damage_count` is how many there were. `unread` is how many records are of a type or version that is not
-    known here, or cannot be read.
+    `revision` grows whenever records were taken or forgotten. `damages` are the first skipped places, and
+    `damage_count` is their number. `unread` counts records of an unknown type or version, or that cannot be read.
     """
 
     def __init__(self, log: ReadableLog) -> None:
@@ -38,7 +37,7 @@ class LogReplay(ABC):
         self._restart()
 
     def advance(self) -> None:
-        """Take what is new. Raises `UnknownPartitionError` if the log is gone, and what opening its files raises."""
+        """Take the new records. Raises `UnknownPartitionError` if the log is gone, or what opening its files raises."""
         self.log.on_view(self._advance)
 
     @property
@@ -91,7 +90,7 @@ class LogReplay(ABC):
         self._next_offset = view.end_offset
 
     def _is_another(self, view: LogView) -> bool:
-        """True if what was taken so far is no longer what the log begins with."""
+        """True if the log no longer begins with the records taken so far."""
         if self._start_offset is None:
             return False
         if view.start_offset != self._start_offset or view.end_offset < self._next_offset:
@@ -118,7 +117,7 @@ class LogReplay(ABC):
                 self._end_transaction(batch.producer_id, batch.base_offset, is_commit=marker.committed)
             return
         producer_id = batch.producer_id if batch.is_transactional else None
-        for record in list(batch.records()):  # whole or not at all, as a broken one may be found at its end
+        for record in list(batch.records()):  # whole or not at all, as damage may show at its end
             if record.offset >= start_offset and not self._take(record.key, record.value, record.offset, producer_id):
                 self.unread += 1
 

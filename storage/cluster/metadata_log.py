@@ -67,7 +67,7 @@ class MetadataLog:
         self._damage: StorageError | None = None
 
     def ask(self, question: Callable[[ClusterImage], T]) -> T:
-        """Ask the cluster as it is now. The image changes after the question, so the answer must not keep it.
+        """Ask the cluster as it is now. The image changes later, so the answer must not keep it.
 
         Raises `OSError` where the log or the snapshot that it goes on from cannot be read.
         """
@@ -84,9 +84,9 @@ class MetadataLog:
 
     @property
     def damage(self) -> StorageError | None:
-        """Why the image that somebody asked last may not be that of a broker, None if it is.
+        """Return why the last image may differ from a broker's, None if it does not.
 
-        Something ended the reading before the log's end, or nothing tells what was before the log's start.
+        Damage ended the reading before the log's end, or no snapshot has the records before the log's start.
         """
         return self._damage or self._gap
 
@@ -105,7 +105,7 @@ class MetadataLog:
         self._view = view
 
     def _is_replaced(self, before: LogView, now: LogView) -> bool:
-        """True if what was read is not what a reader of the whole log would read now."""
+        """True if a reader of the whole log would now read other records."""
         cuts = now.cuts[len(before.cuts) :] if now.cuts[: len(before.cuts)] == before.cuts else (0,)
         return any(cut < self._position for cut in cuts) or not now.start_offset <= self._position <= now.end_offset
 
@@ -199,14 +199,14 @@ def _apply(image: ClusterImage, batch: Batch, from_offset: int | None) -> str | 
 SETTING_RECORDS: Final = ("ConfigRecord", "TopicRecord", "RemoveTopicRecord")
 """The types of the records that say which settings a topic or a broker has."""
 
-_FIRST_OF_4: Final = 22  # 4.0-IV0, of which no broker of 3.9 knows
+_FIRST_OF_4: Final = 22  # 4.0-IV0, which no broker of 3.9 knows
 
 
 class ToldSettings(NamedTuple):
     """The settings of a topic and of a broker, by their keys.
 
-    `topic_id` is None if the cluster has no topic of that name. What the cluster tells the one broker hides what it
-    tells all of them. `release` is the broker's major version, of which 3 stands for every one before 4.
+    `topic_id` is None if the cluster has no topic of that name. The cluster's settings of this broker override its
+    settings of all brokers. `release` is the broker's major version, 3 for every one before 4.
     """
 
     topic_id: UUID | None
@@ -222,7 +222,7 @@ class ToldSettings(NamedTuple):
 
 
 def told_settings(image: ClusterImage, topic: str, node_id: int | None) -> ToldSettings:
-    """Return what the cluster tells of the topic and of the broker. The result shares nothing with the image."""
+    """Return the cluster's settings of the topic and of the broker. The result shares nothing with the image."""
     found = image.topic(topic)
     own = {} if node_id is None else image.settings_of(BROKER_RESOURCE, str(node_id))
     return ToldSettings(

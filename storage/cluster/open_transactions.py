@@ -59,7 +59,7 @@ class OpenTransaction(NamedTuple):
 
 
 def open_transactions(ids: Iterable[TransactionalId], opened: Iterable[OpenInPartition]) -> list[OpenTransaction]:
-    """Those that are open by either account, the oldest first, and after them those whose age is not known."""
+    """Return those that are open by either account, the oldest first, then those of unknown age."""
     in_partitions: dict[int, list[OpenInPartition]] = {}
     for each in opened:
         in_partitions.setdefault(each.producer_id, []).append(each)

@@ -34,7 +34,7 @@ class QuorumState(NamedTuple):
 
 
 def read_quorum_state(directory: Directory) -> QuorumState | None:
-    """Read the directory's file, None if there is none; raises `CorruptMetadataError` for what no broker reads.
+    """Read the directory's file, None if it is missing; raises `CorruptMetadataError` for one that no broker reads.
 
     As in a broker, only the first line counts, and fields that its version does not have are passed over.
     """

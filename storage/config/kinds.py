@@ -32,7 +32,7 @@ _PLAIN_MAX: Final = 1e7
 
 
 class ValueKind(ABC, Generic[T]):
-    """The texts that a setting may have, and the value that each stands for. Texts come without blanks around them."""
+    """The texts that a setting may have, and the value of each. Texts come without blanks around them."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class ValueKind(ABC, Generic[T]):
 
     @abstractmethod
     def read(self, text: str) -> T:
-        """The value that a text stands for; raises `ValueError` if it is not allowed."""
+        """Return the value of a text; raises `ValueError` if it is not allowed."""
 
     @abstractmethod
     def write(self, value: T) -> str:
@@ -52,7 +52,7 @@ class ValueKind(ABC, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Integer(ValueKind[int]):
-    """A whole number within bounds, or the one value `also`. Its text counts in `unit`s of what it stands for."""
+    """A whole number within bounds, or the one value `also`. Its text counts in `unit`s."""
 
     minimum: int
     maximum: int = LONG_MAX
@@ -111,7 +111,7 @@ class Real(ValueKind[float]):
         return number
 
     def write(self, value: float) -> str:
-        """The shortest text that stands for the same double, in the JVM's form."""
+        """Return the shortest text of the same double, in the JVM's form."""
         if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
             return repr(float(value))
         sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
@@ -143,7 +143,7 @@ class Boolean(ValueKind[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Choice(ValueKind[T]):
-    """One of a few names, each of which stands for a value of its own."""
+    """One of a few names, each with a value of its own."""
 
     values: Mapping[str, T]
 
@@ -153,7 +153,7 @@ class Choice(ValueKind[T]):
         return f"one of {', '.join(self.values)}"
 
     def read(self, text: str) -> T:
-        """The value that the name stands for."""
+        """Return the value of the name."""
         if text not in self.values:
             raise ValueError(text)
         return self.values[text]
@@ -188,7 +188,7 @@ class NameSet(ValueKind[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class Pattern(ValueKind[str]):
-    """A text of a certain form, which stands for itself; blanks around its commas are dropped."""
+    """A text of a certain form, which is its own value; blanks around its commas are dropped."""
 
     form: re.Pattern[str]
     described: str

@@ -42,7 +42,7 @@ class Setting(Generic[T]):
         return self.renamed or self.key.replace(".", "_")
 
     def read(self, text: str) -> T:
-        """The value that a text stands for; raises `ConfigError` if it is not allowed."""
+        """Return the value of a text; raises `ConfigError` if it is not allowed."""
         return _read(self.key, self.kind, text)
 
     def write(self, value: T) -> str:

@@ -282,7 +282,7 @@ _TOPIC_KEY_OF: Final = {source.key: setting.key for setting in _SETTINGS for sou
 
 
 def topic_setting(key: str) -> Setting[Any]:
-    """The topic setting of that name; raises `ConfigError`, with what may have been meant, if there is none."""
+    """Return the topic setting of that name; raises `ConfigError`, with similar names, if there is none."""
     if key in TOPIC_SETTINGS:
         return TOPIC_SETTINGS[key]
     if key in _TOPIC_KEY_OF:

@@ -9,7 +9,7 @@ from storage.config.kinds import Choice, Pattern
 from storage.record.compression import Codec
 from storage.record.layout import TimestampType
 
-# `producer` keeps whatever codec a batch arrives with.
+# `producer` keeps the codec of the arriving batch.
 COMPRESSION_TYPES: Final[Choice[Codec | None]] = Choice(
     {
         "uncompressed": Codec.NONE,

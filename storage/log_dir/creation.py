@@ -39,7 +39,7 @@ def are_vacant(directories: Sequence[Directory]) -> bool:
 
 
 def make_directories(files: Files, directories: Sequence[Directory]) -> None:
-    """Have each directory exist and be vacant; raises `NotAStoreError`, and makes none, where that cannot be."""
+    """Make the missing directories, all of which must be vacant; raises `NotAStoreError`, and makes none, otherwise."""
     check_vacant(directories)
     parents = [files.directory(Path(directory).parent) for directory in directories]
     for directory, parent in zip(directories, parents, strict=True):

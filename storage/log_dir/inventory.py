@@ -90,12 +90,12 @@ class Inventory:
     def recovered_beside(self) -> tuple[tuple[LogDir, DirectoryName], ...]:
         """The directories that a broker recovers although they are no topic's partition now: copies and strays.
 
-        The name says the topic and the partition, of which a stray with a long name has lost the end.
+        The name says the topic and the partition; a stray with a long name has lost the end of the topic.
         """
         return tuple((log_dir, name) for log_dir, name in self.unattached if name.state.is_recovered)
 
     def without(self, topic: str) -> Inventory:
-        """The same without one topic."""
+        """Return the same without one topic."""
         topics = {name: partitions for name, partitions in self.topics.items() if name != topic}
         return Inventory(MappingProxyType(topics), self.unattached, self.foreign, self.links)
 
@@ -104,7 +104,7 @@ class Inventory:
         return self.topics.get(topic, {}).get(partition)
 
     def directory(self, topic: str, partition: int) -> Directory | None:
-        """The partition's directory; None if there is none."""
+        """Return the partition's directory; None if it is missing."""
         log_dir = self.log_dir(topic, partition)
         return None if log_dir is None else log_dir.directory.at(str(DirectoryName(topic, partition)))
 

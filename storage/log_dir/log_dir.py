@@ -1,7 +1,7 @@
 """One log directory: which broker it belongs to, who has it open, how it was closed, and what stands in it.
 
-Looking changes nothing. Locking, and what is written, is for those who have it for writing; in which order it is done
-is left to the store, and what is inside of a partition's directory to the log that opens it.
+Looking changes nothing. Only a writer may lock or write; in which order it is done is left to the store, and what is
+inside of a partition's directory to the log that opens it.
 """
 
 from __future__ import annotations
@@ -170,11 +170,11 @@ class LogDir:
         return status is not None and not status.is_link
 
     def remove_clean_marker(self) -> None:
-        """Have it off the disk, before anything is written that a crash may leave unfinished."""
+        """Remove it durably, before anything is written that a crash may leave unfinished."""
         with suppress(FileNotFoundError):
             self._marker = self.read_clean_marker()
             self.directory.remove(CLEAN_MARKER_NAME)
-        # Even if there is none: the process that removed it may have died before that was on disk.
+        # Even if it is missing: the process that removed it may have died before that was on disk.
         self.directory.sync()
 
     def write_clean_marker(self, *, is_unchanged: bool = False) -> None:

@@ -41,7 +41,7 @@ class MetaProperties:
 
 
 def read_meta_properties(directory: Directory) -> MetaProperties | None:
-    """Read the directory's file; None if there is none. Raises `CorruptMetadataError`."""
+    """Read the directory's file, None if it is missing. Raises `CorruptMetadataError`."""
     path = directory.path_of(META_PROPERTIES_NAME)
     try:
         data = directory.read_small(META_PROPERTIES_NAME, CorruptMetadataError)
@@ -88,7 +88,7 @@ def disagreements(found: Mapping[str, MetaProperties]) -> Iterator[tuple[str, st
 
 
 def startup_flaw(properties: MetaProperties) -> str | None:
-    """Why no broker starts on the directory, although the file can be read; None if one does.
+    """Return why no broker starts on the directory although the file can be read; None if one does.
 
     The file of a broker with ZooKeeper may lack the cluster, as brokers before 2.4 do not write it.
     """

@@ -50,7 +50,7 @@ class PartitionDirectories:
     def make(self, places: Mapping[Partition, LogDir], topic_id: UUID | None, committed: SettingsFileContents) -> None:
         """Make the directories of a topic's new partitions, and have the settings file say this once all are there.
 
-        They are there, durably, when this returns. After an error, or a crash, they are there or none of them is.
+        They exist durably when this returns. After an error or a crash, all of them exist or none.
         """
         names = {DirectoryName(*partition): log_dir for partition, log_dir in places.items()}
         sibling = self._directory_of({topic for topic, _ in places})
@@ -82,7 +82,7 @@ class PartitionDirectories:
     def delete(
         self, partitions: Iterable[Partition], topic_id: UUID | None, committed: SettingsFileContents
     ) -> list[Doomed]:
-        """Have a topic's partitions gone, and the settings file say this; gives what remains to be removed.
+        """Delete a topic's partitions by replacing the settings file; returns the directories left to be removed.
 
         They are gone, durably, when this returns. After an error all of them are there, and after a crash they are gone
         or all are there.

@@ -76,7 +76,7 @@ def _names(directory: Directory) -> list[str]:
 
 
 def _reason(directory: Directory, names: Sequence[str]) -> str:
-    """Why the directory is no store, and which one may have been meant."""
+    """Return why the directory is no store, and which one may have been meant."""
     if has_segment(directory):
         parent = Path(directory).absolute().parent
         return f"this is a partition directory, and no store; its store is its parent, {parent}"

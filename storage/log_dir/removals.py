@@ -1,7 +1,7 @@
 """Directories and files that are to be removed, each when its time has come.
 
 A partition that is deleted, and a segment that is deleted or replaced, is renamed at once and removed later, so that
-those who read it can finish. Nothing happens here by itself: somebody asks what is due.
+those who read it can finish. Nothing happens here by itself: the caller asks what is due.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ class Removals:
         self._doomed_files: dict[Doomed, int] = {}
 
     def add(self, doomed: Doomed, due_ms: int) -> None:
-        """Have a directory removed at that time or later; what was said of it before stays."""
+        """Schedule the removal of a directory; an earlier time for it stays."""
         with self._lock:
             self._directories.setdefault(doomed, due_ms)
 
     def add_files(self, doomed: Iterable[Doomed], due_ms: int) -> None:
-        """Have files removed at that time or later; what was said of earlier files of the same names is void."""
+        """Schedule the removal of files; an earlier time for files of the same names is dropped."""
         with self._lock:
             self._doomed_files.update(dict.fromkeys(doomed, due_ms))
 
     def due(self, now_ms: int) -> list[Doomed]:
-        """Those whose time has come."""
+        """Return those whose time has come."""
         with self._lock:
             doomed = {**self._directories, **self._doomed_files}
         return [each for each, due_ms in doomed.items() if due_ms <= now_ms]

@@ -64,7 +64,7 @@ class SettingsFile:
 
     @property
     def stranger(self) -> str | None:
-        """Why no setting in the file holds, as it belongs to another cluster; None if it does not."""
+        """Return why no setting in the file applies, because it is another cluster's; None if they do."""
         if self._stranger is None:
             return None
         return (
@@ -73,7 +73,7 @@ class SettingsFile:
         )
 
     def replace(self, settings: SettingsFileContents) -> None:
-        """Have the file say this, durably. After an error it says the one or the other, and `current` knows."""
+        """Replace the file, durably. After an error it is the old or the new one, and `current` says which."""
         written = settings if self._cluster_id is None else replace(settings, cluster_id=self._cluster_id)
         try:
             write_settings_file(self.directory, written)
@@ -143,24 +143,24 @@ class SettingsFileContents:
     cluster_id: str | None = None
 
     def with_topic(self, name: str, topic: KnownTopic) -> Self:
-        """The same, and this about a topic."""
+        """Return the same with these settings of a topic."""
         return replace(self, topics=MappingProxyType({**self.topics, name: topic}))
 
     def without_topic(self, name: str) -> Self:
-        """The same, and nothing about a topic."""
+        """Return the same without a topic."""
         return replace(self, topics=MappingProxyType({key: self.topics[key] for key in self.topics if key != name}))
 
     def with_void(self, names: Iterable[str], topic_id: UUID | None) -> Self:
-        """The same, with these directories counting as absent."""
+        """Return the same, with these directories counting as absent."""
         return replace(self, void=MappingProxyType({**self.void, **dict.fromkeys(names, topic_id)}))
 
     def without_void(self) -> Self:
-        """The same, with every directory counting as what it is."""
+        """Return the same, with no directory counting as absent."""
         return replace(self, void=MappingProxyType({}))
 
 
 def read_settings_file(directory: Directory) -> SettingsFileContents | None:
-    """Read the directory's file; None if there is none. Raises `ConfigError` for a file that kafkafs does not write."""
+    """Read the directory's file, None if it is missing. Raises `ConfigError` for a file that kafkafs did not write."""
     path = directory.path_of(SETTINGS_NAME)
     try:
         data = directory.read_small(SETTINGS_NAME, ConfigError)

@@ -1,8 +1,8 @@
-"""Runs of batches as Arrow record batches, the same columns whatever the topic.
+"""Runs of batches as Arrow record batches, with the same columns for every topic.
 
-`read_columns` promises that every row is one record exactly, that rows come in the order of the log, and that no
-row comes of a batch which is damaged: the records before it come first, then the error. Its memory is bounded by
-the chunk size and by the largest batch, whatever the bytes claim. What keys and values mean is left to callers.
+`read_columns` promises that every row is one record exactly, that rows come in the order of the log, and that no row
+comes of a batch which is damaged: the records before it come first, then the error. Its memory is bounded by the chunk
+size and by the largest batch, not by what the bytes claim. Callers interpret keys and values.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class _ColumnReader:
             start = batches.position - origin
 
     def _open(self, batch: RecordBatch) -> None:
-        """Have the filler read this batch next, if it is sound and wanted."""
+        """Give this batch to the filler, if it is sound and wanted."""
         # The header says whether it is wanted, so it must be right first.
         if self._check_crc:
             batch.check_crc()
@@ -216,7 +216,7 @@ class _ColumnReader:
         if self._check_crc:
             batch.check_crc()
         is_wrapper = batch.codec is not Codec.NONE
-        # The wrappers of an old client say 0, whatever the offsets in them are.
+        # The wrappers of an old client always say 0.
         if batch.last_offset < self._first_offset and not (is_wrapper and batch.last_offset == 0):
             return
         if is_wrapper:

@@ -45,7 +45,7 @@ TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
 DELETE_HORIZON_BIT: Final = 0x40
 
-# Values that stand for "none".
+# Values that mean "none".
 NO_TIMESTAMP: Final = -1
 NO_LEADER_EPOCH: Final = -1
 NO_PRODUCER_ID: Final = -1

@@ -165,7 +165,7 @@ class LegacyBatch(EntryFrame):
         base = self._base_offset(last_inner)
         appended = self.timestamp_type is TimestampType.LOG_APPEND_TIME
         for entry in _inner_entries(records_data):
-            # Old cleaners left v0 entries in v1 wrappers: such an entry has no time, whatever the wrapper says.
+            # Old cleaners left v0 entries in v1 wrappers: such an entry has no time, even if the wrapper has one.
             timeless = entry.magic == 0
             record = entry_record(
                 entry,

@@ -1,4 +1,4 @@
-"""From bytes to batches, whatever their version."""
+"""From bytes to batches of all versions."""
 
 from __future__ import annotations
 

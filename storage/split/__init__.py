@@ -1,6 +1,6 @@
 """Ranges of logs cut into splits, which many processes read at once: as records, as columns, as batches, or counted.
 
-What gives columns is loaded when it is first asked for, since pyarrow is optional.
+The column reader is loaded at its first use, since pyarrow is optional.
 """
 
 from __future__ import annotations

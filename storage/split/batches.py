@@ -1,4 +1,4 @@
-"""The batches of splits in the order of the log, whatever their offsets are, and the timestamps of their records.
+"""The batches of splits in the order of the log, not of their offsets, and the timestamps of their records.
 
 Every sound batch is given once: control batches, empty ones and those of aborted transactions too. Only batches that
 end before the split begins within its segment are left out. The caller judges offsets that are out of order.

@@ -149,7 +149,7 @@ class SplitPass(ABC, Generic[T]):
 
     @abstractmethod
     def _of_run(self, run: Sequence[Batch], origin: int) -> Iterator[T]:
-        """Yield what consecutive batches of one window come to, which begins at `origin` in the file."""
+        """Yield the results of consecutive batches of one window, which begins at `origin` in the file."""
 
     def _check_order(self, batch: Batch, due_offset: int) -> None:
         """Raise a `CorruptBatchError` unless the batch has offsets of its split, after those of the one before.

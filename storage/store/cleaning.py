@@ -52,7 +52,7 @@ class StoreRetention:
         )
 
     def apply(self, topic: str, partition: int, plan: RetentionPlan) -> list[Doomed]:
-        """Delete what a plan of the partition says; gives the files, renamed, that are removed when they are due.
+        """Delete the segments of a plan; returns the renamed files, which are removed when they are due.
 
         They are among the topics' `removals`. Raises as `cleanup.retention.apply_retention` does, and
         `ReadOnlyStoreError`.
@@ -109,7 +109,7 @@ class StoreCompaction:
     def apply(self, topic: str, partition: int, plan: CompactionPlan) -> CompactionReport:
         """Compact the partition as the plan says.
 
-        Raises `LogChangedError`, having changed nothing, if the log is no longer what the plan speaks of; otherwise as
+        Raises `LogChangedError`, having changed nothing, if the log has changed since the plan; otherwise as
         `Cleaner.compact` does, and then the log counts as failed unless it was only stopped.
         """
         store = self._store

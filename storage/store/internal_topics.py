@@ -102,7 +102,7 @@ class InternalTopics:
         self._by_id: dict[str, Group] = {}  # replaced, never changed
 
     def groups(self) -> FoundGroups:
-        """The groups as `__consumer_offsets` tells of them now, or told a moment ago."""
+        """Return the groups in `__consumer_offsets`, as of now or a moment ago."""
         with self._groups_lock:
             known = self._groups
             now_s = self._clock.elapsed_s()
@@ -148,7 +148,7 @@ class InternalTopics:
             return describe_group(group, surroundings, self._clock.now_ms())
 
     def _logs(self, topic: str, failures: list[str]) -> dict[int, Log | FollowedLog]:
-        """The logs of a topic's partitions; what cannot be opened is told."""
+        """Return the logs of a topic's partitions; logs that cannot be opened are reported."""
         logs = {}
         for partition in self._store.topics.inventory.topics.get(topic, ()):
             try:

@@ -58,7 +58,7 @@ class LogRequest:
     allows_offset_gaps: bool
 
     def in_overlay(self) -> Self:
-        """The same log, of which nothing changes on disk: what recovery writes is kept in memory."""
+        """Return the same log without changes on disk: recovery's writes are kept in memory."""
         overlay = OverlayFiles(self.files)
         return replace(self, files=overlay, directory=overlay.directory(self.directory))
 
@@ -183,5 +183,5 @@ class FlushThread:
         self._executor = ThreadPoolExecutor(1, "kafkafs-flush")
 
     def __call__(self, task: Callable[[], None]) -> None:
-        """Have it run, some time."""
+        """Run it later."""
         self._executor.submit(task)

@@ -109,7 +109,7 @@ class Staging:
             self._write(max(self._buffered, key=lambda each: self._buffered[each].size_bytes))
 
     def finish(self) -> Staged | None:
-        """Have everything that was added on disk; None if that is nothing."""
+        """Sync everything that was added; None if that is nothing."""
         for partition in sorted(self._buffered):
             self._write(partition)
         if self._writing is None:

@@ -207,7 +207,7 @@ class Store:
                     log.move(Path(directory))
 
     def look_again(self) -> None:
-        """Do as `refresh` if partitions may have come or gone: for who does not find one where it was."""
+        """Do as `refresh` if partitions may have come or gone: for callers that miss one."""
         if self.may_have_changed():
             with suppress(StorageError):  # what is not found says so itself
                 self.refresh()
@@ -288,7 +288,7 @@ class Store:
     def recover_unopened(
         self, topic: str, partition: int, recover: Callable[[LogRequest], LogOffsets]
     ) -> LogOffsets | None:
-        """Have a partition recovered that was not closed properly; None, and nothing is done, if it is open for that.
+        """Recover a partition that was not closed properly; None, and nothing is done, if it is open for writing.
 
         What `recover` returns goes into the checkpoints when the store is closed, unless the log is opened until then.
         Raises `UnknownPartitionError`, and what recovering raises; then its log directory stays unclean.
@@ -358,8 +358,8 @@ class Store:
     def close(self) -> None:
         """Close every log, say in checkpoints and clean markers how they were left, and unlock the log directories.
 
-        A log directory is marked as closed properly if all that is in it was, also by those who had it before. Raises
-        the first error after all else is done; closing twice is harmless.
+        A log directory is marked as closed properly if all its logs were, also by earlier processes. Raises the first
+        error after all else is done; closing twice is harmless.
         """
         with self._checkpointing, ExitStack() as unlocking:
             if self._is_closed:

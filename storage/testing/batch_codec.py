@@ -65,7 +65,7 @@ class OracleRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OracleBatch:
-    """A v2 batch: its header's fields as stored, and its records; equal whatever their length and checksum."""
+    """A v2 batch: its header's fields as stored, and its records; lengths and checksums do not count for equality."""
 
     base_offset: int
     batch_length: int = field(default=0, compare=False)
@@ -178,7 +178,7 @@ def encode_records(batch: OracleBatch) -> bytes:
 
 
 def seal_batch(batch: OracleBatch, records_data: bytes) -> bytes:
-    """Return the batch with these bytes for its (compressed) records, whatever they are."""
+    """Return the batch with these bytes for its (compressed) records, valid or not."""
     header = BATCH_HEADER.pack(
         batch.base_offset,
         BATCH_HEADER.size - LOG_OVERHEAD_BYTES + len(records_data),

@@ -1,8 +1,8 @@
 """The oracle codec: Kafka's log format in plain Python, to judge the kernel by and to make test data with.
 
-This module finds the batches in a log and decodes whatever magic they have; the formats themselves are in the
-modules that it draws on, and their names are offered here too. Errors are those of `storage.errors`, with the
-position and the offset of the batch. Nothing here is fast.
+This module finds the batches in a log and decodes all their versions; the formats themselves are in the modules that it
+draws on, and their names are offered here too. Errors are those of `storage.errors`, with the position and the offset
+of the batch. Nothing here is fast.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def _from_snappy(data: bytes) -> bytes:
 
 
 def _from_snappy_block(block: bytes) -> bytes:
-    # The library allocates whatever size a block declares; no block can hold more than this.
+    # The library allocates the size that a block declares; no block can hold more than this.
     if cramjam.snappy.decompress_raw_len(block) > SNAPPY_EXPANSION_MAX * len(block):
         raise DecompressionError("a snappy block declares more than it can hold")
     return bytes(cramjam.snappy.decompress_raw(block))
@@ -135,10 +135,10 @@ def _lz4_frame(data: bytes, magic: int) -> bytes:
 
 def _from_lz4(frame: bytes, magic: int) -> bytes:
     if magic == 0 and len(frame) > LZ4_MAGIC_BYTES:
-        # Whatever the header checksum is, it is ignored: the library gets to see the one it wants.
+        # The header checksum is ignored: the library gets the one it expects.
         end = _lz4_descriptor_end(frame)
         frame = frame[:end] + _lz4_header_checksum(frame[LZ4_MAGIC_BYTES:end]) + frame[end + 1 :]
-    # Not the one-shot call: it allocates whatever size a frame declares.
+    # Not the one-shot call: it allocates the size that a frame declares.
     decompressor = lz4.frame.LZ4FrameDecompressor()
     data = bytes(decompressor.decompress(frame))
     if not decompressor.eof:

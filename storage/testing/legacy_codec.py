@@ -28,7 +28,7 @@ CRC_COVERS_FROM = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OracleEntry:
-    """An entry as stored, and the records in it: itself, or those in its value; equal whatever its size and crc."""
+    """An entry as stored, and the records in it: itself, or those in its value. Equality ignores size and crc."""
 
     offset: int
     size: int = field(default=0, compare=False)

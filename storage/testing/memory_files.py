@@ -164,7 +164,7 @@ class MemoryFiles(Files):
         return list(self._directory(directory).entries)
 
     def links(self, directory: str | os.PathLike[str]) -> list[str]:
-        """The symbolic links in a directory, of which there are none here."""
+        """Return the symbolic links in a directory: none here."""
         self._directory(directory)
         return []
 
@@ -206,7 +206,7 @@ class MemoryFiles(Files):
         self._node(path).access = Access(uid, gid, mode)
 
     def check_can_give(self, directory: str | os.PathLike[str]) -> None:
-        """Nothing: everything can be given away here."""
+        """Do nothing: root can give everything away here."""
 
     def remove_directory(self, path: str | os.PathLike[str]) -> None:
         """Remove an empty directory."""

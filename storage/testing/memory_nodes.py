@@ -77,7 +77,7 @@ class Content:
         self.pending.clear()
 
     def after_power_loss(self, rng: random.Random) -> Content:
-        """The same file with what a loss of power leaves of its unsynced changes."""
+        """Return the same file after a loss of power, with some of its unsynced changes."""
         survivor = Content(self.number, bytearray(self.durable), modified_ms=self.modified_ms, access=self.access)
         survivor.hold(len(self.durable.rstrip(b"\0")))  # space without anything in it may not be there
         fates = rng.choice(_LOSSES)
@@ -149,7 +149,7 @@ def _apply(entries: dict[str, Content | Directory], changes: dict[str, Content |
 
 
 class MemoryLock(FileLock):
-    """A lock among those who use the same files."""
+    """A lock among users of the same files."""
 
     def __init__(self, path: str, held: set[str]) -> None:
         if path in held:

@@ -273,7 +273,7 @@ class ModelLog:
         return offset
 
     def consumed(self, *, committed: bool = False) -> list[ModelRecord]:
-        """The records that a consumer gives to its user."""
+        """Return the records that a consumer delivers."""
         hidden: set[int] = set()
         bound = self.end_offset
         if committed:

@@ -1,6 +1,6 @@
 """Writing the checkpoints of log directories.
 
-A log that is open gives its offsets. What was known of the others stays, and partitions that are gone are forgotten.
+Open logs give their offsets. Offsets of the others stay, and missing partitions are forgotten.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class PartitionCheckpoints(NamedTuple):
     partition: Partition
 
     def lower(self, offset: int) -> None:
-        """Have no checkpoint say more of the partition than this offset, durably, as its log is about to end there."""
+        """Lower the partition's checkpoints to this offset, durably, before its log is cut there."""
         with self.log_dir.checkpointing:
             for checkpoint in OffsetCheckpoint:
                 known = self.log_dir.offsets(checkpoint)
@@ -49,11 +49,11 @@ class PartitionCheckpoints(NamedTuple):
                 self.log_dir.write_offsets(checkpoint, {**known, **lowered})
 
     def move_start(self, offset: int) -> None:
-        """Have the checkpoint say, durably, that the partition's log begins at this offset, as it is about to."""
+        """Write the partition's new log start offset to the checkpoint, durably, before the log moves there."""
         self._write(OffsetCheckpoint.LOG_START, offset)
 
     def move_first_dirty(self, offset: int) -> None:
-        """Have the cleaner's checkpoint say, durably, that the partition is compacted up to this offset."""
+        """Write to the cleaner's checkpoint, durably, that the partition is compacted up to this offset."""
         self._write(OffsetCheckpoint.FIRST_DIRTY, offset)
 
     def _write(self, checkpoint: OffsetCheckpoint, offset: int) -> None:
@@ -98,7 +98,7 @@ def offsets_to_write(
 
 
 def note_compaction(log_dirs: Mapping[Partition, LogDir]) -> None:
-    """Have the cleaners' checkpoints name these partitions, durably: recovery then knows why offsets lack.
+    """Name these partitions in the cleaners' checkpoints, durably: recovery then knows why offsets are missing.
 
     What they say of a partition already stays.
     """
@@ -110,7 +110,7 @@ def note_compaction(log_dirs: Mapping[Partition, LogDir]) -> None:
 
 
 def forget_checkpoints(log_dirs: Iterable[LogDir], partitions: Collection[Partition]) -> None:
-    """Have no checkpoint say anything of these partitions, lest namesakes that are made later inherit it."""
+    """Remove these partitions from all checkpoints, so that later namesakes do not inherit them."""
     for log_dir in log_dirs:
         with log_dir.checkpointing:
             for checkpoint in OffsetCheckpoint:

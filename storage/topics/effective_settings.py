@@ -1,6 +1,6 @@
 """The settings that hold for topics: from kafkafs's own file, the metadata log and the broker's server.properties.
 
-A setting in the own file comes first, since somebody gave it to kafkafs by name. What the cluster tells of the topic
+A setting in kafkafs' own file comes first, since a user gave it to kafkafs by name. What the cluster tells of the topic
 follows, then what it tells the broker, then server.properties, then Kafka's default. A value is unknown where one of
 these may have it and cannot be read.
 """
@@ -38,7 +38,7 @@ UNREADABLE: Final = "the metadata log cannot be read: "
 MAY_SET_IT: Final = "may set it (--server-properties FILE, -o server_properties=FILE)"
 """The end of the reason for settings that are unknown without the broker's file."""
 NO_SERVER_PROPERTIES: Final = f"server.properties {MAY_SET_IT}"
-"""Why settings are unknown that the cluster does not tell the topic or the broker."""
+"""The reasons why settings of the topic or the broker are unknown."""
 
 
 class _Resolved(NamedTuple):
@@ -52,7 +52,7 @@ class _Resolved(NamedTuple):
 
 
 class EffectiveSettings:
-    """The settings of each topic; `topic_id` gives the id that its partitions here bear. Any thread may ask."""
+    """The settings of each topic; `topic_id` returns the id of its partitions here. Any thread may ask."""
 
     def __init__(
         self,
@@ -142,14 +142,14 @@ class EffectiveSettings:
         return KnownTopic(topic_id, settings=MappingProxyType({**settings, **written.settings}))
 
     def is_told(self, topic: str, key: str, value: str) -> bool:
-        """True if the cluster gives the topic this value, so that nothing is gained by writing it down."""
+        """True if the cluster gives the topic this value, so that it need not be written."""
         told = self._told(topic)
         if isinstance(told, str) or key not in told.topic or told.topic_id != self._topic_id(topic):
             return False
         return told.topic[key].value == value
 
     def _told(self, topic: str) -> ToldSettings | str:
-        """Return what the cluster tells of the topic and the broker, or a text that says why that is unknown."""
+        """Return the cluster's settings of the topic and the broker, or why they are unknown."""
         if topic == CLUSTER_METADATA:
             return _METADATA_LOG
         try:

@@ -30,9 +30,9 @@ logger = logging.getLogger(__name__)
 class OpenLogs:
     """Logs by their partitions. Any thread may ask; opening one holds up no caller who wants another.
 
-    `failed` are those whose last opening or closing did not succeed, and may have left anything on disk. `parted` are
-    followed logs whose partitions were gone, for when the partitions are back. `recovered` are those that were
-    recovered without being opened.
+    `failed` are those whose last opening or closing failed, and may have left anything on disk. `parted` are followed
+    logs whose partitions were gone, for when the partitions are back. `recovered` are those that were recovered without
+    being opened.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class OpenLogs:
         self.recovered: dict[Partition, LogOffsets] = {}
 
     def get(self, partition: Partition, prepare: Callable[[], Callable[[], PartitionLog]]) -> PartitionLog:
-        """The partition's log; unless it is open, `prepare` gives what opens it."""
+        """Return the partition's log, and open it by `prepare` if necessary."""
         while True:
             with self._lock:
                 slot = self._slots.setdefault(partition, _Slot())
@@ -60,7 +60,7 @@ class OpenLogs:
                 return slot.log
 
     def recover(self, partition: Partition, prepare: Callable[[], Callable[[], LogOffsets]]) -> LogOffsets | None:
-        """Recover a log without opening it, by what `prepare` gives; None, and nothing is done, if it is written.
+        """Recover a log without opening it, by `prepare`; None, and nothing is done, if it is being written.
 
         A caller that asks for the log waits until this is done. Raises what recovering raises.
         """
@@ -123,7 +123,7 @@ class OpenLogs:
                     self.failed.discard(partition)
 
     def close_all(self) -> dict[Partition, StorageError | OSError]:
-        """Close every log; gives the errors of those that could not be closed properly."""
+        """Close every log; returns the errors of those that could not be closed properly."""
         failures: dict[Partition, StorageError | OSError] = {}
         self.parted.close()
         for partition in self.open():

@@ -1,4 +1,4 @@
-"""Logs of others whose partitions are gone: kept for those who follow them, who go on once a partition is back.
+"""Followed logs whose partitions are gone: kept for their readers, who go on once a partition is back.
 
 A partition may be away for longer than it takes to look where it is: while an operator moves its directory, or while
 its disk is mounted again. It is the same partition if its topic's id is the same. The logs are held weakly: one that
@@ -48,7 +48,7 @@ class PartedLogs:
             self._part(partition, log)
 
     def take(self, partition: Partition) -> FollowedLog | None:
-        """A log of a partition that is back, which is the caller's from now on; None if there is none."""
+        """Hand over the log of a partition that is back; None if there is none."""
         with self._lock:
             for log, parted in list(self._logs.items()):
                 if parted.partition == partition and not log.is_parted:

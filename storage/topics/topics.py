@@ -1,4 +1,4 @@
-"""The topics of a store: what there is, what holds for each, and making, changing and deleting them.
+"""The topics of a store and their settings: found, made, changed and deleted.
 
 A topic is made whole or not at all, and so it is deleted; a crash at any moment changes nothing about that. Which of
 its settings a broker knows and we do not is left to those who ask.
@@ -106,7 +106,7 @@ class Topics:
                 self._settings.look()
             before, self.inventory = self.inventory, self._inventory(self.inventory)
             gone = before.partitions() - self.inventory.partitions()
-            if gone:  # one that was moved meanwhile may have come to where was looked before it went
+            if gone:  # one that was moved during the listing may have escaped it
                 self.inventory = self._inventory(before)
                 gone = before.partitions() - self.inventory.partitions()
             if self._is_writable:
@@ -182,7 +182,7 @@ class Topics:
         return found
 
     def place(self, topic: str, partition: int) -> tuple[Directory, LogDir]:
-        """The partition's directory, and what that is in; raises `UnknownPartitionError` if there is none."""
+        """Return the partition's directory and its log directory; raises `UnknownPartitionError` if there is none."""
         log_dir = self.partitions(topic).get(partition)
         if log_dir is None:
             raise UnknownPartitionError(f"the topic {topic} has no partition {partition}")
@@ -229,11 +229,11 @@ class Topics:
         return self._settings.known(topic)
 
     def change_config(self, topic: str, changes: Mapping[str, str | None]) -> TopicConfig:
-        """Give the topic these settings, or take them away where they are None; gives what holds then.
+        """Set these settings of the topic, or unset those that are None; returns the effective ones.
 
-        That is durable, and holds for what is written from now on. A value that the metadata log gives the topic is
-        not written down beside it. Raises `ConfigError` if the topic cannot have them together with those that it has;
-        then nothing has changed.
+        That is durable, and applies to later writes. A value that the metadata log gives the topic is not written down
+        beside it. Raises `ConfigError` if the topic cannot have them together with those that it has; then nothing has
+        changed.
         """
         with self._changing:
             self._check_writable(topic)
@@ -254,7 +254,7 @@ class Topics:
             return config
 
     def _note_compaction(self, topic: str, known: KnownTopic) -> None:
-        """Have it remembered of a topic that was compacted, and is not any more, that its logs may lack offsets."""
+        """Remember that the logs of a topic that is no longer compacted may lack offsets."""
         policy = known.settings.get(_CLEANUP_POLICY, self._defaults.value(_CLEANUP_POLICY))
         if known.is_made_here and "compact" in policy:
             note_compaction({(topic, number): log_dir for number, log_dir in self.partitions(topic).items()})
@@ -280,7 +280,7 @@ class Topics:
             self._make([(topic, number) for number in range(count)], topic_id, known)
 
     def add_partition(self, topic: str) -> int:
-        """Give the topic another partition, which is there, durably, when this returns; gives its number."""
+        """Add a partition to the topic, durably, and return its number."""
         with self._changing:
             self._check_writable(topic)
             number = max(self.partitions(topic)) + 1
@@ -311,7 +311,7 @@ class Topics:
         return places
 
     def delete(self, topic: str) -> list[Doomed]:
-        """Delete a topic, which is gone, durably, when this returns; gives the directories that are left to remove.
+        """Delete a topic, durably, and return the directories that are left to remove.
 
         They are among `removals` too, where they become due later.
         """

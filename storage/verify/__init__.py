@@ -1,4 +1,4 @@
-"""What is wrong with the bytes on disk: of a batch, a segment, its indexes, a partition, a log directory, a store."""
+"""Finds what is wrong with the bytes on disk: of a batch, a segment, its indexes, a partition, a log dir, a store."""
 
 from storage.verify.finding import Finding, FindingKind, Severity
 from storage.verify.log_dir_check import PartitionTarget

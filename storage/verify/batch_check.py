@@ -89,7 +89,7 @@ def _check_entries(batch: LegacyBatch) -> CheckedBatch:
             )
         last_offset = offset
         count += 1
-    # The wrappers of an old client say 0, whatever the offsets in them are.
+    # The wrappers of an old client always say 0.
     if first_offset is None or (last_offset != batch.last_offset and batch.last_offset != 0):
         raise MalformedRecordsError(
             f"the wrapper has the offset {batch.last_offset}, and its last entry {last_offset}",

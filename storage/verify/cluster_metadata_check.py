@@ -45,7 +45,7 @@ def check_cluster_metadata(context: PartitionContext, names: Collection[str], *,
 
 
 def check_metadata_snapshot(directory: Directory, name: str, findings: FindingList) -> None:
-    """Check the snapshot of this name in the directory. Raises `FileNotFoundError` if there is none."""
+    """Check the snapshot of this name in the directory. Raises `FileNotFoundError` if it is missing."""
     try:
         with directory.open_reading(name) as file:
             _check_snapshot(file, findings, name)

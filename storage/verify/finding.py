@@ -158,7 +158,7 @@ class FindingList:
             self.add(finding)
 
     def all(self) -> list[Finding]:
-        """Return the findings that are kept, and one for each kind of which there were more."""
+        """Return the kept findings, and one for each kind that had more."""
         more = [
             replace(finding, reason=f"{finding.reason}; the last of {self._counts[key] - KEPT_MAX} more like this")
             for key, finding in self._last.items()

@@ -57,7 +57,7 @@ class LogCheck:
         self._may_end_in_zeros = may_end_in_zeros
         self._advance = advance
         self._last_good: int | None = None
-        self._open: list[Finding] = []  # damage of which it is not known yet what follows
+        self._open: list[Finding] = []  # damage whose end is not known yet
 
     def __iter__(self) -> Iterator[CheckedBatch]:
         scan = GappedScan(LogScan(self._file, end=self.end), self._base_offset, end=self.end)

@@ -137,7 +137,7 @@ class SegmentReplay:
 
 
 def _as_checked(batch: Batch) -> CheckedBatch:
-    """Return what `check_batch` gives, for a batch known to be sound; in version 2 its header suffices."""
+    """Return the result of `check_batch` for a batch known to be sound; in version 2 its header suffices."""
     if not isinstance(batch, RecordBatch):
         return check_batch(batch)
     return CheckedBatch(batch, batch.base_offset, 0 < batch.count == batch.last_offset_delta + 1)
