@@ -12,10 +12,10 @@ from kafkafs.library.lookup import records_from
 from kafkafs.library.selection import parse_range, parse_times
 from kafkafs.locator.offsets import AtOffset, Edge, FromEnd
 from storage.log import ReadableLog
-from storage.split import PartitionPlace, RecordReader, splits_of
+from storage.split import SPLIT_WINDOW_BYTES, PartitionPlace, RecordReader, splits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from kafkafs.library.context import Context
     from kafkafs.library.selection import Offsets, Times
@@ -132,15 +132,21 @@ class LogReader:
 
     def records(self, start: int, end: int, on_loss: OnLoss | None = None) -> Iterator[list[Record]]:
         """The visible records of a range, those of a batch at a time."""
-        context, on_loss = self._context, on_loss or _fail
-        reader = RecordReader(context.files, context.clock, on_loss=on_loss)
         for split in self.splits(start, end, on_loss):
-            yield from reader.read(split)
+            yield from self.read(split, on_loss)
 
-    def splits(self, start: int, end: int, on_loss: OnLoss | None = None) -> list[Split]:
+    def read(
+        self, split: Split, on_loss: OnLoss | None = None, *, window_bytes: int = SPLIT_WINDOW_BYTES
+    ) -> Generator[list[Record], None, None]:
+        """The visible records of a split, those of a batch at a time; closing this closes the file."""
+        files, clock = self._context.files, self._context.clock
+        yield from RecordReader(files, clock, on_loss=on_loss or _fail, window_bytes=window_bytes).read(split)
+
+    def splits(self, start: int, end: int, on_loss: OnLoss | None = None, *, checks_end: bool = True) -> list[Split]:
         """Return the splits of a range. Missing records are reported to `on_loss`, or raise `RecordsGoneError`.
 
-        A range that goes up to the log's end, an empty one too, raises `FramingError` if damage hides what follows.
+        A range that goes up to the log's end, an empty one too, raises `FramingError` if damage hides what follows,
+        unless `checks_end` is false.
         """
         _, log_dir = self._context.store.topics.place(self.topic, self.partition)
         return splits_of(
@@ -149,6 +155,7 @@ class LogReader:
             start,
             end,
             isolation=self._context.isolation,
+            checks_end=checks_end,
             on_loss=on_loss or _fail,
         )
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from heapq import merge
 from itertools import chain
-from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 from kafkafs.library.following import Follower, followed
+from kafkafs.library.merging import merged
 from kafkafs.library.partition import Partition
 from storage.errors import UnknownPartitionError
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from kafkafs.library.context import Context
     from kafkafs.library.record import Record
     from kafkafs.library.selection import Offsets, Times
-
-_timestamp = attrgetter("timestamp")
 
 
 class Topic(Mapping[int, Partition]):
@@ -67,11 +64,14 @@ class Topic(Mapping[int, Partition]):
         """Iterate over the records of a range, partition after partition, or merged by their timestamps.
 
         The records of a partition stay in the order of its log, so a merge is in the order of time as far as they are.
+        A merge holds up to 64 MiB of records, and at least 16 KiB or a record of each partition.
         """
         if order not in ("partition", "time"):
             raise ValueError(f"{order!r} is no order: it is 'partition' or 'time'")
-        logs = [partition.records(offsets=offsets, times=times) for partition in self.values()]
-        return merge(*logs, key=_timestamp) if order == "time" else chain.from_iterable(logs)
+        partitions = list(self.values())
+        if order == "time":
+            return merged([(each.reader, each.reader.range(offsets, times)) for each in partitions])
+        return chain.from_iterable([each.records(offsets=offsets, times=times) for each in partitions])
 
     def to_batches(
         self, *, offsets: Offsets | None = None, times: Times | None = None, columns: Sequence[str] | None = None

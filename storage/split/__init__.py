@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from storage.split.counting import RecordCounter, Stretch
 from storage.split.records import RecordReader
 from storage.split.splits import DEFAULT_SPLIT_BYTES, PartitionPlace, Split, packed, splits_of
+from storage.split.walk import SPLIT_WINDOW_BYTES
 
 if TYPE_CHECKING:
     from storage.split.batches import TIME_COLUMNS, BatchReader, BatchRun
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_SPLIT_BYTES",
+    "SPLIT_WINDOW_BYTES",
     "TIME_COLUMNS",
     "BatchReader",
     "BatchRun",

@@ -40,9 +40,9 @@ class _RecordPass(SplitPass[Records]):
         self._aborted = AbortedBatches(split.aborted)
         self._before: RecordBatch | None = None  # the last batch that ends before the split begins, by its header
 
-    def all(self) -> Iterator[Records]:
+    def all(self, window_bytes: int) -> Iterator[Records]:
         """Everything that the split has. Damage that cannot have held any of it is passed over."""
-        yield from super().all()
+        yield from super().all(window_bytes)
         self._check_before()
 
     def _check(self, batch: Batch, due_offset: int) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_WINDOW_BYTES: Final = 4 * 1024 * 1024
+SPLIT_WINDOW_BYTES: Final = 4 * 1024 * 1024
 _PLANS_MAX: Final = 8  # how often a log may change before its reader gives up
 
 
@@ -41,13 +41,23 @@ class SplitWalk(ABC, Generic[T]):
     """Walks through any number of splits, one at a time, and yields what a `SplitPass` makes of their batches.
 
     It calls `on_loss` with what is gone and `on_damage` with each damaged place; unless they raise, it reads the rest.
+    Memory stays within the larger of `window_bytes` and a batch, and what a batch comes to.
     """
 
-    def __init__(self, files: Files, clock: Clock, *, on_loss: OnLoss, on_damage: OnDamage | None = None) -> None:
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        *,
+        on_loss: OnLoss,
+        on_damage: OnDamage | None = None,
+        window_bytes: int = SPLIT_WINDOW_BYTES,
+    ) -> None:
         self._files = files
         self._clock = clock
         self._on_loss = on_loss
         self._on_damage = on_damage
+        self._window_bytes = window_bytes
 
     @abstractmethod
     def _pass(self, file: ReadableFile, split: Split) -> SplitPass[T]:
@@ -64,7 +74,7 @@ class SplitWalk(ABC, Generic[T]):
                     break
                 with file:
                     passing = self._pass(file, piece)
-                    yield from passing.all()
+                    yield from passing.all(self._window_bytes)
                     offset = passing.next_offset
                     if passing.is_cut_short:
                         break
@@ -167,10 +177,10 @@ class SplitPass(ABC, Generic[T]):
                 raise
             self._on_damage(error.located(path=self._file.path))
 
-    def all(self) -> Iterator[T]:
+    def all(self, window_bytes: int) -> Iterator[T]:
         """Yield everything that the split has."""
         split = self._split
-        scan = LogScan(self._file, start=split.start, end=split.end, window_bytes=_WINDOW_BYTES)
+        scan = LogScan(self._file, start=split.start, end=split.end, window_bytes=window_bytes)
         gapped = GappedScan(scan, split.base_offset, end=split.end)
         while not self._is_done:
             try:

@@ -208,6 +208,7 @@ SURFACE = {
     ],
     "storage.split": [
         "DEFAULT_SPLIT_BYTES",
+        "SPLIT_WINDOW_BYTES",
         "TIME_COLUMNS",
         "BatchReader",
         "BatchRun",
