@@ -30,6 +30,8 @@ def record_batches(
     context: Context, ranges: Sequence[tuple[LogReader, tuple[int, int]]], columns: Sequence[str]
 ) -> pa.RecordBatchReader:
     """The records of ranges, one range after the other; raises `ValueError` for columns that there are not."""
+    if isinstance(columns, str):
+        raise TypeError(f"columns are a list of names: [{columns!r}]")
     stored = [name for name in columns if name not in _OF_PLACE]
     types = schema_of(stored or DEFAULT_COLUMNS)
     if not columns or len(set(columns)) != len(columns):
@@ -50,6 +52,7 @@ def _batches(
                 if batch.num_rows:
                     arrays = [_array(name, batch, log) for name in schema.names]
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        log.check_end(end)
 
 
 def _array(name: str, batch: pa.RecordBatch, log: LogReader) -> pa.Array[Any]:

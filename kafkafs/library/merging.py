@@ -46,7 +46,8 @@ def _records(log: LogReader, start: int, end: int, portion_bytes: int) -> Iterat
         while pieces:
             portion, offset = _portion(log, pieces, portion_bytes)
             yield from portion
-            pieces = [] if offset is None else log.splits(offset, split.end_offset, checks_end=False)
+            pieces = [] if offset is None else log.splits(offset, split.end_offset)
+    log.check_end(end)
 
 
 def _portion(log: LogReader, pieces: Sequence[Split], portion_bytes: int) -> tuple[list[Record], int | None]:

@@ -121,8 +121,6 @@ class LogReader:
         def look(view: LogView) -> tuple[range, Sequence[Record]]:
             bound = view.bound(isolation)
             some = range(max(start, view.start_offset), bound if end is None else min(end, bound))
-            if some and some.stop == bound:
-                view.segments[-1].check_end(view.end_position)
             return some, records_from(view, some, isolation) if some else ()
 
         some, records = self.log.on_view(look)
@@ -131,9 +129,13 @@ class LogReader:
         return records[0] if records else None
 
     def records(self, start: int, end: int, on_loss: OnLoss | None = None) -> Iterator[list[Record]]:
-        """The visible records of a range, those of a batch at a time."""
+        """The visible records of a range, those of a batch at a time.
+
+        A range that goes up to the log's end, an empty one too, ends with `FramingError` if damage hides what follows.
+        """
         for split in self.splits(start, end, on_loss):
             yield from self.read(split, on_loss)
+        self.check_end(end)
 
     def read(
         self, split: Split, on_loss: OnLoss | None = None, *, window_bytes: int = SPLIT_WINDOW_BYTES
@@ -142,12 +144,8 @@ class LogReader:
         files, clock = self._context.files, self._context.clock
         yield from RecordReader(files, clock, on_loss=on_loss or _fail, window_bytes=window_bytes).read(split)
 
-    def splits(self, start: int, end: int, on_loss: OnLoss | None = None, *, checks_end: bool = True) -> list[Split]:
-        """Return the splits of a range. Missing records are reported to `on_loss`, or raise `RecordsGoneError`.
-
-        A range that goes up to the log's end, an empty one too, raises `FramingError` if damage hides what follows,
-        unless `checks_end` is false.
-        """
+    def splits(self, start: int, end: int, on_loss: OnLoss | None = None) -> list[Split]:
+        """Return the splits of a range. Missing records are reported to `on_loss`, or raise `RecordsGoneError`."""
         _, log_dir = self._context.store.topics.place(self.topic, self.partition)
         return splits_of(
             self.log,
@@ -155,9 +153,19 @@ class LogReader:
             start,
             end,
             isolation=self._context.isolation,
-            checks_end=checks_end,
+            checks_end=False,
             on_loss=on_loss or _fail,
         )
+
+    def check_end(self, end: int) -> None:
+        """Raise `FramingError` if a range with this end goes up to the log's, and damage hides what follows."""
+        isolation = self._context.isolation
+
+        def check(view: LogView) -> None:
+            if view.segments and end >= view.bound(isolation):
+                view.segments[-1].check_end(view.end_position)
+
+        self.log.on_view(check)
 
 
 def _fail(loss: RecordsGoneError) -> NoReturn:

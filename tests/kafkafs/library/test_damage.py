@@ -73,6 +73,11 @@ def followed(partition: kafkafs.Partition) -> Iterator[tuple[int, bytes | None]]
         yield record.offset, record.value
 
 
+def merged(partition: kafkafs.Partition) -> Iterator[tuple[int, bytes | None]]:
+    for record in kafkafs.Topic(partition._context, partition.topic).records(order="time"):
+        yield record.offset, record.value
+
+
 def test_aborted_records_do_not_come_through(log: Path) -> None:
     for reading in (values, rows, followed):
         found, error = read(log, reading)
@@ -160,6 +165,23 @@ def test_what_lies_before_damage_comes_first(log: Path) -> None:
             assert str(error).endswith(f"({log}, position {place.start}, offset {offset})")
     log.write_bytes(sound)
     assert read(log, values) == (expected, None)
+
+
+def test_what_lies_before_a_damaged_end_comes_first(log: Path) -> None:
+    expected, _ = read(log, values)
+    end = log.stat().st_size
+    with log.open("ab") as file:
+        file.write(b"\xff" * 500)
+    for reading in (values, rows, followed, merged):
+        found, error = read(log, reading)
+        assert found == expected
+        assert str(error).endswith(f"({log}, position {end})")
+    with kafkafs.open(log.parents[1]) as store:
+        partition = store["orders"][0]
+        last_offset, _ = expected[-1]
+        assert partition.record(last_offset).offset == last_offset
+        with pytest.raises(kafkafs.CorruptBatchError):
+            partition.record("latest")  # which may follow in what is damaged
 
 
 def test_damage_is_found_where_it_is_looked_for_alone(log: Path) -> None:
