@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from threading import Event, Lock
+from threading import Event, Lock, get_ident
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,5 +22,23 @@ class Context:
     clock: Clock
     isolation: Isolation
     closed: Event = field(default_factory=Event)
-    appending: dict[tuple[str, int], Lock] = field(default_factory=dict)
+    appending: dict[tuple[str, int], Turn] = field(default_factory=dict)
     """Held while a thread appends to a partition, so that the records of one call lie together."""
+
+
+class Turn:
+    """A lock that refuses the thread which holds it, where that would wait for itself."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._holder: int | None = None
+
+    def __enter__(self) -> None:
+        if self._holder == get_ident():
+            raise RuntimeError("rows that are being appended to a partition cannot append to it themselves")
+        self._lock.acquire()
+        self._holder = get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self._holder = None
+        self._lock.release()

@@ -37,12 +37,18 @@ class Follower:
         self._reader = reader
         self._next_offset = offset
         self._fails = fails
+        self._has_begun = False
         self._cuts = len(reader.log.view.cuts)
 
     def poll(self) -> Iterator[Sequence[DecodedRecord]]:
         """Yield the new records."""
         reader = self._reader
         view, end = reader.log.view, reader.end_offset
+        if not self._has_begun and self._next_offset > view.end_offset:
+            cut = f"the log ends at offset {view.end_offset}, before {self._next_offset}, where reading was to go on"
+            self._lose(RecordsGoneError(self._named(cut)))
+            self._next_offset = view.end_offset
+        self._has_begun = True
         self._take_cuts(view)
         if self._next_offset < view.start_offset:
             gone = f"the records from offset {self._next_offset} up to {view.start_offset} were deleted unread"

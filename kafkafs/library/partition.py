@@ -9,6 +9,7 @@ from kafkafs.library.reading import LogReader
 from kafkafs.library.record import Record, Row, given
 from kafkafs.library.selection import parse_moment, parse_record
 from kafkafs.library.writing import LogWriter
+from kafkafs.locator.offsets import AtOffset, Edge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -91,16 +92,14 @@ class Partition:
         that are deleted before they are read, or a log that is cut, are a `RecordsGoneError`, or with
         `fail_on_data_loss=False` a warning in the log, and it goes on where the log does.
         """
+        name = None if offset is None else parse_record(offset)
         start: int | None
-        if offset is None:
+        if name is None:
             start = self.end_offset
-        elif isinstance(offset, int):
-            parse_record(offset)
-            start = offset
-        elif offset == "earliest":
-            start = self.start_offset
+        elif isinstance(name, AtOffset):
+            start = name.offset
         else:
-            start = self.reader.offset(parse_record(offset))
+            start = None if name is Edge.EARLIEST else self.reader.offset(name)
             start = self.start_offset if start is None else start
         follower = Follower(self.reader, start, fails=fail_on_data_loss)
         return followed(self._context, lambda: (follower,), timeout)

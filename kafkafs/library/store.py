@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 from kafkafs.library.context import Context
 from kafkafs.library.topic import Topic
 from storage.clock import Clock
-from storage.errors import NotAStoreError, ReadOnlyStoreError, StoreLockedError
+from storage.errors import NotAStoreError, ReadOnlyStoreError, StorageError, StoreLockedError
 from storage.files import Files, NamedFiles
 from storage.log import Isolation
 from storage.log_dir import are_vacant, read_server_properties
@@ -54,6 +54,8 @@ def open(  # noqa: A001 -- as gzip and io call theirs
     topic says nothing. Raises `NotAStoreError`, `StoreLockedError`, `ReadOnlyStoreError` or another `StorageError`.
     """
     paths = _paths(store)
+    if isolation not in {each.value for each in Isolation}:
+        raise ValueError(f"isolation is 'read_committed' or 'read_uncommitted', not {isolation!r}")
     files, clock = Files(), Clock()
     settings = {} if server_properties is None else read_server_properties(NamedFiles(), Path(server_properties))
     if not write:
@@ -105,6 +107,13 @@ class Store(Mapping[str, Topic]):
 
         Raises `TopicExistsError`, `InvalidTopicError` or `ConfigError`, and `ReadOnlyStoreError`.
         """
+        if self._context.closed.is_set():
+            raise StorageError("the store is closed", path=self.paths[0])
+        for name, value in settings.items():
+            if not isinstance(value, str):
+                raise TypeError(f"a setting is a text, and {name} is {value!r}: write {str(value)!r}")
+        if partitions is not None and not isinstance(partitions, int):
+            raise TypeError(f"partitions are a number, not {partitions!r}")
         self._context.store.topics.create(topic, partitions, settings)
         return Topic(self._context, topic)
 

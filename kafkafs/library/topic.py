@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from operator import index
+from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 from kafkafs.library.following import Follower, followed
 from kafkafs.library.merging import merged
 from kafkafs.library.partition import Partition
+from kafkafs.library.selection import parse_offset
 from storage.errors import UnknownPartitionError
 
 if TYPE_CHECKING:
@@ -40,9 +42,10 @@ class Topic(Mapping[int, Partition]):
         return self is other
 
     def __getitem__(self, number: int) -> Partition:
-        if number not in self._numbers():
-            raise UnknownPartitionError(f"the topic {self.name} has no partition {number}")
-        return Partition(self._context, self.name, number)
+        numbers = self._numbers()
+        if number not in numbers:
+            raise UnknownPartitionError(f"the topic {self.name} has no partition {number!r}")
+        return Partition(self._context, self.name, numbers[numbers.index(number)])
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._numbers())
@@ -97,22 +100,34 @@ class Topic(Mapping[int, Partition]):
     ) -> Iterator[Record]:
         """Iterate over the records of every partition from its offset on, or from the ends now, and those that come.
 
-        `offsets` are where to go on, by partition; partitions that it does not name, and those that the topic is given
-        later, are read from their start. All else is as of a partition's `follow`.
+        `offsets` are where to go on, by partition; a partition that it does not name is read from its start, also one
+        that comes later. All else is as of a partition's `follow`.
         """
         followers: dict[int, Follower] = {}
 
         def begin(number: int, partition: Partition, offset: int) -> None:
             followers[number] = Follower(partition.reader, offset, fails=fail_on_data_loss)
 
+        named = {} if offsets is None else _places(offsets)
         for number, partition in self.items():
-            start = partition.end_offset if offsets is None else offsets.get(number, partition.start_offset)
+            start = partition.end_offset if offsets is None else named.get(number, partition.start_offset)
             begin(number, partition, start)
 
         def current() -> Sequence[Follower]:
             for number in self._numbers():
                 if number not in followers:
-                    begin(number, self[number], self[number].start_offset)
+                    partition = self[number]
+                    begin(number, partition, named.get(number, partition.start_offset))
             return list(followers.values())
 
         return followed(self._context, current, timeout)
+
+
+def _places(offsets: Mapping[int, int]) -> dict[int, int]:
+    """Return the offsets to go on at, by partition; raise `TypeError` or `ValueError` for what is none."""
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f"a topic is followed from a mapping of partitions to offsets, not {type(offsets).__name__}")
+    for number in offsets:
+        if not isinstance(number, SupportsIndex):
+            raise TypeError(f"a partition is an int, not {number!r}, so its offset would be passed over")
+    return {index(number): parse_offset(offset) for number, offset in offsets.items()}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
-from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from kafkafs.library.context import Turn
 from kafkafs.library.record import Record, Row
 from kafkafs.library.selection import milliseconds
 from kafkafs.render.packing import Packing
-from storage.errors import InvalidTopicError, ReadOnlyStoreError, UnknownPartitionError
+from storage.errors import InvalidRecordError, InvalidTopicError, ReadOnlyStoreError, UnknownPartitionError
 from storage.log import Log
 from storage.log_dir import BROKERS_OWN
 from storage.store import Mode
@@ -34,18 +35,18 @@ class LogWriter:
         self._context = context
         self._topic = topic
         self._partition = partition
-        self._appending = context.appending.setdefault((topic, partition), Lock())
+        self._turn = context.appending.setdefault((topic, partition), Turn())
 
     def append(self, rows: Iterable[NewRecord]) -> range:
         """Store rows, a megabyte or so together, and give their offsets; none comes in between."""
         log = self.log()
-        with self._appending:
+        with self._turn:
             start = end = log.view.end_offset
             now_ms = self._context.clock.now_ms()
             try:
                 for some in _portions(_encoded(row, now_ms) for row in rows):
                     end = self._store(log, some)
-            except Exception as error:
+            except BaseException as error:
                 if end > start:
                     error.add_note(f"{end - start} records were stored before it (offsets {start}..{end - 1})")
                 raise
@@ -74,10 +75,12 @@ class LogWriter:
 
 
 def _encoded(row: NewRecord, now_ms: int) -> EncodedRow:
-    if row is None or isinstance(row, bytes):
+    if row is None or isinstance(row, bytes | bytearray | memoryview):
         return now_ms, None, row, ()
     if isinstance(row, Record):
         return (row.timestamp if row.timestamp >= 0 else now_ms), row.key, row.value, row.headers
+    if not isinstance(row, Mapping):
+        raise InvalidRecordError(f"a row is bytes, None, a mapping or a Record, not {type(row).__name__}")
     unknown = row.keys() - Row.__annotations__.keys()
     if unknown:
         raise ValueError(f"a row has no {min(unknown)!r}: it has {', '.join(Row.__annotations__)}")
@@ -93,7 +96,10 @@ def _portions(rows: Iterator[EncodedRow]) -> Iterator[list[EncodedRow]]:
         size_bytes = 0
         for row in chain((first,), rows):
             some.append(row)
-            size_bytes += len(row[1] or b"") + len(row[2] or b"")  # type: ignore[arg-type]
+            try:
+                size_bytes += len(row[1] or b"") + len(row[2] or b"")  # type: ignore[arg-type]
+            except TypeError:
+                break  # no bytes: encoding them says so
             if size_bytes >= _STORED_BYTES or len(some) == _STORED_ROWS_MAX:
                 break
         yield some
