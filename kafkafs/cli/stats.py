@@ -68,7 +68,7 @@ def _rows(store: Store, chosen: Sequence[tuple[str, int]], progress: Progress) -
     for number, (topic, partition) in enumerate(chosen, start=1):
         progress.show_count("counting partitions", number, len(chosen))
         try:
-            found = log_statistics(Files(), store.log(topic, partition).view)
+            found = log_statistics(store.log(topic, partition).view)
         except UnknownPartitionError:
             continue  # it was deleted meanwhile
         for damage in found.damages:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkafs.dump.entry_dump import Entry
@@ -90,10 +89,10 @@ class OffsetIndexDump(IndexDump):
 
     def _may_begin_epoch(self) -> bool:
         """True if a leader may have begun at the segment's base, which only the epochs beside it tell."""
-        directory = Path(self._file.path).parent
+        directory, _ = self._files.parent(self._file.path)
         try:
-            is_known = self._files.status(directory / EPOCHS_NAME) is not None
-            return not is_known or may_begin_at(LeaderEpochs.load(self._files, directory).entries, self._base_offset)
+            is_known = directory.status(EPOCHS_NAME) is not None
+            return not is_known or may_begin_at(LeaderEpochs.load(directory).entries, self._base_offset)
         except (StorageError, OSError):
             return True
 
@@ -105,8 +104,8 @@ class OffsetIndexDump(IndexDump):
         return (self._differing,)
 
     def _check(self) -> None:
-        path = self._file.path
-        OffsetIndexReader.open(self._files, path, self._base_offset, limit_bytes=self._limit_bytes).check()
+        directory, name = self._files.parent(self._file.path)
+        OffsetIndexReader.open(directory, name, self._base_offset, limit_bytes=self._limit_bytes).check()
 
     def _is_said_to_be_empty(self) -> bool:
         return self._slots_count == 0

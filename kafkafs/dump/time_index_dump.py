@@ -44,7 +44,9 @@ class TimeIndexDump(IndexDump):
             "The following indexed offsets are not found in the log.", "Indexed offset: {}, found log offset: {}"
         )
         index_path = beside(file.path, Kind.OFFSET_INDEX)
-        self._offset_index = OffsetIndexReader.open(files, index_path, self._base_offset, limit_bytes=limit_bytes)
+        self._offset_index = OffsetIndexReader.open(
+            *files.parent(index_path), self._base_offset, limit_bytes=limit_bytes
+        )
 
     def _entries(self, log: LogBeside | None) -> Iterator[Entry | StorageError]:
         if self._files.status(self._offset_index.path) is None:
@@ -101,7 +103,9 @@ class TimeIndexDump(IndexDump):
         return self._differing, self._descending, self._not_found
 
     def _check(self) -> None:
-        index = TimeIndexReader.open(self._files, self._file.path, self._base_offset, limit_bytes=self._limit_bytes)
+        index = TimeIndexReader.open(
+            *self._files.parent(self._file.path), self._base_offset, limit_bytes=self._limit_bytes
+        )
         index.check()
         # Kafka takes an untrimmed tail for entries, so that the last one has a time of 0.
         if index.ignored_slots and index.entries_count and next(iter(index)).timestamp > 0:

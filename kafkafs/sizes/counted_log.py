@@ -8,6 +8,7 @@ compaction only the changed segments are counted again.
 from __future__ import annotations
 
 from itertools import count, pairwise
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +29,6 @@ from storage.segment import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from kafkafs.render.batch_lines import BatchLines
     from kafkafs.sizes.followers import Follower
@@ -120,7 +120,7 @@ class CountedLog:
     def _look(self, view: LogView) -> tuple[Seen, Positions]:
         shown = shown_segments(view)
         known: dict[int, _Known] = {}
-        directory = shown[0].path(Kind.LOG).parent if shown else self._directory
+        directory = Path(shown[0].directory) if shown else self._directory
         is_moved, self._directory = directory != self._directory is not None, directory
         cut = min(() if self._seen is None else view.cuts[self._seen.view.truncations :], default=None)
         is_replaced = cut is not None

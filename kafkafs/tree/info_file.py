@@ -60,7 +60,7 @@ class InfoFile(LogFact):
         yield "high.watermark", self._high_watermark(view)
         yield "last.stable.offset", None if is_long_to_read(source) else view.last_stable_offset
         yield "segments", len(view.segments)
-        yield "active.segment", view.segments[-1].path(Kind.LOG).name if view.segments else None
+        yield "active.segment", view.segments[-1].name(Kind.LOG) if view.segments else None
         yield "size.bytes", sum(segment.size_bytes for segment in view.segments[:-1]) + view.end_position
         yield "index.bytes", self._index_bytes(view)
         yield from _time("first", _if_readable(lambda: _first_timestamp(view)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -15,7 +16,6 @@ from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from kafkafs.locator.formats import Format
     from kafkafs.locator.paths import LogPath
@@ -94,7 +94,7 @@ class LogSource:
     @property
     def directory(self) -> Path:
         """Return the last known directory of the partition."""
-        return self.log.directory if isinstance(self.log, FollowedLog) else self._directory
+        return Path(self.log.directory) if isinstance(self.log, FollowedLog) else self._directory
 
     def find_directory(self) -> Path:
         """Return the partition's directory, and look for it if it was moved; raises `UnknownPartitionError`."""
@@ -108,8 +108,8 @@ class LogSource:
         if directory != self._directory:
             self._directory, self.log_dir = directory, log_dir
             self._directory_status = self.files.status(directory)
-            if isinstance(self.log, FollowedLog) and self.log.directory != directory:
-                self.log.move(directory)
+            if isinstance(self.log, FollowedLog) and Path(self.log.directory) != directory:
+                self.log.move(self.files.directory(directory))
 
     def has_directory(self) -> bool:
         """True if the directory is still there. What is written into a removed one is lost with it."""

@@ -95,7 +95,7 @@ class RecordFile(File):
         if batch.is_transactional:
             end = self._source.ask(lambda visible: transaction_end(batch, visible.view, self._source.log.producers))
             self._is_decided = end in {TransactionEnd.COMMITTED, TransactionEnd.ABORTED}
-        member = batch_member(record, batch, segment=segment.path(Kind.LOG).name, transaction=end)
+        member = batch_member(record, batch, segment=segment.name(Kind.LOG), transaction=end)
         return self._source.renderer(Format.JSON).envelope.indented(record, member)
 
     @property

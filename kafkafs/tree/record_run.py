@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.formats import Format
@@ -15,11 +16,9 @@ from kafkafs.tree.held_segments import HeldSegments
 from kafkafs.tree.range_sizes import RangeKey, RangeSize
 from storage.errors import CorruptBatchError
 from storage.record import BATCH_HEADER_BYTES
-from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from kafkafs.sizes.held_files import HeldFiles
     from kafkafs.tree.log_source import LogSource
@@ -161,7 +160,7 @@ class RecordRun:
         self._segment = segment
         status = None if self._held is not None and self._held.has(segment) else segment.log_status()
         if status is not None:
-            directory = segment.path(Kind.LOG).parent
+            directory = Path(segment.directory)
             if known is not None and known.identity != status.identity and not known.is_copied_to(segment, directory):
                 raise self.gone()
             last = batch.batch

@@ -49,7 +49,7 @@ def _facts(found: Found) -> Iterator[tuple[str, bytes]]:
     yield f"{_PREFIX}codec", batch.codec.label.encode()
     if batch.producer_id >= 0:
         yield f"{_PREFIX}producer_id", b"%d" % batch.producer_id
-    yield f"{_PREFIX}segment", segment.path(Kind.LOG).name.encode()
+    yield f"{_PREFIX}segment", segment.name(Kind.LOG).encode()
     yield f"{_PREFIX}position", b"%d" % batch.position
     for name, value in dict(record.headers).items():
         if value is not None:

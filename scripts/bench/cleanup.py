@@ -46,8 +46,8 @@ MADE_MS = 1_700_000_000_000
 def open_log(directory: Path) -> Log:
     files, clock, rng = Files(), Clock(), random.Random(1)
     config = TopicConfig.resolve(SETTINGS)
-    parts = open_sound_log(files, clock, directory, config, rng=rng, producer_expiration_ms=86_400_000)
-    return Log(files, clock, directory, config, parts, rng=rng)
+    parts = open_sound_log(clock, files.directory(directory), config, rng=rng, producer_expiration_ms=86_400_000)
+    return Log(clock, files.directory(directory), config, parts, rng=rng)
 
 
 def make_log(directory: Path, size_bytes: int) -> None:
@@ -80,7 +80,7 @@ def compact(directory: Path) -> dict[str, float]:
     """What a run over the log takes, in this process."""
     files, clock, store = Files(), Clock(), StoreConfig.resolve({})
     log = open_log(directory)
-    cleaner = Cleaner(files, clock, CleanerLimits.of(store), Throttle(clock, float("inf"), time.sleep))
+    cleaner = Cleaner(clock, CleanerLimits.of(store), Throttle(clock, float("inf"), time.sleep))
     view = log.view
     plan = plan_compaction(
         TOPIC, view, log.config, checkpoint=None, high_watermark=view.end_offset, now_ms=clock.now_ms()

@@ -54,8 +54,8 @@ def open_log(directory: Path, **settings: str) -> Log:
     files, clock, rng = Files(), Clock(), random.Random(1)
     directory.mkdir()
     config = TopicConfig.resolve({key.replace("_", "."): text for key, text in settings.items()})
-    parts = open_sound_log(files, clock, directory, config, rng=rng, producer_expiration_ms=EXPIRATION_MS)
-    return Log(files, clock, directory, config, parts, rng=rng)
+    parts = open_sound_log(clock, files.directory(directory), config, rng=rng, producer_expiration_ms=EXPIRATION_MS)
+    return Log(clock, files.directory(directory), config, parts, rng=rng)
 
 
 def sent_batches(made: Sequence[Row], batch_bytes: int) -> Iterable[EncodedBatch]:
@@ -210,7 +210,9 @@ class Recoveries:
         (self.path,) = directory.glob("*.log")
 
     def recover(self) -> None:
-        recover_log(Files(), Clock(), self.directory, CONFIG, is_clean=False, producer_expiration_ms=EXPIRATION_MS)
+        recover_log(
+            Clock(), Files().directory(self.directory), CONFIG, is_clean=False, producer_expiration_ms=EXPIRATION_MS
+        )
 
     def checksum(self) -> None:
         """What nobody can do without who looks at all of a file: read it, and sum it up."""

@@ -6,7 +6,6 @@ one that would exceed the topic's segment size, or an index's range of offsets, 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.record.layout import LARGEST_OFFSET_DELTA
@@ -16,13 +15,11 @@ from storage.segment.names import FileName, FileSuffix, Kind, parse_name
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
-    import os
-
     from typing_extensions import Buffer
 
     from storage.cleanup.batch_filter import KeptBatch
     from storage.config import TopicConfig
-    from storage.files import Files, WritableFile
+    from storage.files import Directory, WritableFile
     from storage.record.reading import Batch
 
 _LARGEST_LOG_BYTES: Final = 2**31 - 1
@@ -72,15 +69,13 @@ class CleanedSegments(CountedSegments):
 
     def __init__(
         self,
-        files: Files,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         config: TopicConfig,
         *,
         limit_bytes: int,
     ) -> None:
         super().__init__(limit_bytes)
-        self._files = files
-        self._directory = Path(directory)
+        self._directory = directory
         self._config = config
         self._begun: list[tuple[WritableFile, IndexBuilder]] = []
         self._written_bytes = 0  # of the last segment
@@ -91,8 +86,8 @@ class CleanedSegments(CountedSegments):
         """Begin a segment at the offset for the following batches."""
         self._write()
         super().begin(base_offset)
-        path = self._directory / str(FileName(base_offset, Kind.LOG, FileSuffix.CLEANED))
-        file = self._files.open_writing(path, create=True)
+        name = str(FileName(base_offset, Kind.LOG, FileSuffix.CLEANED))
+        file = self._directory.open_writing(name, create=True)
         self._begun.append((file, IndexBuilder(base_offset, self._config)))
         self._written_bytes = 0
 
@@ -109,8 +104,8 @@ class CleanedSegments(CountedSegments):
             file.set_modified(modified_ms)
             file.sync()
             file.close()
-            indexes.write_cleaned(self._files, Segment(self._files, self._directory, base_offset))
-        self._files.sync_directory(self._directory)
+            indexes.write_cleaned(Segment(self._directory, base_offset))
+        self._directory.sync()
 
     def close(self) -> None:
         """Close the files, which stay as they are."""
@@ -135,15 +130,13 @@ class CleanedSegments(CountedSegments):
         self._pending.clear()
 
 
-def remove_cleaned(files: Files, directory: str | os.PathLike[str]) -> None:
+def remove_cleaned(directory: Directory) -> None:
     """Remove the files of an unfinished run from a directory, durably.
 
     While any of them exists, recovery takes an interrupted replacement for an incomplete one.
     """
-    names = [
-        name for text in files.names(directory) if (name := parse_name(text)) and name.suffix is FileSuffix.CLEANED
-    ]
+    names = [name for text in directory.names() if (name := parse_name(text)) and name.suffix is FileSuffix.CLEANED]
     for name in names:
-        files.remove(Path(directory, str(name)))
+        directory.remove(str(name))
     if names:
-        files.sync_directory(directory)
+        directory.sync()

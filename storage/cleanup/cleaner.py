@@ -17,14 +17,12 @@ from storage.errors import CompactionError, LogChangedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
     from storage.cleanup.pace import CleanerLimits, Throttle
     from storage.clock import Clock
     from storage.config import TopicConfig
-    from storage.files import Files
     from storage.log.log import Log
     from storage.log.producers.state import ProducerState
     from storage.log.view import LogView
@@ -40,31 +38,29 @@ class Cleaner:
 
     def __init__(
         self,
-        files: Files,
         clock: Clock,
         limits: CleanerLimits,
         throttle: Throttle,
         *,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._files = files
         self._clock = clock
         self._limits = limits
         self._throttle = throttle
         self._is_stopped = is_stopped
 
-    def compact(self, log: Log, plan: CompactionPlan, removing: Callable[[list[Path]], None]) -> CompactionReport:
+    def compact(self, log: Log, plan: CompactionPlan, removing: Callable[[list[str]], None]) -> CompactionReport:
         """Replace the segments of a plan by their kept records. No other cleaner may work on the log meanwhile.
 
-        `removing` gets the files of segments as soon as they are replaced, to be removed when it is time. Raises
-        `LogChangedError`, having done nothing, if the log has changed since the plan, and `CompactionError` or another
-        `StorageError` if it cannot be compacted. Finished groups stay replaced, the current one is discarded, and the
-        caller must not advance the log's checkpoint.
+        As soon as segments are replaced, the cleaner calls `removing` with the names of their files, which the caller
+        removes later. Raises `LogChangedError`, having changed nothing, if the log has changed since the plan, and
+        `CompactionError` or another `StorageError` if it cannot be compacted. Finished groups stay replaced, the
+        current one is discarded, and the caller must not advance the log's checkpoint.
         """
         try:
             run = self._run(plan, log.view, log.config, log.producers.states())
-            remove_cleaned(self._files, log.directory)
-            return run.over_groups(_Replacing(self._files, log, removing))
+            remove_cleaned(log.directory)
+            return run.over_groups(_Replacing(log, removing))
         except OSError as error:
             raise _failure(plan, error) from error
 
@@ -87,13 +83,12 @@ class Cleaner:
 class _Replacing:
     """Writes the kept records, and puts them into the log."""
 
-    def __init__(self, files: Files, log: Log, removing: Callable[[list[Path]], None]) -> None:
-        self._files = files
+    def __init__(self, log: Log, removing: Callable[[list[str]], None]) -> None:
         self._log = log
         self._removing = removing
 
     def begin(self, base_offset: int, limit_bytes: int) -> CleanedSegments:
-        kept = CleanedSegments(self._files, self._log.directory, self._log.config, limit_bytes=limit_bytes)
+        kept = CleanedSegments(self._log.directory, self._log.config, limit_bytes=limit_bytes)
         try:
             kept.begin(base_offset)
         except BaseException:
@@ -113,7 +108,7 @@ class _Replacing:
         """Remove the written files, if possible; otherwise the next run does."""
         with suppress(OSError):
             kept.close()
-            remove_cleaned(self._files, self._log.directory)
+            remove_cleaned(self._log.directory)
 
 
 class _Counting:

@@ -19,7 +19,6 @@ from storage.segment.names import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from storage.config import TopicConfig
     from storage.log.log import Log
@@ -71,8 +70,8 @@ def plan_retention(
     )
 
 
-def apply_retention(log: Log, plan: RetentionPlan) -> list[Path]:
-    """Delete the plan's segments, and return their renamed files, which the caller removes.
+def apply_retention(log: Log, plan: RetentionPlan) -> list[str]:
+    """Delete the plan's segments, and return the names that their files have now, which the caller removes.
 
     Raises `LogChangedError`, having deleted nothing, if the log has changed. Appends do not matter, unless all segments
     are to be deleted. If a full disk has no room for a new segment, the active one stays. Other errors are the log's.

@@ -29,6 +29,11 @@ class Files:
         """Return the directory of a path, which need not exist."""
         return self._opened(path)
 
+    def partition(self, path: str | os.PathLike[str]) -> Directory:
+        """Return a partition's directory by its path. Each use enters it from the log directory, by its name."""
+        log_dir, name = os.path.split(path)
+        return self.directory(log_dir).at(name)
+
     def _opened(self, path: str | os.PathLike[str]) -> Directory:
         name = os.fspath(path)
         return self._below_root(name) or RealDirectory(name, follows_links=self._follows_links)

@@ -16,9 +16,8 @@ from storage.segment.followed_segment import FollowedSegment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log.epochs import EpochStart
     from storage.segment.followed_segment import SegmentEnd
     from storage.segment.segment import Segment
@@ -30,19 +29,18 @@ _EPOCH_AT = 12
 class KnownEpochs:
     """The leader epochs of a log as of a moment that is never before the end that was looked at."""
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
+    def __init__(self) -> None:
         self._entries: tuple[EpochStart, ...] = ()
         self._end_position = -1
 
-    def look(self, directory: Path, end: SegmentEnd, *, is_changed: bool) -> None:
+    def look(self, directory: Directory, end: SegmentEnd, *, is_changed: bool) -> None:
         """Take in the epochs if the directory changed, or if the log's last batch is of one that is not known."""
         is_new = end.position != self._end_position and _epoch_of(end) > self._latest()
         self._end_position = end.position
         if is_changed or is_new:
             self._entries = self._load(directory)
 
-    def first_difference(self, directory: Path, end_offset: int) -> int | None:
+    def first_difference(self, directory: Directory, end_offset: int) -> int | None:
         """The first offset below the end that is of another epoch now; None if there is none, or it is not known."""
         before, now = self._entries, self._load(directory)
         if not before or not now:
@@ -55,16 +53,16 @@ class KnownEpochs:
     def _latest(self) -> int:
         return self._entries[-1].epoch if self._entries else -1
 
-    def _load(self, directory: Path) -> tuple[EpochStart, ...]:
+    def _load(self, directory: Directory) -> tuple[EpochStart, ...]:
         try:
-            return LeaderEpochs.load(self._files, directory).entries
+            return LeaderEpochs.load(directory).entries
         except (CorruptCheckpointError, OSError):
             return ()
 
 
 def find_cut(
     epochs: KnownEpochs,
-    directory: Path,
+    directory: Directory,
     before: Sequence[Segment],
     now: Sequence[Segment],
     changed: Sequence[FollowedSegment],

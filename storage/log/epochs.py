@@ -12,10 +12,9 @@ from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
 from storage.record.batch import RecordBatch
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Sequence
 
-    from storage.files import Files
+    from storage.files import Directory
     from storage.record.reading import Batch
 
 EPOCHS_NAME: Final = "leader-epoch-checkpoint"
@@ -48,29 +47,29 @@ class LeaderEpochs:
     while one thread writes.
     """
 
-    def __init__(self, files: Files, directory: str | os.PathLike[str], entries: tuple[EpochStart, ...] = ()) -> None:
+    def __init__(self, directory: Directory, entries: tuple[EpochStart, ...] = ()) -> None:
         self.entries = entries
-        self._directory = files.directory(directory)
+        self._directory = directory
 
     @classmethod
-    def load(cls, files: Files, directory: str | os.PathLike[str]) -> Self:
+    def load(cls, directory: Directory) -> Self:
         """The epochs that the file has, without those that a later line contradicts; none if there is no file.
 
         Raises `CorruptCheckpointError`, as `NulFilledCheckpointError` if a loss of power wiped it.
         """
         entries: tuple[EpochStart, ...] = ()
-        for entry in read_checkpoint(files.directory(directory), EPOCHS_NAME, _entry):
+        for entry in read_checkpoint(directory, EPOCHS_NAME, _entry):
             entries = _with(entries, entry)
-        return cls(files, directory, entries)
+        return cls(directory, entries)
 
     @classmethod
-    def make(cls, files: Files, directory: str | os.PathLike[str], starts: Iterable[EpochStart]) -> Self:
+    def make(cls, directory: Directory, starts: Iterable[EpochStart]) -> Self:
         """The epochs of these batches, in place of what the file has."""
         entries: tuple[EpochStart, ...] = ()
         for start in starts:
             entries = _with(entries, start)
-        write_checkpoint(files.directory(directory), EPOCHS_NAME, entries)
-        return cls(files, directory, entries)
+        write_checkpoint(directory, EPOCHS_NAME, entries)
+        return cls(directory, entries)
 
     @property
     def latest_epoch(self) -> int | None:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from errno import ENOENT
 from functools import cache
 from itertools import zip_longest
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.config import TopicConfig
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log.producers.producers import ProducerStates
     from storage.segment.segment_files import SegmentFiles
 
@@ -79,9 +78,8 @@ class FollowedLog(ReadableLog):
 
     def __init__(
         self,
-        files: Files,
         clock: Clock,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         config: TopicConfig,
         *,
         start_offset: int = 0,
@@ -90,13 +88,12 @@ class FollowedLog(ReadableLog):
         withheld: Callable[[], UncommittedRange] = UncommittedRange,
         look_again: Callable[[], None] = lambda: None,
     ) -> None:
-        self.directory = Path(directory)
+        self.directory = directory
         self.topic_id: UUID | None = None
         self.is_parted = False
         self.config = config
         self.checkpointed_start = start_offset
         self.recovery_point = recovery_point
-        self._files = files
         self._clock = clock
         self._expiration_ms = producer_expiration_ms
         self._ask_withheld = withheld
@@ -110,7 +107,7 @@ class FollowedLog(ReadableLog):
         self._view: LogView | None = None
         self._is_closed = False
         self._is_moved = False  # since the directory was last looked at
-        self._epochs = KnownEpochs(files)
+        self._epochs = KnownEpochs()
         self._cuts: tuple[int, ...] = ()
         self._producers = self._unknown_producers()
 
@@ -146,7 +143,7 @@ class FollowedLog(ReadableLog):
     @property
     def epochs(self) -> LeaderEpochs:
         """The leader epochs that are written down now, for looking at only; raises `CorruptCheckpointError`."""
-        return LeaderEpochs.load(self._files, self.directory)
+        return LeaderEpochs.load(self.directory)
 
     @property
     def unread_bytes(self) -> int:
@@ -163,7 +160,7 @@ class FollowedLog(ReadableLog):
             unread_bytes += segment.size_bytes
         return unread_bytes
 
-    def move(self, directory: Path) -> None:
+    def move(self, directory: Directory) -> None:
         """Go on in another directory, to which the partition was moved, with what is found there."""
         with self._looking:
             self.directory = directory
@@ -222,10 +219,10 @@ class FollowedLog(ReadableLog):
                     raise  # what is listed cannot be opened
 
     def _list(self) -> Listing:
-        status = None if self.is_parted else self._files.status(self.directory)
+        status = None if self.is_parted else self.directory.own_status()
         try:
             if status is not None:
-                return status.modified_ms, self._files.names(self.directory)
+                return status.modified_ms, self.directory.names()
         except (FileNotFoundError, NotADirectoryError):
             pass
         raise UnknownPartitionError("the directory of the partition is gone", path=self.directory)
@@ -234,7 +231,7 @@ class FollowedLog(ReadableLog):
         """Find out which segments there are, and keep those that are as they were."""
         if self.topic_id is None:
             with suppress(CorruptMetadataError, OSError):
-                self.topic_id = read_topic_id(self._files.directory(self.directory))
+                self.topic_id = read_topic_id(self.directory)
         listed = [(each, self._identity(each)) for each in segments_named(names)]
         known = {(found.names, found.identity): (segment, found) for segment, found in self._found.items()}
         if self._is_moved:
@@ -282,14 +279,14 @@ class FollowedLog(ReadableLog):
     def _new(self, found: _Found) -> Segment:
         is_sound = found.following is not None and found.following[0].base_offset <= self.recovery_point
         if is_sound and not found.names.swapped:
-            return Segment(self._files, self.directory, found.names.base_offset)
-        return FollowedSegment(self._files, self.directory, found.names)
+            return Segment(self.directory, found.names.base_offset)
+        return FollowedSegment(self.directory, found.names)
 
     def _identity(self, names: SegmentNames) -> tuple[int, int]:
-        path = self.directory / names.name(Kind.LOG)
-        status = self._files.status(path)
+        name = names.name(Kind.LOG)
+        status = self.directory.status(name)
         if status is None:
-            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path))
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), self.directory.path_of(name))
         return status.identity
 
     def _is_last_another(self) -> bool:
@@ -329,7 +326,7 @@ class FollowedLog(ReadableLog):
         return LogView(segments, start_offset, end_offset, end_position, decided, self._recent, cuts=self._cuts)
 
     def _unknown_producers(self) -> FollowedProducers:
-        return FollowedProducers(self._files, self._clock, self.directory, expiration_ms=self._expiration_ms)
+        return FollowedProducers(self._clock, self.directory, expiration_ms=self._expiration_ms)
 
 
 def _continues(before: dict[Segment, _Found], after: dict[Segment, _Found]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.files import TEMPORARY_SUFFIX
@@ -13,27 +12,25 @@ from storage.segment.names import SEGMENT_KINDS, FileSuffix, Kind, parse_name
 from storage.segment.replacement import finish_replacements
 
 if TYPE_CHECKING:
-    import os
-
-    from storage.files import Files
+    from storage.files import Directory
 
 _REPLACED_NAMES: Final = frozenset({EPOCHS_NAME, PARTITION_METADATA_NAME})
 
 
-def remove_leftovers(files: Files, directory: str | os.PathLike[str], names: list[str]) -> list[Step]:
+def remove_leftovers(directory: Directory, names: list[str]) -> list[Step]:
     """End what was under way, and remove what belongs to nothing; gives what was done to the files of these names."""
     steps = [
         Step(Repair.REMOVED if tidied.became is None else Repair.RENAMED, tidied.name, tidied.reason)
-        for tidied in finish_replacements(files, directory, names)
+        for tidied in finish_replacements(directory, names)
     ]
-    texts = sorted(files.names(directory) if steps else names)
+    texts = sorted(directory.names() if steps else names)
     live = [name for text in texts if (name := parse_name(text)) is not None and name.suffix is FileSuffix.LIVE]
     bases = {name.offset for name in live if name.kind is Kind.LOG}
     orphans = [str(name) for name in live if name.kind in SEGMENT_KINDS and name.offset not in bases]
     doomed = dict.fromkeys(orphans, "there is no log to it")
     doomed |= dict.fromkeys(filter(_is_temporary, texts), "it was never completed")
     for text, reason in doomed.items():
-        files.remove(Path(directory) / text)
+        directory.remove(text)
         steps.append(Step(Repair.REMOVED, text, reason))
     return steps
 

@@ -20,20 +20,18 @@ from storage.log.readable_log import ReadableLog
 from storage.record.layout import NO_LEADER_EPOCH
 
 if TYPE_CHECKING:
-    import os
     import random
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
     from typing import TypeAlias
 
     from typing_extensions import Buffer
 
     from storage.clock import Clock
     from storage.config import TopicConfig
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log.awake_logs import AwakeLogs
     from storage.log.epochs import LeaderEpochs
-    from storage.log.log_parts import LogParts
+    from storage.log.opening import LogParts
     from storage.log.producers.producers import ProducerStates
     from storage.log.view import LogView
     from storage.segment.segment import Segment
@@ -53,9 +51,8 @@ class Log(ReadableLog):
 
     def __init__(
         self,
-        files: Files,
         clock: Clock,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         config: TopicConfig,
         parts: LogParts,
         *,
@@ -70,7 +67,6 @@ class Log(ReadableLog):
         self._clock = clock
         self._checkpoint_start = checkpoint_start
         self._writer = LogWriter(
-            files,
             clock,
             directory,
             config,
@@ -235,7 +231,7 @@ class Log(ReadableLog):
                     self._checkpoint_start(offset)
                 self._writer.advance_start(offset)
 
-    def remove_before(self, base_offset: int) -> list[Path]:
+    def remove_before(self, base_offset: int) -> list[str]:
         """Delete the segments before the one that begins at the offset; the log starts there then, unless later.
 
         First readers leave them, then their files and their producer snapshots are renamed, the oldest first. Gives the
@@ -246,7 +242,7 @@ class Log(ReadableLog):
             self._check_writable()
             return self._writer.remove_before(base_offset)
 
-    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[Path]:
+    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[str]:
         """Put new segments in the place of closed ones, without changing what the log's offsets and bounds are.
 
         The new ones stand as `.cleaned` in the directory, complete and on disk, and begin at these offsets; the first

@@ -18,13 +18,11 @@ from storage.segment.segment import Segment
 from storage.segment.writable_segment import WritableSegment, remove_segment_files
 
 if TYPE_CHECKING:
-    import os
     import random
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from storage.config import TopicConfig
-    from storage.files import Files
+    from storage.files import Directory
     from storage.segment.segment_files import SegmentFiles
 
 
@@ -36,8 +34,7 @@ class LogSegments:
 
     def __init__(
         self,
-        files: Files,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         closed: Sequence[Segment],
         active: WritableSegment,
         *,
@@ -46,7 +43,6 @@ class LogSegments:
         now_ms: int,
     ) -> None:
         self.flushing = Flushing(active, recovery_point, now_ms)
-        self._files = files
         self._directory = directory
         self._rng = rng
         self.all: tuple[Segment, ...] = (*closed, active)
@@ -61,7 +57,6 @@ class LogSegments:
     def create(self, base_offset: int, config: TopicConfig, now_ms: int) -> WritableSegment:
         """Make the files of a new segment, which is not among the others yet. If it fails, there are none."""
         return WritableSegment.create(
-            self._files,
             self._directory,
             base_offset,
             config,
@@ -88,12 +83,12 @@ class LogSegments:
         left, self.all = self.all[:count], self.all[count:]
         return left
 
-    def delete(self, segments: Iterable[Segment]) -> list[Path]:
-        """Rename the files of segments that are no longer the log's, and give their paths, to be removed later.
+    def delete(self, segments: Iterable[Segment]) -> list[str]:
+        """Rename the files of segments that are no longer the log's, and return their names.
 
         Readers go on with them. One after the other is renamed, as given.
         """
-        return [path for segment in self._doomed(segments) for path in segment.own_files.delete()]
+        return [name for segment in self._doomed(segments) for name in segment.own_files.delete()]
 
     def check_closed(self, old: Sequence[Segment]) -> None:
         """Raise `LogChangedError` unless these are closed segments of the log that follow each other."""
@@ -105,17 +100,17 @@ class LogSegments:
                 "the segments to be replaced are no longer closed ones of the log", path=self._directory
             )
 
-    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[Path]:
+    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[str]:
         """Put the segments that stand as `.cleaned`, and are on disk, in the place of some that are closed.
 
-        That is durable when this returns. It gives the old ones' files, renamed, to be removed later; readers go on
-        with them. `check_closed` has found nothing wrong with the old ones.
+        That is durable when this returns. It returns the names that the old ones' files have
+        now, to be removed later; readers go on with them. `check_closed` has found nothing wrong with the old ones.
         """
         begin = self.all.index(old[0])
         end = begin + len(old)
         assert all(old[0].base_offset <= base_offset < self.all[end].base_offset for base_offset in new_bases)
-        deleted = replace_segments(self._files, self._directory, new_bases, self._doomed(old))
-        new = [Segment(self._files, self._directory, base_offset) for base_offset in sorted(new_bases)]
+        deleted = replace_segments(self._directory, new_bases, self._doomed(old))
+        new = [Segment(self._directory, base_offset) for base_offset in sorted(new_bases)]
         self.all = (*self.all[:begin], *new, *self.all[end:])
         return deleted
 
@@ -146,7 +141,6 @@ class LogSegments:
             active.close()
             self._remove(self.all[len(kept) :])
             active = WritableSegment.open_writing(
-                self._files,
                 self._directory,
                 kept[-1].base_offset,
                 config,
@@ -155,7 +149,7 @@ class LogSegments:
                 share_files_with=kept[-1],
             )
         active.truncate_to(offset, now_ms)
-        self._files.sync_directory(self._directory)
+        self._directory.sync()
         self.flushing.replace(active)
         self.all = (*kept[:-1], active)
 
@@ -171,4 +165,4 @@ class LogSegments:
     def _remove(self, segments: Sequence[Segment]) -> None:
         """Remove the segments' files, the last segment first, so that a crash leaves no gap between others."""
         for segment in reversed(segments):
-            remove_segment_files(self._files, self._directory, segment.base_offset)
+            remove_segment_files(self._directory, segment.base_offset)

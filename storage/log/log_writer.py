@@ -21,15 +21,13 @@ from storage.segment.rolling import roll_reason
 from storage.segment.writable_segment import undoing
 
 if TYPE_CHECKING:
-    import os
     import random
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
     from storage.clock import Clock
     from storage.config import TopicConfig
-    from storage.files import Files
-    from storage.log.log_parts import LogParts
+    from storage.files import Directory
+    from storage.log.opening import LogParts
     from storage.segment.segment import Segment
     from storage.segment.writable_segment import PlacedBatches, WritableSegment
 
@@ -44,9 +42,8 @@ class LogWriter:
 
     def __init__(
         self,
-        files: Files,
         clock: Clock,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         config: TopicConfig,
         parts: LogParts,
         *,
@@ -60,7 +57,6 @@ class LogWriter:
         self.epochs = parts.epochs
         self.poison = Poison(directory)
         self.segments = LogSegments(
-            files,
             directory,
             parts.closed,
             parts.active,
@@ -244,8 +240,8 @@ class LogWriter:
         self.producers.advance_log_start(offset)
         self._publish(offset, self.view.end_offset)
 
-    def remove_before(self, base_offset: int) -> list[Path]:
-        """Delete the segments before the one that begins at the offset; gives their files' new paths."""
+    def remove_before(self, base_offset: int) -> list[str]:
+        """Delete the segments before the one that begins at the offset; returns the names that their files have now."""
         view = self.view
         count = self.segments.count_before(base_offset)
         start_offset = max(view.start_offset, base_offset)
@@ -260,8 +256,8 @@ class LogWriter:
                 self.epochs.truncate_from_start(base_offset)
         return deleted
 
-    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[Path]:
-        """Put new segments in the place of closed ones; gives the old files' new paths."""
+    def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[str]:
+        """Put new segments in the place of closed ones; returns the names that the old files have now."""
         view = self.view
         self.segments.check_closed(old)
         with self.poison.changing:
@@ -273,9 +269,9 @@ class LogWriter:
                 segment.base_offset for segment in old if segment.base_offset not in new_bases
             )
 
-    def _delete_snapshots(self, base_offsets: Iterable[int]) -> list[Path]:
+    def _delete_snapshots(self, base_offsets: Iterable[int]) -> list[str]:
         renamed = map(self.producers.snapshots.mark_deleted, base_offsets)
-        return [path for path in renamed if path is not None]
+        return [name for name in renamed if name is not None]
 
     # What readers see
 

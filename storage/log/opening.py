@@ -5,10 +5,9 @@ Recovery mends what a crash left, and ends with the same `LogParts`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from storage.log.epochs import LeaderEpochs
-from storage.log.log_parts import LogParts
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
 from storage.log.producers.snapshot import SnapshotFiles
@@ -19,18 +18,32 @@ from storage.segment.segment import Segment
 from storage.segment.writable_segment import WritableSegment
 
 if TYPE_CHECKING:
-    import os
     import random
+    from collections.abc import Sequence
 
     from storage.clock import Clock
     from storage.config import TopicConfig
-    from storage.files import Files
+    from storage.files import Directory
+
+
+class LogParts(NamedTuple):
+    """The parts of a log whose directory is sound, as opening builds them and a `Log` takes them.
+
+    `closed` are all segments but the active one, ascending. The producers and the epochs know the log to its end.
+    """
+
+    closed: Sequence[Segment]
+    active: WritableSegment
+    start_offset: int
+    end_offset: int
+    recovery_point: int
+    producers: ProducerStates
+    epochs: LeaderEpochs
 
 
 def open_sound_log(
-    files: Files,
     clock: Clock,
-    directory: str | os.PathLike[str],
+    directory: Directory,
     config: TopicConfig,
     *,
     rng: random.Random,
@@ -45,24 +58,24 @@ def open_sound_log(
     """
     now_ms, jitter_ms = clock.now_ms(), draw_jitter_ms(config, rng)
     if found is None:
-        found = _look(files, directory)
+        found = _look(directory)
     bases = found.bases
-    closed = [Segment(files, directory, base_offset) for base_offset in bases[:-1]]
+    closed = [Segment(directory, base_offset) for base_offset in bases[:-1]]
     make = WritableSegment.open_writing if bases else WritableSegment.create
     base_offset = bases[-1] if bases else start_offset
-    active = make(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
+    active = make(directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
     try:
         checkpointed_start = start_offset
         start_offset = max(start_offset, bases[0] if bases else start_offset)
         end_offset = max(found.end_offset, start_offset)
-        snapshots = SnapshotFiles(files, directory, offsets=found.snapshots)
-        producers = ProducerStates(files, directory, expiration_ms=producer_expiration_ms, snapshots=snapshots)
+        snapshots = SnapshotFiles(directory, offsets=found.snapshots)
+        producers = ProducerStates(directory, expiration_ms=producer_expiration_ms, snapshots=snapshots)
         producers.snapshots.remove_strays([*bases, base_offset])
         producers.truncate_and_reload(checkpointed_start, end_offset, now_ms)
         if producers.end_offset < end_offset:
             replay(producers, [*closed, active], end_offset)
         producers.on_high_watermark(end_offset)
-        epochs = LeaderEpochs(files, directory, found.epochs)
+        epochs = LeaderEpochs(directory, found.epochs)
         epochs.truncate_from_start(start_offset)
         epochs.truncate_from_end(end_offset)
         if not bases:
@@ -73,10 +86,10 @@ def open_sound_log(
     return LogParts(closed, active, start_offset, end_offset, end_offset, producers, epochs)
 
 
-def _look(files: Files, directory: str | os.PathLike[str]) -> FoundLog:
+def _look(directory: Directory) -> FoundLog:
     """The contents of a closed log's directory."""
-    texts = files.names(directory)
+    texts = directory.names()
     bases = live_offsets(texts, Kind.LOG)
-    end_offset = Segment(files, directory, bases[-1]).read_next_offset() if bases else 0
-    epochs = LeaderEpochs.load(files, directory).entries
+    end_offset = Segment(directory, bases[-1]).read_next_offset() if bases else 0
+    epochs = LeaderEpochs.load(directory).entries
     return FoundLog(tuple(bases), end_offset, tuple(live_offsets(texts, Kind.SNAPSHOT)), epochs)

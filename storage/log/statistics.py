@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.errors import CorruptBatchError
-    from storage.files import Files
     from storage.log.view import LogView
+    from storage.segment.segment import Segment
 
 _UNKNOWN_CODEC: Final = "unknown"
 
@@ -67,22 +67,26 @@ class LogStatistics:
             self.damages.append(found.damage)
 
 
-def counted_ranges(files: Files, view: LogView) -> Iterator[CountedRange]:
+def counted_ranges(view: LogView) -> Iterator[CountedRange]:
     """Iterate over the ranges to count in a view, segment by segment. Segments deleted meanwhile are left out."""
+    return (counted for _, counted in _ranges(view))
+
+
+def _ranges(view: LogView) -> Iterator[tuple[Segment, CountedRange]]:
     for segment in view.segments:
         end = view.end_position if segment is view.segments[-1] else None
         try:
-            yield CountedRange.of(files, segment, end, view.start_offset)
+            yield segment, CountedRange.of(segment, end, view.start_offset)
         except FileNotFoundError:
             continue
 
 
-def log_statistics(files: Files, view: LogView) -> LogStatistics:
+def log_statistics(view: LogView) -> LogStatistics:
     """Count what the view shows; segments that are deleted meanwhile are left out."""
     statistics = LogStatistics(view.start_offset, view.end_offset)
-    for counted in counted_ranges(files, view):
+    for segment, counted in _ranges(view):
         try:
-            statistics.add(counted, count_batches(files, counted))
+            statistics.add(counted, count_batches(segment.directory, counted))
         except FileNotFoundError:
             continue
     return statistics

@@ -27,7 +27,6 @@ from storage.rewrite.log_copier import LogCopier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
@@ -125,7 +124,6 @@ class _CompactedCopy:
         copier = self._copier
         rng = random.Random(0)  # noqa: S311 -- nothing is rolled for its age
         parts = open_sound_log(
-            self._store.files,
             self._clock,
             copier.directory,
             copier.config,
@@ -133,8 +131,8 @@ class _CompactedCopy:
             start_offset=copier.view.start_offset,
             producer_expiration_ms=self._store.config.producer_id_expiration_ms,
         )
-        log = Log(self._store.files, self._clock, copier.directory, copier.config, parts, rng=rng)
-        cleaner = Cleaner(self._store.files, self._clock, self._limits, self._throttle)
+        log = Log(self._clock, copier.directory, copier.config, parts, rng=rng)
+        cleaner = Cleaner(self._clock, self._limits, self._throttle)
         try:
             while (plan := self._plan(log.view)).is_applicable:
                 before = plan.first_dirty_offset
@@ -150,9 +148,9 @@ class _CompactedCopy:
         self._reports.append(report)
         self._checkpoint = report.first_dirty_offset
 
-    def _remove(self, paths: list[Path]) -> None:
-        for path in paths:
-            self._copier.directory.remove(path.name)
+    def _remove(self, names: list[str]) -> None:
+        for name in names:
+            self._copier.directory.remove(name)
 
     def _stats(self, plan: CompactionPlan) -> dict[str, Any]:
         """Return the stats. A record that several runs have read counts once."""

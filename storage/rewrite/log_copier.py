@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from storage.config import TopicConfig
-    from storage.files import Directory, Files
+    from storage.files import Directory
     from storage.log.view import LogView, SegmentSlice
     from storage.log_dir.checkpoints import Partition
     from storage.record.reading import Batch
@@ -55,21 +55,19 @@ class LogCopier:
         self.view: LogView = log.view
         self.producers = log.producers_of(self.view).states()
         if rolls and self.view.end_position:
-            self.view = self._rolled(store.files)
-        self.builder = PartitionBuilder(store.files, directory, self.config)
+            self.view = self._rolled()
+        self.builder = PartitionBuilder(directory, self.config)
         self._build = build
         self._aborted = {
             transaction.last_offset: transaction
             for transaction in self.view.aborted(self.base_offset, self.view.end_offset)
         }
 
-    def _rolled(self, files: Files) -> LogView:
+    def _rolled(self) -> LogView:
         view = self.view
         last = view.segments[-1]
-        closed = Segment(
-            files, self.log.directory, last.base_offset, size_bytes=view.end_position, share_files_with=last
-        )
-        return view.rolled(closed, Segment(files, self.directory, view.end_offset, size_bytes=0))
+        closed = Segment(self.log.directory, last.base_offset, size_bytes=view.end_position, share_files_with=last)
+        return view.rolled(closed, Segment(self.directory, view.end_offset, size_bytes=0))
 
     @property
     def base_offset(self) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from storage.cleanup.batch_filter import KeptBatch
     from storage.config import TopicConfig
-    from storage.files import Directory, Files
+    from storage.files import Directory
     from storage.log.epochs import EpochStart
     from storage.log.producers.state import ProducerState
     from storage.record.reading import Batch
@@ -38,10 +38,9 @@ class PartitionBuilder:
     `segments` is the number of complete segments, and `size_bytes` their size.
     """
 
-    def __init__(self, files: Files, directory: Directory, config: TopicConfig) -> None:
+    def __init__(self, directory: Directory, config: TopicConfig) -> None:
         self.segments = 0
         self.size_bytes = 0
-        self._files = files
         self._directory = directory
         self._config = config
         self._limit_bytes = config.segment_bytes
@@ -56,7 +55,7 @@ class PartitionBuilder:
 
     def begin(self, base_offset: int, limit_bytes: int) -> CleanedSegments:
         """Begin the segments that replace a group of segments, the first of them at the offset."""
-        kept = CleanedSegments(self._files, self._directory, self._config, limit_bytes=limit_bytes)
+        kept = CleanedSegments(self._directory, self._config, limit_bytes=limit_bytes)
         try:
             kept.begin(base_offset)
         except BaseException:
@@ -66,7 +65,7 @@ class PartitionBuilder:
 
     def put_in_place(self, kept: CleanedSegments, old: Sequence[Segment] = ()) -> None:  # noqa: ARG002 -- those stay
         """Make finished segments part of this log; those that they were made of stay in theirs."""
-        replace_segments(self._files, self._directory, kept.bases, ())
+        replace_segments(self._directory, kept.bases, ())
         self.segments += len(kept.bases)
         self.size_bytes += kept.size_bytes
 
@@ -120,9 +119,9 @@ class PartitionBuilder:
             self.cut(end_offset)
             self._end_segment()
         write_topic_id(self._directory, topic_id)
-        LeaderEpochs.make(self._files, self._directory, epochs)
+        LeaderEpochs.make(self._directory, epochs)
         if end_offset > start_offset:
-            SnapshotFiles(self._files, self._directory).write(end_offset, producers, sync=True)
+            SnapshotFiles(self._directory).write(end_offset, producers, sync=True)
         self._directory.sync()
 
     def close(self) -> None:

@@ -16,21 +16,19 @@ from storage.rewrite.topics import BuiltPartition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from storage.files import Directory, Files
+    from storage.files import Directory
     from storage.log_dir.checkpoints import Partition
     from storage.rewrite.store_builder import StoreBuilder
 
 _FIRST_EPOCH = 0
 
 
-def copy_staged(
-    files: Files, build: StoreBuilder, partition: Partition, staging: Directory, names: Sequence[str]
-) -> None:
+def copy_staged(build: StoreBuilder, partition: Partition, staging: Directory, names: Sequence[str]) -> None:
     """Append the partition's batches of these staged files, in order; raises a `StorageError` at damage."""
     known = build.topics[partition[0]].known
     assert known.topic_id is not None
     with build.attempt(partition) as directory:
-        builder = PartitionBuilder(files, directory, StoreConfig.resolve({}).topic(known.settings))
+        builder = PartitionBuilder(directory, StoreConfig.resolve({}).topic(known.settings))
         try:
             staged = (StagedFile(staging, name) for name in names)
             stats = _append(builder, partition, staged, build.begun_ms)

@@ -16,7 +16,7 @@ from storage.segment.names import SEGMENT_KINDS, Kind
 from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
-    from storage.files import Files
+    from storage.files import Directory
     from storage.record.reading import Batch
     from storage.segment.segment import Segment
 
@@ -39,15 +39,20 @@ class CountedRange(NamedTuple):
     damage: CorruptBatchError | None
 
     @property
+    def name(self) -> str:
+        """The name of the log."""
+        return self.path.rpartition("/")[2]
+
+    @property
     def size_bytes(self) -> int:
         """The bytes to be read."""
         return self.end - self.start
 
     @classmethod
-    def of(cls, files: Files, segment: Segment, end: int | None, start_offset: int) -> CountedRange:
+    def of(cls, segment: Segment, end: int | None, start_offset: int) -> CountedRange:
         """That of a segment as part of a log that begins at an offset; raises a `FileNotFoundError` if it is gone."""
         bound = segment.size_bytes if end is None else end
-        found = [files.status(segment.path(kind)) for kind in SEGMENT_KINDS if kind is not Kind.LOG]
+        found = [segment.own_files.status(kind) for kind in SEGMENT_KINDS if kind is not Kind.LOG]
         start: int | None = None
         damage = None
         try:
@@ -83,12 +88,12 @@ class BatchCounts:
     damage: CorruptBatchError | None = None
 
 
-def count_batches(files: Files, counted: CountedRange) -> BatchCounts:
-    """Count a range, as far as it can be read; raises a `FileNotFoundError` if the log is gone."""
+def count_batches(directory: Directory, counted: CountedRange) -> BatchCounts:
+    """Count a range of a log in the directory, up to damage; raises `FileNotFoundError` if the log is gone."""
     counting = _Counting(counted.start_offset)
     damage = counted.damage
     try:
-        with files.open_reading(counted.path) as file:
+        with directory.open_reading(counted.name) as file:
             for batch in LogScan(file, start=counted.start, end=counted.end):
                 counting.add(batch)
     except CorruptBatchError as error:

@@ -13,33 +13,28 @@ from storage.segment.names import Kind
 from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
-    from storage.files import Files
     from storage.segment.segment import Segment
 
 
-def is_finished(files: Files, segment: Segment) -> bool:
+def is_finished(segment: Segment) -> bool:
     """True if the log ends with a whole batch, no index has unused slots, and the last time is that of a batch.
 
     Costs a look at the end of each file.
     """
     try:
-        return (
-            whole_end(files, segment) is not None
-            and _are_indexes_trimmed(files, segment)
-            and _is_last_time_whole(segment)
-        )
+        return whole_end(segment) is not None and _are_indexes_trimmed(segment) and _is_last_time_whole(segment)
     except CorruptIndexError:
         return False
     finally:
         segment.unload()
 
 
-def whole_end(files: Files, segment: Segment) -> int | None:
+def whole_end(segment: Segment) -> int | None:
     """The offset after the last batch; None unless the log ends with a whole one, as far as the index leads there."""
     next_offset = None
     try:
         start = segment.offset_index.lookup(segment.offset_index.last_offset).position
-        with files.open_reading(segment.path(Kind.LOG)) as file:
+        with segment.open_log() as file:
             scan = LogScan(file, start=start)
             for batch in scan:
                 next_offset = batch.last_offset + 1
@@ -53,9 +48,9 @@ def whole_end(files: Files, segment: Segment) -> int | None:
     return next_offset if is_whole else None
 
 
-def _are_indexes_trimmed(files: Files, segment: Segment) -> bool:
+def _are_indexes_trimmed(segment: Segment) -> bool:
     for kind, index in ((Kind.OFFSET_INDEX, segment.offset_index), (Kind.TIME_INDEX, segment.time_index)):
-        status = files.status(segment.path(kind))
+        status = segment.own_files.status(kind)
         if status is None or status.size_bytes != index.entries_count * index.entry_bytes:
             return False
     return True

@@ -20,9 +20,7 @@ from storage.segment.segment import Segment
 from storage.segment.sound_batch_search import find_sound_batch
 
 if TYPE_CHECKING:
-    import os
-
-    from storage.files import Files, ReadableFile
+    from storage.files import Directory, ReadableFile
     from storage.record.reading import Batch
     from storage.segment.names import SegmentNames
 
@@ -69,8 +67,8 @@ class FollowedSegment(Segment):
 
     __slots__ = ("_end", "_looking", "_tail", "_trail")
 
-    def __init__(self, files: Files, directory: str | os.PathLike[str], names: SegmentNames) -> None:
-        super().__init__(files, directory, names.base_offset, is_finished=False, names=names)
+    def __init__(self, directory: Directory, names: SegmentNames) -> None:
+        super().__init__(directory, names.base_offset, is_finished=False, names=names)
         self._end: SegmentEnd | None = None
         self._tail: tuple[int, int, bool] | None = None  # the last bytes after the end that were looked at
         self._trail: deque[SegmentEnd] = deque(maxlen=_TRAIL_BATCHES)  # where the last batches end, ascending

@@ -9,7 +9,6 @@ brings to the one end or the other.
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import CorruptBatchError
@@ -17,10 +16,9 @@ from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, par
 from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Sequence
 
-    from storage.files import Files
+    from storage.files import Directory
     from storage.segment.segment import Segment
 
 logger = logging.getLogger(__name__)
@@ -34,9 +32,7 @@ class Leftover(NamedTuple):
     reason: str
 
 
-def replace_segments(
-    files: Files, directory: str | os.PathLike[str], new: Sequence[int], old: Sequence[Segment]
-) -> list[Path]:
+def replace_segments(directory: Directory, new: Sequence[int], old: Sequence[Segment]) -> list[str]:
     """Have the segments that stand as `.cleaned` and are on disk replace old ones, which ascend: all of them or none.
 
     Without new ones the old ones go one after the other, the first one first, and a crash may leave the last of them.
@@ -44,31 +40,30 @@ def replace_segments(
     Returns the old segments' files, which bear the suffix `.deleted` and are the caller's to remove; those who read
     the old segments go on with them. When it returns, the names are on disk.
     """
-    directory = Path(directory)
     for base_offset in sorted(new, reverse=True):
-        _rename(files, directory, base_offset, FileSuffix.CLEANED, FileSuffix.SWAP)
-    files.sync_directory(directory)
-    deleted = [path for segment in old for path in segment.own_files.delete()]
+        _rename(directory, base_offset, FileSuffix.CLEANED, FileSuffix.SWAP)
+    directory.sync()
+    deleted = [name for segment in old for name in segment.own_files.delete()]
     for base_offset in sorted(new):
-        _rename(files, directory, base_offset, FileSuffix.SWAP, FileSuffix.LIVE)
-    files.sync_directory(directory)
+        _rename(directory, base_offset, FileSuffix.SWAP, FileSuffix.LIVE)
+    directory.sync()
     return deleted
 
 
-def _rename(files: Files, directory: Path, base_offset: int, before: FileSuffix, after: FileSuffix) -> None:
+def _rename(directory: Directory, base_offset: int, before: FileSuffix, after: FileSuffix) -> None:
     """Rename what there is of a segment."""
     for kind in SEGMENT_KINDS:
         name = FileName(base_offset, kind, before)
-        if files.status(directory / str(name)) is not None:
-            files.rename(directory / str(name), directory / str(name.with_suffix(after)))
+        if directory.status(str(name)) is not None:
+            directory.rename(str(name), str(name.with_suffix(after)))
 
 
-def finish_replacements(files: Files, directory: str | os.PathLike[str], names: Iterable[str]) -> list[Leftover]:
+def finish_replacements(directory: Directory, names: Iterable[str]) -> list[Leftover]:
     """End what a crash interrupted, as far as it had got, and remove what was about to be removed.
 
     `names` are those in the directory.
     """
-    finishing = _Finishing(files, Path(directory), names)
+    finishing = _Finishing(directory, names)
     for name in finishing.having(FileSuffix.DELETED):
         finishing.remove(name, "it was about to be removed")
     finishing.remove_incomplete()
@@ -77,16 +72,15 @@ def finish_replacements(files: Files, directory: str | os.PathLike[str], names: 
     for name in sorted(finishing.having(FileSuffix.SWAP), key=lambda name: name.kind is not Kind.LOG):
         finishing.put_in_place(name)
     if finishing.leftovers:
-        files.sync_directory(directory)
+        directory.sync()
     return finishing.leftovers
 
 
 class _Finishing:
     """A directory that is being leftovers, and what has been done to it."""
 
-    def __init__(self, files: Files, directory: Path, names: Iterable[str]) -> None:
+    def __init__(self, directory: Directory, names: Iterable[str]) -> None:
         self.leftovers: list[Leftover] = []
-        self._files = files
         self._directory = directory
         self._names = [name for text in sorted(names) if (name := parse_name(text)) is not None]
 
@@ -94,7 +88,7 @@ class _Finishing:
         return [name for name in self._names if name.suffix is suffix]
 
     def remove(self, name: FileName, reason: str) -> None:
-        self._files.remove(self._directory / str(name))
+        self._directory.remove(str(name))
         self._names.remove(name)
         self.leftovers.append(Leftover(str(name), None, reason))
 
@@ -113,24 +107,21 @@ class _Finishing:
         """Remove what new segments, which are complete, replace."""
         swapped = [name.offset for name in self.having(FileSuffix.SWAP) if name.kind is Kind.LOG]
         if swapped:
-            end = max(
-                _next_offset(self._files, self._directory / str(FileName(offset, Kind.LOG, FileSuffix.SWAP)), offset)
-                for offset in swapped
-            )
+            end = max(_next_offset(self._directory, FileName(offset, Kind.LOG, FileSuffix.SWAP)) for offset in swapped)
             for name in self.having(FileSuffix.LIVE):
                 if min(swapped) <= name.offset < end:
                     self.remove(name, "it is replaced")
 
     def put_in_place(self, name: FileName) -> None:
         live = name.with_suffix(FileSuffix.LIVE)
-        self._files.rename(self._directory / str(name), self._directory / str(live))
+        self._directory.rename(str(name), str(live))
         self.leftovers.append(Leftover(str(name), str(live), "a replacement that was complete is in place"))
 
 
-def _next_offset(files: Files, path: Path, base_offset: int) -> int:
+def _next_offset(directory: Directory, log: FileName) -> int:
     """Return the offset after the last batch of a log."""
-    next_offset = base_offset
-    with files.open_reading(path) as file:
+    next_offset = log.offset
+    with directory.open_reading(str(log)) as file:
         try:
             for batch in LogScan(file):
                 next_offset = batch.last_offset + 1

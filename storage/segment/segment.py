@@ -23,9 +23,8 @@ from storage.segment.segment_files import SegmentFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from storage.files import Files, FileStatus, ReadableFile
+    from storage.files import Directory, FileStatus, ReadableFile
     from storage.record.reading import Batch
     from storage.segment.index.entries import OffsetEntry
 
@@ -57,8 +56,6 @@ class Segment:
     """
 
     __slots__ = (
-        "_directory",
-        "_files",
         "_first_timestamp",
         "_is_finished",
         "_largest",
@@ -75,8 +72,7 @@ class Segment:
 
     def __init__(
         self,
-        files: Files,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         base_offset: int,
         *,
         size_bytes: int | None = None,
@@ -87,11 +83,7 @@ class Segment:
         self.base_offset = base_offset
         if names is None:
             names = SegmentNames(base_offset, frozenset())
-        self.own_files = (
-            SegmentFiles(files, directory, names) if share_files_with is None else share_files_with.own_files
-        )
-        self._files = files
-        self._directory = directory
+        self.own_files = SegmentFiles(directory, names) if share_files_with is None else share_files_with.own_files
         self._size_bytes = size_bytes
         self._is_finished = is_finished
         self._first_timestamp: int | None = None
@@ -101,8 +93,17 @@ class Segment:
         self._transaction_reader: TransactionIndexReader | None = None
         self._lock = Lock()  # held while an index is made, so that there is one of each
 
-    def path(self, kind: Kind) -> Path:
-        """Return the path of the segment's file of this kind, if it has one."""
+    @property
+    def directory(self) -> Directory:
+        """The directory that its files are in now."""
+        return self.own_files.directory
+
+    def name(self, kind: Kind) -> str:
+        """Return the name of the segment's file of this kind, if it has one."""
+        return self.own_files.name(kind)
+
+    def path(self, kind: Kind) -> str:
+        """Return the path of the segment's file of this kind, as messages have it."""
         return self.own_files.path(kind)
 
     def log_status(self) -> FileStatus | None:
@@ -115,7 +116,7 @@ class Segment:
         if self._size_bytes is None:
             status = self.log_status()
             if status is None:
-                raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(self.path(Kind.LOG)))
+                raise FileNotFoundError(ENOENT, os.strerror(ENOENT), self.path(Kind.LOG))
             self._size_bytes = status.size_bytes
         return self._size_bytes
 

@@ -11,7 +11,6 @@ import os
 from collections import deque
 from contextlib import suppress
 from errno import ENOENT
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 from weakref import ref
@@ -21,8 +20,8 @@ from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.files import Files, FileStatus, ReadableFile
-    from storage.segment.index.source import IndexSource
+    from storage.files import Directory, FileStatus, ReadableFile
+    from storage.segment.index.loaded import IndexSource
     from storage.segment.names import SegmentNames
 
 # Where a file may be, in the order in which it is looked for.
@@ -43,26 +42,28 @@ class SegmentFiles:
     been none otherwise. But a log that `lend` gives is there, whatever became of its names, with the indexes that are.
     """
 
-    __slots__ = ("__weakref__", "_directory", "_files", "_held", "_log_path", "_names", "_suffixes", "lend")
+    __slots__ = ("__weakref__", "_held", "_names", "_suffixes", "directory", "lend")
 
-    def __init__(self, files: Files, directory: str | os.PathLike[str], names: SegmentNames) -> None:
-        self._files = files
-        self._directory = directory
+    def __init__(self, directory: Directory, names: SegmentNames) -> None:
+        self.directory = directory
         self._names = names
         self._suffixes: tuple[FileSuffix, ...] = _IN_PLACE
-        self._log_path: str | None = None
         self._held: HeldLog | None = None
         self.lend: Callable[[], ReadableFile | None] = _nothing
 
-    def path(self, kind: Kind) -> Path:
-        """Return the path that the file of this kind has, or is about to have."""
-        return Path(self._path(kind, FileSuffix.DELETED if self._suffixes is not _IN_PLACE else FileSuffix.LIVE))
+    def name(self, kind: Kind) -> str:
+        """Return the name that the file of this kind has, or is about to have."""
+        return self._name(kind, FileSuffix.DELETED if self._suffixes is not _IN_PLACE else FileSuffix.LIVE)
+
+    def path(self, kind: Kind) -> str:
+        """Return the path of the file of that name."""
+        return self.directory.path_of(self.name(kind))
 
     def status(self, kind: Kind) -> FileStatus | None:
         """Return the file system's answer about the file of this kind, None if there is none."""
         while True:
             suffixes = self._suffixes
-            looks = (self._files.status(self._path(kind, suffix)) for suffix in suffixes)
+            looks = (self.directory.status(self._name(kind, suffix)) for suffix in suffixes)
             found = next((status for status in looks if status is not None), None)
             if suffixes is self._suffixes:
                 return found
@@ -71,7 +72,7 @@ class SegmentFiles:
         """The log, to be closed by who opens it."""
         file = self.lend() or self._open(Kind.LOG)
         if file is None:
-            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(self.path(Kind.LOG)))
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), self.path(Kind.LOG))
         return file
 
     def held_log(self) -> HeldLog:
@@ -110,31 +111,31 @@ class SegmentFiles:
             if lent is not None:
                 lent.close()
                 return
-            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(self.path(Kind.LOG)))
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), self.path(Kind.LOG))
 
-    def delete(self) -> list[Path]:
-        """Give the files the suffix `.deleted`, with which they are the caller's to remove; gives their paths.
+    def delete(self) -> list[str]:
+        """Give the files the suffix `.deleted`, with which they are the caller's to remove, and return their names.
 
         Other files may have their names afterwards. What an earlier segment with the same names has left under the new
         ones is removed first; its readers have been told by `lose`.
         """
         for kind in SEGMENT_KINDS:
             with suppress(FileNotFoundError):
-                self._files.remove(self._path(kind, FileSuffix.DELETED))
+                self.directory.remove(self._name(kind, FileSuffix.DELETED))
         self._suffixes = _ON_ITS_WAY
         self._held = None
         renamed = []
         for kind in SEGMENT_KINDS:
-            path = self._path(kind, FileSuffix.LIVE)
-            if self._files.status(path) is not None:
-                renamed.append(Path(self._path(kind, FileSuffix.DELETED)))
-                self._files.rename(path, renamed[-1])
+            name = self._name(kind, FileSuffix.LIVE)
+            if self.directory.status(name) is not None:
+                renamed.append(self._name(kind, FileSuffix.DELETED))
+                self.directory.rename(name, renamed[-1])
         self._suffixes = _DELETED
         return renamed
 
-    def move(self, directory: str | os.PathLike[str]) -> None:
+    def move(self, directory: Directory) -> None:
         """Take notice that the files were moved to another directory, under the same names."""
-        self._directory, self._log_path, self._held = directory, None, None
+        self.directory, self._held = directory, None
 
     def lose(self) -> None:
         """The files are gone for good, or are about to be, and others may have any of their names."""
@@ -147,7 +148,7 @@ class SegmentFiles:
             file = None
             for suffix in suffixes:
                 try:
-                    file = self._files.open_reading(self._path(kind, suffix))
+                    file = self.directory.open_reading(self._name(kind, suffix))
                 except FileNotFoundError:
                     continue
                 break
@@ -156,14 +157,10 @@ class SegmentFiles:
             if file is not None:
                 file.close()
 
-    def _path(self, kind: Kind, suffix: FileSuffix) -> str:
-        if suffix is not FileSuffix.LIVE:
-            return str(Path(self._directory, str(FileName(self._names.base_offset, kind, suffix))))
-        if kind is not Kind.LOG:
-            return str(Path(self._directory, self._names.name(kind)))
-        if self._log_path is None:
-            self._log_path = str(Path(self._directory, self._names.name(kind)))  # takes longer than opening the file
-        return self._log_path
+    def _name(self, kind: Kind, suffix: FileSuffix) -> str:
+        if suffix is FileSuffix.LIVE:
+            return self._names.name(kind)
+        return str(FileName(self._names.base_offset, kind, suffix))
 
 
 class HeldLog:
@@ -210,7 +207,7 @@ class _IndexOfSegment:
 
     @property
     def path(self) -> str:
-        return str(self._files.path(self._kind))
+        return self._files.path(self._kind)
 
     def status(self) -> FileStatus | None:
         status = self._files.status(self._kind)

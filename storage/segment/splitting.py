@@ -5,7 +5,6 @@ Old brokers and cleaners made such segments. The parts get no indexes: the calle
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError
@@ -16,28 +15,27 @@ from storage.segment.scan import WINDOW_BYTES, LogScan
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
-    import os
-
-    from storage.files import Files, ReadableFile
+    from storage.files import Directory, ReadableFile, WritableFile
 
 _COPY_BYTES: Final = WINDOW_BYTES
 
 
-def split_segment(files: Files, directory: str | os.PathLike[str], base_offset: int) -> list[int]:
+def split_segment(directory: Directory, base_offset: int) -> list[int]:
     """Replace the segment by parts, each beginning at the first batch that the one before cannot have.
 
     Returns their base offsets, of which the segment's own is the first. Bytes that are no batch stay at the end.
     """
-    directory = Path(directory)
-    with files.open_reading(directory / str(FileName(base_offset, Kind.LOG))) as log:
+    with directory.open_reading(str(FileName(base_offset, Kind.LOG))) as log:
         parts = _parts(log, base_offset)
         for index, (part_base, start) in enumerate(parts):
             end = parts[index + 1][1] if index + 1 < len(parts) else log.size_bytes()
-            _copy(files, log, start, end, directory / str(FileName(part_base, Kind.LOG, FileSuffix.CLEANED)))
-    files.sync_directory(directory)
+            part = str(FileName(part_base, Kind.LOG, FileSuffix.CLEANED))
+            with directory.open_writing(part, create=True) as copy:
+                _copy(log, start, end, copy)
+    directory.sync()
     bases = [part_base for part_base, _ in parts]
-    for path in replace_segments(files, directory, bases, [Segment(files, directory, base_offset)]):
-        files.remove(path)
+    for name in replace_segments(directory, bases, [Segment(directory, base_offset)]):
+        directory.remove(name)
     return bases
 
 
@@ -53,9 +51,8 @@ def _parts(log: ReadableFile, base_offset: int) -> list[tuple[int, int]]:
     return parts
 
 
-def _copy(files: Files, log: ReadableFile, start: int, end: int, path: Path) -> None:
-    with files.open_writing(path, create=True) as part:
-        part.truncate(0)
-        for position in range(start, end, _COPY_BYTES):
-            part.write_at(position - start, [log.read_at(position, min(_COPY_BYTES, end - position))])
-        part.sync()
+def _copy(log: ReadableFile, start: int, end: int, copy: WritableFile) -> None:
+    copy.truncate(0)
+    for position in range(start, end, _COPY_BYTES):
+        copy.write_at(position - start, [log.read_at(position, min(_COPY_BYTES, end - position))])
+    copy.sync()

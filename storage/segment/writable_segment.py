@@ -8,7 +8,6 @@ may flush it, and any number may read it up to a `size_bytes` that they have see
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from storage.errors import PoisonedLogError
@@ -17,7 +16,7 @@ from storage.record.layout import LARGEST_OFFSET_DELTA, NO_TIMESTAMP
 from storage.segment.index.offset import OffsetIndexWriter
 from storage.segment.index.time import TimeIndexWriter
 from storage.segment.index.txn import TransactionIndexWriter
-from storage.segment.names import SEGMENT_KINDS, Kind
+from storage.segment.names import SEGMENT_KINDS, FileName, Kind
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from storage.config import TopicConfig
-    from storage.files import Files, WritableFile
+    from storage.files import Directory, WritableFile
     from storage.record.reading import Batch
     from storage.segment.index.entries import AbortedTransaction
 
@@ -90,8 +89,7 @@ class WritableSegment(Segment):
 
     def __init__(
         self,
-        files: Files,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         base_offset: int,
         config: TopicConfig,
         *,
@@ -100,7 +98,7 @@ class WritableSegment(Segment):
         share_files_with: Segment | None = None,
     ) -> None:
         """Do what `create` and `open_writing` have in common."""
-        super().__init__(files, directory, base_offset, size_bytes=0, share_files_with=share_files_with)
+        super().__init__(directory, base_offset, size_bytes=0, share_files_with=share_files_with)
         self.created_ms = now_ms
         self.jitter_ms = jitter_ms
         self._index_interval_bytes = config.index_interval_bytes
@@ -112,8 +110,7 @@ class WritableSegment(Segment):
     @classmethod
     def create(
         cls,
-        files: Files,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         base_offset: int,
         config: TopicConfig,
         *,
@@ -124,19 +121,21 @@ class WritableSegment(Segment):
 
         If it fails, there is none, unless what was made cannot be removed, which is a `PoisonedLogError`.
         """
-        segment = cls(files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
+        segment = cls(directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
         segment._is_named_on_disk = False
         opened: list[WritableFile | OffsetIndexWriter | TimeIndexWriter] = []
         try:
             segment.remove_files()
-            log = files.open_writing(segment.path(Kind.LOG), create=True, exclusive=True)
+            log = directory.open_writing(segment.name(Kind.LOG), create=True, exclusive=True)
             opened.append(log)
             if config.preallocate:
                 log.allocate(config.segment_bytes)
             index_bytes = config.segment_index_bytes
-            offset_index = OffsetIndexWriter.create(files, segment.path(Kind.OFFSET_INDEX), base_offset, index_bytes)
+            offset_index = OffsetIndexWriter.create(
+                directory, segment.name(Kind.OFFSET_INDEX), base_offset, index_bytes
+            )
             opened.append(offset_index)
-            time_index = TimeIndexWriter.create(files, segment.path(Kind.TIME_INDEX), base_offset, index_bytes)
+            time_index = TimeIndexWriter.create(directory, segment.name(Kind.TIME_INDEX), base_offset, index_bytes)
         except BaseException:
             with undoing(segment.path(Kind.LOG)):
                 for each in opened:
@@ -144,14 +143,15 @@ class WritableSegment(Segment):
                 segment.remove_files()
             raise
         segment._log, segment._offset_index, segment._time_index = log, offset_index, time_index
-        segment._transaction_index = TransactionIndexWriter(files, segment.path(Kind.TRANSACTION_INDEX), base_offset)
+        segment._transaction_index = TransactionIndexWriter(
+            directory, segment.name(Kind.TRANSACTION_INDEX), base_offset
+        )
         return segment
 
     @classmethod
     def open_writing(
         cls,
-        files: Files,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         base_offset: int,
         config: TopicConfig,
         *,
@@ -161,24 +161,24 @@ class WritableSegment(Segment):
     ) -> Self:
         """Open a segment to go on with it; its files are whole, and its log ends with its last batch."""
         segment = cls(
-            files, directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms, share_files_with=share_files_with
+            directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms, share_files_with=share_files_with
         )
-        log = files.open_writing(segment.path(Kind.LOG))
+        log = directory.open_writing(segment.name(Kind.LOG))
         opened: list[WritableFile | OffsetIndexWriter | TimeIndexWriter] = [log]
         try:
             segment._size_bytes = log.size_bytes()
             for index_type, kind in ((OffsetIndexWriter, Kind.OFFSET_INDEX), (TimeIndexWriter, Kind.TIME_INDEX)):
-                path = segment.path(kind)
-                open_index = index_type.create if files.status(path) is None else index_type.open
-                index = open_index(files, path, base_offset, config.segment_index_bytes)
+                name = segment.name(kind)
+                open_index = index_type.create if directory.status(name) is None else index_type.open
+                index = open_index(directory, name, base_offset, config.segment_index_bytes)
                 opened.append(index)
                 index.expand()
                 if isinstance(index, OffsetIndexWriter):
                     segment._offset_index = index
                 else:
                     segment._time_index = index
-            path = segment.path(Kind.TRANSACTION_INDEX)
-            segment._transaction_index = TransactionIndexWriter.open(files, path, base_offset)
+            name = segment.name(Kind.TRANSACTION_INDEX)
+            segment._transaction_index = TransactionIndexWriter.open(directory, name, base_offset)
         except BaseException:
             with suppress(OSError):
                 for each in opened:
@@ -262,7 +262,7 @@ class WritableSegment(Segment):
         self._log.sync()
         self._transaction_index.flush()
         if not self._is_named_on_disk:
-            self._files.sync_directory(self._directory)
+            self.directory.sync()
             self._is_named_on_disk = True
 
     def flush(self) -> None:
@@ -274,7 +274,7 @@ class WritableSegment(Segment):
         self._time_index.flush()
         self._transaction_index.flush()
         if not self._is_named_on_disk:
-            self._files.sync_directory(self._directory)
+            self.directory.sync()
             self._is_named_on_disk = True
 
     def finalise(self) -> None:
@@ -321,9 +321,7 @@ class WritableSegment(Segment):
 
     def closed(self) -> Segment:
         """The segment once it is finished, as it is read then."""
-        return Segment(
-            self._files, self._directory, self.base_offset, size_bytes=self._size_bytes, share_files_with=self
-        )
+        return Segment(self.directory, self.base_offset, size_bytes=self._size_bytes, share_files_with=self)
 
     def unload(self) -> None:
         """Give back the log's descriptor for lookups. The indexes are mapped, and hold no memory of their own."""
@@ -361,7 +359,7 @@ class WritableSegment(Segment):
 
     def remove_files(self) -> None:
         """Take the names of the segment's files away, the log's first: without it the others mean nothing."""
-        remove_segment_files(self._files, self._directory, self.base_offset)
+        remove_segment_files(self.directory, self.base_offset)
 
 
 @contextmanager
@@ -373,9 +371,8 @@ def undoing(path: str | os.PathLike[str]) -> Iterator[None]:
         raise PoisonedLogError(f"what a failed change left behind cannot be removed: {error}", path=path) from error
 
 
-def remove_segment_files(files: Files, directory: str | os.PathLike[str], base_offset: int) -> None:
+def remove_segment_files(directory: Directory, base_offset: int) -> None:
     """Remove a segment's files, the log first: what a crash leaves of the others is then known for leftovers."""
-    segment = Segment(files, Path(directory), base_offset)
     for kind in SEGMENT_KINDS:
         with suppress(FileNotFoundError):
-            files.remove(segment.path(kind))
+            directory.remove(str(FileName(base_offset, kind)))

@@ -209,7 +209,7 @@ class _SegmentCutter:
         return Split(
             self._place,
             self._segment.base_offset,
-            self._path.name,
+            self._segment.name(Kind.LOG),
             self._log_bytes,
             begin.offset,
             end_offset,

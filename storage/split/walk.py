@@ -109,9 +109,8 @@ class SplitWalk(ABC, Generic[T]):
 
     def _cut_again(self, split: Split, offset: int) -> list[Split]:
         """Cut what is left of a split from an offset on."""
-        log = FollowedLog(
-            self._files, self._clock, split.place.directory, TopicConfig.resolve({}), producer_expiration_ms=0
-        )
+        directory = self._files.partition(split.place.directory)
+        log = FollowedLog(self._clock, directory, TopicConfig.resolve({}), producer_expiration_ms=0)
         try:
             found = splits_of(
                 log,

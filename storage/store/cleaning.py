@@ -20,7 +20,6 @@ from storage.topics.checkpointing import PartitionCheckpoints, note_compaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
@@ -59,8 +58,7 @@ class StoreRetention:
         """
         store = self._store
         log = store.log_to_write(topic, partition)
-        directory = store.topics.directory(topic, partition)
-        deleted = [Doomed(directory, path.name) for path in apply_retention(log, plan)]
+        deleted = [Doomed(log.directory, name) for name in apply_retention(log, plan)]
         store.topics.removals.add_files(deleted, self._clock.now_ms() + log.config.file_delete_delay_ms)
         return deleted
 
@@ -84,7 +82,7 @@ class StoreCompaction:
         self._store = store
         self._clock = clock
         throttle = Throttle(clock, store.config.log_cleaner_io_bytes_per_second_max, wait)
-        self._cleaner = Cleaner(store.files, clock, CleanerLimits.of(store.config), throttle, is_stopped=is_stopped)
+        self._cleaner = Cleaner(clock, CleanerLimits.of(store.config), throttle, is_stopped=is_stopped)
 
     def plan(self, topic: str, partition: int, view: LogView | None = None) -> CompactionPlan:
         """Plan the compaction of the partition as the view shows it, or as it is; raises as `Store.log` does."""
@@ -114,11 +112,11 @@ class StoreCompaction:
         """
         store = self._store
         log = store.log_to_write(topic, partition)
-        directory, log_dir = store.topics.place(topic, partition)
+        _, log_dir = store.topics.place(topic, partition)
         delay_ms = log.config.file_delete_delay_ms
 
-        def removing(paths: list[Path]) -> None:
-            doomed = [Doomed(directory, path.name) for path in paths]
+        def removing(names: list[str]) -> None:
+            doomed = [Doomed(log.directory, name) for name in names]
             store.topics.removals.add_files(doomed, self._clock.now_ms() + delay_ms)
 
         # Before offsets may lack, so that recovery does not take that for damage.

@@ -97,7 +97,6 @@ class LogOpener:
         elif report.steps or (not request.is_clean and report.scanned_segments):
             logger.info("%s was recovered: %s", request.directory.name, report.summary())
         parts = open_sound_log(
-            request.files,
             request.clock,
             request.directory,
             request.config,
@@ -107,7 +106,6 @@ class LogOpener:
             found=report.found,
         )
         return Log(
-            request.files,
             request.clock,
             request.directory,
             request.config,
@@ -124,7 +122,6 @@ class LogOpener:
 def recover_requested(request: LogRequest) -> RecoveryReport:
     """Recover a log as the request says."""
     return recover_log(
-        request.files,
         request.clock,
         request.directory,
         request.config,

@@ -203,8 +203,8 @@ class Store:
             found, directory = inventory.log_dir(topic, partition), inventory.directory(topic, partition)
             if found is not None and directory is not None:
                 log.checkpointed_start = found.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
-                if str(log.directory) != directory.path:
-                    log.move(Path(directory))
+                if log.directory != directory:
+                    log.move(directory)
 
     def look_again(self) -> None:
         """Do as `refresh` if partitions may have come or gone: for callers that miss one."""
@@ -304,7 +304,6 @@ class Store:
         """
         directory, log_dir = self.topics.place(topic, partition)
         return FollowedLog(
-            self.files,
             self._clock,
             directory,
             self.topics.config(topic),
@@ -318,7 +317,6 @@ class Store:
     def follow(self, directory: Directory) -> FollowedLog:
         """The log in a directory that is no topic's partition, such as a stray one, to be looked at."""
         return FollowedLog(
-            self.files,
             self._clock,
             directory,
             self.config.topic({}),

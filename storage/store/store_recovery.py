@@ -231,7 +231,7 @@ def recover_requested_log(request: LogRequest, options: RecoveryOptions) -> Reco
         request = replace(request, is_clean=False, recovery_point=0)
     if has_segment(request.directory):
         return recover_guarded(request, cuts_metadata=options.cuts_metadata)
-    refuse_links(request.files, request.directory)
+    refuse_links(request.directory)
     report = RecoveryReport()
     report.start_offset = report.end_offset = request.start_offset
     return report

@@ -66,8 +66,8 @@ class PartedLogs:
                         self._look_at(log, parted, directory)
                 elif directory is None:
                     self._part(parted.partition, log)
-                elif directory.path != str(log.directory):
-                    log.move(Path(directory))
+                elif log.directory != directory:
+                    log.move(directory)
 
     def close(self) -> None:
         """Close all of them."""
@@ -82,7 +82,7 @@ class PartedLogs:
         logger.warning(
             "%s-%d is gone from %s: open readers get nothing new until the partition is back",
             *partition,
-            log.directory.parent,
+            Path(log.directory).parent,
         )
 
     def _look_at(self, log: FollowedLog, parted: _Parted, directory: Directory) -> None:
@@ -99,7 +99,7 @@ class PartedLogs:
             )
         elif topic_id == log.topic_id or log.topic_id is None:
             if sizes is not None and (log.is_whole_with(sizes) or sizes == parted.sizes):
-                log.move(Path(directory))
+                log.move(directory)
                 logger.warning("%s-%d is back, in %s", *parted.partition, Path(directory).parent)
             else:
                 self._logs[log] = parted._replace(sizes=sizes)

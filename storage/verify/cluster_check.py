@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
-    from storage.files import Directory, Files
+    from storage.files import Directory
     from storage.internal.cluster_image import ClusterImage
     from storage.log_dir.checkpoints import Partition
     from storage.verify.log_dir_check import LogDirCheck, PartitionTarget
@@ -76,8 +76,7 @@ class _ClusterTopics(NamedTuple):
 class ClusterCheck:
     """The metadata log of a store, if one of its log directories has it."""
 
-    def __init__(self, files: Files, log_dirs: Collection[LogDirCheck]) -> None:
-        self._files = files
+    def __init__(self, log_dirs: Collection[LogDirCheck]) -> None:
         self._log: MetadataLog | None = None
         properties = [each.properties for each in log_dirs if each.properties is not None]
         self._node_id = next((each.node_id for each in properties), None)
@@ -88,7 +87,7 @@ class ClusterCheck:
                 break
 
     def _followed(self, directory: Directory) -> MetadataLog:
-        log = FollowedLog(self._files, Clock(), directory, TopicConfig.resolve(), producer_expiration_ms=0)
+        log = FollowedLog(Clock(), directory, TopicConfig.resolve(), producer_expiration_ms=0)
         return MetadataLog(directory, log)
 
     def compacted(self, topics: Collection[str], server_properties: Mapping[str, str]) -> frozenset[str]:

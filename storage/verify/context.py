@@ -16,7 +16,7 @@ from storage.verify.finding import FindingList
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from storage.files import Directory, Files
+    from storage.files import Directory
     from storage.log_dir.checkpoints import Partition
 
 # Each log has reached these offsets once. The cleaner's checkpoint is not among them: brokers correct one that is
@@ -95,12 +95,6 @@ class PartitionExpectation:
     is_cluster_metadata: bool = False
     spoken_of: Partition | None = None
 
-    def reached_by(self, files: Files) -> Directory:
-        """Return the directory, having told `files` of its log directory, below which they follow no links."""
-        if self.directory.above is not None:
-            files.add_root(self.directory.above)
-        return self.directory
-
     def standing_now(self) -> Standing | None:
         """Ask the log directory again; None if it says nothing of this directory."""
         log_dir = self.directory.above
@@ -132,7 +126,6 @@ def _ignore(_more_bytes: int) -> None:
 class PartitionContext:
     """The state that the checks of one partition share. They call `advance` with the bytes of logs that they read."""
 
-    files: Files
     directory: Directory
     expected: PartitionExpectation
     advance: Callable[[int], None] = _ignore

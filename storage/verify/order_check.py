@@ -103,7 +103,7 @@ class EpochCheck:
         self._passed = 0  # entries whose offsets have passed
         self._reported: tuple[int, int | None] | None = None
         try:
-            self._entries = LeaderEpochs.load(context.files, context.directory).entries
+            self._entries = LeaderEpochs.load(context.directory).entries
         except CorruptCheckpointError as error:
             self._is_usable = False
             self._findings.add(damage(FindingKind.EPOCH_CHECKPOINT, EPOCHS_NAME, error.reason))

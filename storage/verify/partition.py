@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from uuid import UUID
 
-    from storage.files import Directory, Files, FileStatus
+    from storage.files import Directory, FileStatus
     from storage.verify.context import PartitionExpectation
     from storage.verify.segment_result import SegmentResult
 
@@ -60,19 +60,17 @@ class PartitionResult:
         return any(finding.severity is Severity.DAMAGE for finding in self.findings)
 
 
-def verify_partition(
-    files: Files, expected: PartitionExpectation, *, advance: Callable[[int], None]
-) -> PartitionResult:
+def verify_partition(expected: PartitionExpectation, *, advance: Callable[[int], None]) -> PartitionResult:
     """Verify a partition; `advance` is called with the bytes of logs that were read since the last call.
 
     A directory that is gone has no findings.
     """
-    directory = expected.reached_by(files)
+    directory = expected.directory
     result: PartitionResult | None = None
     for _ in range(_CHECKS_MAX):
         try:
             before = _listed(directory)
-            context = PartitionContext(files, directory, expected, advance)
+            context = PartitionContext(directory, expected, advance)
             found = PartitionResult.of(PartitionCheck(context, before))
             is_unchanged = _listed(directory) == before
         except FileNotFoundError:
@@ -101,10 +99,10 @@ class SegmentPiece(NamedTuple):
     expected: SegmentExpectation
     size_bytes: int
 
-    def verify(self, files: Files) -> SegmentResult | None:
+    def verify(self) -> SegmentResult | None:
         """Verify the segment; None if its log is gone."""
         try:
-            context = PartitionContext(files, self.partition.reached_by(files), self.partition)
+            context = PartitionContext(self.partition.directory, self.partition)
             return verify_segment(context, self.expected)
         except FileNotFoundError:
             return None
@@ -119,9 +117,9 @@ class CutPartition:
     pieces: tuple[SegmentPiece, ...]
 
     @classmethod
-    def of(cls, files: Files, expected: PartitionExpectation) -> Self | None:
+    def of(cls, expected: PartitionExpectation) -> Self | None:
         """Cut a partition; None if it cannot be listed. `verify_partition` says why."""
-        directory = expected.reached_by(files)
+        directory = expected.directory
         try:
             listing = _listed(directory)
         except OSError:
@@ -130,14 +128,14 @@ class CutPartition:
         pieces = [
             SegmentPiece(
                 expected,
-                _expected_segment(files, expected, base, is_last=base == bases[-1]),
+                _expected_segment(expected, base, is_last=base == bases[-1]),
                 listing[str(FileName(base, Kind.LOG))].size_bytes,
             )
             for base in bases
         ]
         return cls(expected, listing, tuple(pieces))
 
-    def result(self, files: Files, results: Sequence[SegmentResult | None]) -> PartitionResult:
+    def result(self, results: Sequence[SegmentResult | None]) -> PartitionResult:
         """Return the partition's result, given those of its pieces in their order.
 
         If the directory has changed since it was cut and something seems damaged, verify the partition as a whole.
@@ -148,25 +146,23 @@ class CutPartition:
             if result is not None
         }
         if len(known) == len(self.pieces):
-            directory = self.expected.reached_by(files)
+            directory = self.expected.directory
             try:
-                context = PartitionContext(files, directory, self.expected)
+                context = PartitionContext(directory, self.expected)
                 found = PartitionResult.of(PartitionCheck(context, self.listing, results=known))
                 if not found.has_damage or _listed(directory) == self.listing:
                     return found
             except (LogChangedError, OSError):
                 pass  # verifying the whole finds out what that means
-        return verify_partition(files, self.expected, advance=lambda _: None)
+        return verify_partition(self.expected, advance=lambda _: None)
 
 
-def _expected_segment(
-    files: Files, expected: PartitionExpectation, base_offset: int, *, is_last: bool
-) -> SegmentExpectation:
+def _expected_segment(expected: PartitionExpectation, base_offset: int, *, is_last: bool) -> SegmentExpectation:
     is_active = is_last and not expected.is_clean
     begins_epoch = False
     if is_active:
         try:
-            begins_epoch = may_begin_at(LeaderEpochs.load(files, expected.directory).entries, base_offset)
+            begins_epoch = may_begin_at(LeaderEpochs.load(expected.directory).entries, base_offset)
         except (CorruptCheckpointError, OSError):
             begins_epoch = True
     return SegmentExpectation(base_offset, is_active, begins_epoch)

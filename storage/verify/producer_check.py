@@ -81,9 +81,10 @@ class ProducerCheck:
 
     def _compare(self, offset: int) -> None:
         name = str(FileName(offset, Kind.SNAPSHOT))
-        path = self._context.directory.path_of(name)
         try:
-            found = {state.producer_id: state for state in decode_snapshot(read_snapshot(self._context.files, path))}
+            found = {
+                state.producer_id: state for state in decode_snapshot(read_snapshot(self._context.directory, name))
+            }
         except CorruptSnapshotError as error:
             self._findings.add(damage(FindingKind.SNAPSHOT, name, error.reason))
             return
@@ -134,5 +135,4 @@ class ProducerCheck:
         self.is_known = True
 
     def _none(self) -> ProducerStates:
-        context = self._context
-        return ProducerStates(context.files, context.directory, expiration_ms=_NEVER_MS, read_only=True)
+        return ProducerStates(self._context.directory, expiration_ms=_NEVER_MS, read_only=True)

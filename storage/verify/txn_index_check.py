@@ -41,8 +41,7 @@ class TransactionIndexCheck:
         if status is not None and status.size_bytes % _ENTRY_BYTES:
             reason = f"the file has {status.size_bytes} bytes, not a multiple of {_ENTRY_BYTES}"
             self._findings.add(damage(FindingKind.INDEX_SIZE, name, reason))
-        path = context.directory.path_of(name)
-        self._waiting = self._entries(TransactionIndexReader.open(context.files, path, expected.base_offset))
+        self._waiting = self._entries(TransactionIndexReader.open(context.directory, name, expected.base_offset))
         self._next = next(self._waiting, None)
 
     @classmethod

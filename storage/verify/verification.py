@@ -70,12 +70,11 @@ class Verification:
     ) -> None:
         self.partitions = self.segments = self.batches = self.size_bytes = self.done_bytes = 0
         self.counts: Counter[Severity] = Counter()
-        self._files = files
         self._jobs = jobs
         self._log_dirs = _log_dirs(files, paths)
         self._findings: list[Finding] = []
         settings = self._settings()
-        self._cluster = ClusterCheck(files, self._log_dirs)
+        self._cluster = ClusterCheck(self._log_dirs)
         set_here = {topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")}
         names = {name.topic for each in self._log_dirs for name in each.listing.partitions}
         compacted = COMPACTED_BY_BROKERS | self._cluster.compacted(names, server_properties) | set_here
@@ -147,11 +146,11 @@ class Verification:
         jobs = min(self._jobs, len(self.targets))
         if jobs > 1 and self.total_bytes >= _SPREAD_FROM_BYTES:
             targets = sorted(self.targets, key=lambda target: -target.size_bytes)
-            for number, result in spread(self._files, [target.expected for target in targets], jobs, advance=grow):
+            for number, result in spread([target.expected for target in targets], jobs, advance=grow):
                 yield targets[number], result
         else:
             for target in self.targets:
-                yield target, verify_partition(self._files, target.expected, advance=grow)
+                yield target, verify_partition(target.expected, advance=grow)
 
     def _counted(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         for finding in findings:

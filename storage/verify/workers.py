@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
-    from storage.files import Files
     from storage.verify.context import PartitionExpectation
 
 _PROGRESS_BYTES: Final = 4 * 1024 * 1024
@@ -28,7 +27,7 @@ _ENDED: Final = "a process that was looking through partitions has ended"
 
 
 def spread(
-    files: Files, partitions: Sequence[PartitionExpectation], jobs: int, *, advance: Callable[[int], None]
+    partitions: Sequence[PartitionExpectation], jobs: int, *, advance: Callable[[int], None]
 ) -> Iterator[tuple[int, PartitionResult]]:
     """Yield each partition's number in the sequence and its result, as they come. The first ones are begun first.
 
@@ -40,7 +39,7 @@ def spread(
     with ExitStack() as stopping:
         for _ in range(jobs):
             ours, theirs = context.Pipe()
-            worker = context.Process(target=_work, args=(theirs, files), daemon=True)
+            worker = context.Process(target=_work, args=(theirs,), daemon=True)
             worker.start()
             theirs.close()
             stopping.callback(worker.join, _PATIENCE_S)
@@ -76,14 +75,14 @@ def _hand_out(
         busy[connection] = number
 
 
-def _work(connection: Connection, files: Files) -> None:
+def _work(connection: Connection) -> None:
     """Verify partitions until the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the process that started this one reports an interrupt
     with suppress(EOFError, OSError), closing(connection):
         while True:
             expected = connection.recv()
             progress = _Progress(connection)
-            result = verify_partition(files, expected, advance=progress.advance)
+            result = verify_partition(expected, advance=progress.advance)
             progress.flush()
             connection.send(result)
 

@@ -64,7 +64,7 @@ def test_compaction_loses_nothing_wherever_it_is_cut(crashes, keys_max: int) -> 
         if not later.is_dead and not log.log.is_poisoned:
             # The disk refused something, and everything goes on with the log as it is.
             check(log, before, after)
-            remove_cleaned(log.files, DIRECTORY)
+            remove_cleaned(log.files.directory(DIRECTORY))
             assert leftovers(log.files) == []
             log.compact_twice()
             check(log, before, after)

@@ -52,7 +52,7 @@ def log_with_replacements(new: dict[int, tuple[int, ...]]) -> PromisingLog:
 
 
 def segments(log: PromisingLog, bases: tuple[int, ...]) -> list[Segment]:
-    return [Segment(log.files, DIRECTORY, base_offset) for base_offset in bases]
+    return [Segment(log.files.directory(DIRECTORY), base_offset) for base_offset in bases]
 
 
 def path(base_offset: int, kind: Kind) -> str:
@@ -78,8 +78,8 @@ def test_segments_are_replaced_all_at_once(crashes, name: str) -> None:
     after = sorted([*after, *(offset for offsets in new.values() for offset in offsets)])
 
     def replace(log: PromisingLog) -> None:
-        for doomed in replace_segments(log.files, DIRECTORY, list(new), segments(log, old)):
-            log.files.remove(doomed)
+        for doomed in replace_segments(log.files.directory(DIRECTORY), list(new), segments(log, old)):
+            log.files.directory(DIRECTORY).remove(doomed)
 
     seen = set()
     for log, later in crashes.of(lambda: log_with_replacements(new), replace):
@@ -90,7 +90,7 @@ def test_segments_are_replaced_all_at_once(crashes, name: str) -> None:
     assert len(seen) == 2
 
     log = log_with_replacements(new)
-    replace_segments(log.files, DIRECTORY, list(new), segments(log, old))
+    replace_segments(log.files.directory(DIRECTORY), list(new), segments(log, old))
     for seed in range(20):
         assert left(log, log.files.after_power_loss(seed)) == after
 
@@ -112,7 +112,7 @@ def test_an_open_log_replaces_segments_all_at_once(crashes, name: str) -> None:
         log.promises.gone_offset = 1  # anything: it has returned
         log.log.append_as_leader(sent(b"17" * 80))
         for doomed in deleted:
-            log.files.remove(doomed)
+            log.files.directory(DIRECTORY).remove(doomed)
 
     end = old[-1] + 4
     kept = sorted(offset for offsets in new.values() for offset in offsets)
@@ -140,7 +140,7 @@ def test_segments_that_go_without_others_in_their_place_go_from_the_first_on(cra
 
     def act(log: PromisingLog) -> None:
         for doomed in log.log.replace(log.log.view.segments[:3], []):
-            log.files.remove(doomed)
+            log.files.directory(DIRECTORY).remove(doomed)
 
     seen = set()
     for log, later in crashes.of(prepare, act):

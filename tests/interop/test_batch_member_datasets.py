@@ -152,7 +152,7 @@ def followed(directory: Path) -> LogSource:
         topic,
         int(partition),
         directory,
-        FollowedLog(Files(), Clock(), directory, TopicConfig.resolve({}), producer_expiration_ms=10**9),
+        FollowedLog(Clock(), Files().directory(directory), TopicConfig.resolve({}), producer_expiration_ms=10**9),
         TreeOptions(),
         files=Files(),
         log_dir=LogDir(Files().directory(directory.parent)),

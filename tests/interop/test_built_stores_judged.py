@@ -99,7 +99,7 @@ def targets(sources: list[Path], tmp_path_factory: pytest.TempPathFactory) -> li
     assert staged is not None
 
     def fill(_: Store, task: StoreBuilder, partition: Partition) -> None:
-        copy_staged(FILES, task, partition, FILES.directory(root / "staging"), [staged.name])
+        copy_staged(task, partition, FILES.directory(root / "staging"), [staged.name])
 
     return [
         build(to_compact, root / "compacted", SETTINGS, compact),

@@ -93,8 +93,8 @@ COMPACTED = (
 def open_log(directory: Path, settings: dict[str, str], clock: StandingClock) -> Log:
     config = TopicConfig.resolve(settings)
     rng = random.Random(0)
-    parts = open_sound_log(FILES, clock, directory, config, rng=rng, producer_expiration_ms=2**62)
-    return Log(FILES, clock, directory, config, parts, rng=rng)
+    parts = open_sound_log(clock, FILES.directory(directory), config, rng=rng, producer_expiration_ms=2**62)
+    return Log(clock, FILES.directory(directory), config, parts, rng=rng)
 
 
 def cleaning_times(after: Path) -> dict[str, int]:

@@ -57,7 +57,7 @@ def plainly_read(directory: Path) -> list[tuple[str, bytes]]:
 
 def shown(view: LogView) -> list[tuple[str, bytes]]:
     return [
-        (segment.path(".log").name, bytes(batch.view(0, batch.size_bytes)))
+        (segment.name(".log"), bytes(batch.view(0, batch.size_bytes)))
         for segment in view.segments
         for batch in segment.batches()
     ]
@@ -73,7 +73,11 @@ def test_every_batch_is_shown(name: str, *, is_trusted: bool, datasets: Callable
             continue
         before = state_of(directory)
         followed = FollowedLog(
-            Files(), Clock(), directory, config, recovery_point=2**62 * is_trusted, producer_expiration_ms=2**62
+            Clock(),
+            Files().directory(directory),
+            config,
+            recovery_point=2**62 * is_trusted,
+            producer_expiration_ms=2**62,
         )
         view = followed.view
         expected = plainly_read(directory)

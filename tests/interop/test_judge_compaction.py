@@ -52,8 +52,8 @@ JUDGED = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**62)}
 
 def open_log(directory: Path, clock: StandingClock) -> Log:
     config, rng = TopicConfig.resolve(SETTINGS), random.Random(0)
-    parts = open_sound_log(FILES, clock, directory, config, rng=rng, producer_expiration_ms=2**62)
-    return Log(FILES, clock, directory, config, parts, rng=rng)
+    parts = open_sound_log(clock, FILES.directory(directory), config, rng=rng, producer_expiration_ms=2**62)
+    return Log(clock, FILES.directory(directory), config, parts, rng=rng)
 
 
 def compact(log: Log, clock: StandingClock, times: int, *, stopped_after: int) -> None:

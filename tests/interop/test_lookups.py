@@ -40,7 +40,7 @@ class Known(NamedTuple):
 
 
 def known(log: Path, *, is_last: bool) -> Known:
-    whole = Segment(FILES, log.parent, int(log.stem))
+    whole = Segment(FILES.directory(log.parent), int(log.stem))
     batches = []
     try:
         for batch in whole.batches():
@@ -48,7 +48,7 @@ def known(log: Path, *, is_last: bool) -> Known:
     except FramingError:
         assert is_last  # the zeros of a preallocated file
     end_position = batches[-1].position + batches[-1].size_bytes if batches else 0
-    segment = Segment(FILES, log.parent, int(log.stem), size_bytes=end_position, is_finished=not is_last)
+    segment = Segment(FILES.directory(log.parent), int(log.stem), size_bytes=end_position, is_finished=not is_last)
     records = [record for batch in batches for record in batch.records()]
     return Known(segment, batches, records, end_position)
 

@@ -72,9 +72,8 @@ def recover_partition(settings: dict[str, dict[str, str]], files: Files, directo
     topic, _, partition = directory.name.rpartition("-")
     starts = read_offsets(FILES.directory(directory.parent), OffsetCheckpoint.LOG_START)
     return recover_log(
-        files,
         Clock(),
-        directory,
+        files.directory(directory),
         TopicConfig.resolve(settings[topic]),
         is_clean=False,
         start_offset=starts.get((topic, int(partition)), 0),

@@ -163,8 +163,8 @@ def replay(stored: Path, target: Path, config: TopicConfig, *, is_2_2: bool) -> 
     rng = random.Random(0)
 
     def opened() -> Log:
-        parts = open_sound_log(FILES, clock, target, config, rng=rng, producer_expiration_ms=DAY_MS)
-        return Log(FILES, clock, target, config, parts, rng=rng)
+        parts = open_sound_log(clock, FILES.directory(target), config, rng=rng, producer_expiration_ms=DAY_MS)
+        return Log(clock, FILES.directory(target), config, parts, rng=rng)
 
     log = opened()
     for call in calls(stored, sets_of_entries=is_2_2):

@@ -29,7 +29,7 @@ def wanted(files: MemoryFiles) -> Callable[..., Wanted]:
             file.write_at(0, [b"%d" % base_offset])
         status = files.status(path)
         assert status is not None
-        return Wanted(status.identity, Segment(files, "/x-0", base_offset), removed_bytes)
+        return Wanted(status.identity, Segment(files.directory("/x-0"), base_offset), removed_bytes)
 
     return make
 

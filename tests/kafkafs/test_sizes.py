@@ -63,7 +63,7 @@ def memory() -> LogOnMemory:
 
 def followed(memory: LogOnMemory) -> FollowedLog:
     return FollowedLog(
-        memory.files, memory.clock, DIRECTORY, memory.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
+        memory.clock, memory.files.directory(DIRECTORY), memory.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
     )
 
 
@@ -278,7 +278,7 @@ from storage.log.followed_log import FollowedLog
 from storage.log.view import Isolation
 
 directory, cache, counts = sys.argv[1:]
-log = FollowedLog(Files(), Clock(), directory, TopicConfig.resolve({}), producer_expiration_ms=1000)
+log = FollowedLog(Clock(), Files().directory(directory), TopicConfig.resolve({}), producer_expiration_ms=1000)
 sizes = SizeCache(Files(), Path(cache))
 counted = sizes.log(Path(directory), log, Isolation.UNCOMMITTED, "values", ValueLines())
 if counts == "yes":

@@ -144,8 +144,8 @@ class GrowingStore:
         """Delete all segments but the last ones, and return where the log begins then."""
         log = self.store.log(topic, partition)
         base_offset = log.view.segments[-keep].base_offset
-        for path in log.remove_before(base_offset):
-            path.unlink()
+        for name in log.remove_before(base_offset):
+            log.directory.remove(name)
         return base_offset
 
     def values(self) -> list[str]:

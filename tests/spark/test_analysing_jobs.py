@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +24,6 @@ from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from click.testing import Result
     from conftest import GrowingStore
@@ -189,7 +189,7 @@ def test_the_command_gaps(spark: SparkSession, growing: GrowingStore) -> None:
     growing.append("orders", 0, 2, first_timestamp_ms=1)
     log = growing.store.log("orders", 0)
     victim = list(log.view.batches(0))[3]
-    with log.view.segments[0].path(Kind.LOG).open("r+b") as file:
+    with Path(log.view.segments[0].path(Kind.LOG)).open("r+b") as file:
         file.seek(victim.position + victim.size_bytes - 1)
         file.write(b"\xff")
     result = run("gaps", growing.path, "orders", "--jsonl")

@@ -6,6 +6,7 @@ import asyncio
 import json
 from datetime import UTC, datetime
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +30,6 @@ from storage.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from click.testing import Result
     from conftest import GrowingStore
@@ -286,7 +286,7 @@ def test_a_store_that_tells_of_no_groups(spark: SparkSession, growing: GrowingSt
 
 @pytest.mark.parametrize("topic", ["orders", offsets.TOPIC])
 def test_damage_ends_the_job(consumed: GrowingStore, topic: str) -> None:
-    log = consumed.store.log(topic, 0).view.segments[-1].path(Kind.LOG)
+    log = Path(consumed.store.log(topic, 0).view.segments[-1].path(Kind.LOG))
     data = bytearray(log.read_bytes())
     data[70] ^= 1
     log.write_bytes(data)

@@ -75,8 +75,8 @@ class Life:
             for partition, offset in offsets.items():
                 log = self._growing.store.log(topic, int(partition))
                 bases = [segment.base_offset for segment in log.view.segments if segment.base_offset <= offset]
-                for path in log.remove_before(bases[-1]):
-                    path.unlink()
+                for name in log.remove_before(bases[-1]):
+                    log.directory.remove(name)
                     self.retired += 1
 
 

@@ -80,7 +80,7 @@ def findings(
         is_compacted=is_compacted,
         reached=reached or {},
     )
-    return list(verify_partition(files, expected, advance=lambda _: None).findings)
+    return list(verify_partition(expected, advance=lambda _: None).findings)
 
 
 def damages(

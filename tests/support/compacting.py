@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compaction_model import CompactedSegment, CompactionModel
@@ -14,7 +15,6 @@ from storage.testing.codec import decode_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
@@ -44,7 +44,7 @@ class Compacting:
         self._clock = clock
         limits = CleanerLimits(map_bytes=(keys_max + 1) * SLOT_BYTES, map_load_factor=1.0, buffer_bytes=buffer_bytes)
         throttle = Throttle(clock, float("inf"), lambda _: None)
-        self.cleaner = Cleaner(files, clock, limits, throttle, is_stopped=is_stopped)
+        self.cleaner = Cleaner(clock, limits, throttle, is_stopped=is_stopped)
 
     def plan(self, log: Log, checkpoint: int | None = None) -> CompactionPlan:
         """What is to be done now."""
@@ -55,7 +55,9 @@ class Compacting:
 
     def compact(self, log: Log, plan: CompactionPlan) -> CompactionReport:
         """Do it; the files that are no longer needed are in `deleted`."""
-        return self.cleaner.compact(log, plan, self.deleted.extend)
+        return self.cleaner.compact(
+            log, plan, lambda names: self.deleted.extend(Path(log.directory.path_of(name)) for name in names)
+        )
 
     def estimate(self, log: Log, plan: CompactionPlan) -> CompactionReport:
         """What that would report."""

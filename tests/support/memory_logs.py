@@ -74,18 +74,16 @@ class LogOnMemory:
         """Open the log that is there; whoever had it open before has closed it."""
         rng = random.Random(0)
         parts = open_sound_log(
-            self.files,
             self.clock,
-            DIRECTORY,
+            self.files.directory(DIRECTORY),
             self.config,
             rng=rng,
             start_offset=start_offset,
             producer_expiration_ms=PRODUCER_EXPIRATION_MS,
         )
         self.log = Log(
-            self.files,
             self.clock,
-            DIRECTORY,
+            self.files.directory(DIRECTORY),
             self.config,
             parts,
             rng=rng,
@@ -104,9 +102,8 @@ class LogOnMemory:
     ) -> RecoveryReport:
         """Make of what is there the log of a closed one, to be opened."""
         return recover_log(
-            self.files,
             self.clock,
-            DIRECTORY,
+            self.files.directory(DIRECTORY),
             self.config,
             is_clean=is_clean,
             recovery_point=recovery_point,

@@ -47,15 +47,14 @@ def open_closed_log(request: LogRequest, _: PartitionCheckpoints) -> Log:
     """The log that the request is for, which is new or was closed properly."""
     rng = random.Random(0)
     parts = open_sound_log(
-        request.files,
         request.clock,
-        request.directory,
+        request.files.directory(request.directory),
         request.config,
         rng=rng,
         start_offset=request.start_offset,
         producer_expiration_ms=PRODUCER_EXPIRATION_MS,
     )
-    return Log(request.files, request.clock, request.directory, request.config, parts, rng=rng)
+    return Log(request.clock, request.files.directory(request.directory), request.config, parts, rng=rng)
 
 
 class Content(NamedTuple):

@@ -199,8 +199,8 @@ class PromisingLog(LogOnMemory):
         self._note()
         assert self.log.view.segments[0].base_offset == base_offset
         self.promises.starts.add(self.log.view.start_offset)
-        for path in deleted:
-            self.files.remove(path)
+        for name in deleted:
+            self.log.directory.remove(name)
 
     def close(self) -> None:
         """Close the log, poisoned or not."""

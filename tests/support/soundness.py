@@ -33,7 +33,7 @@ def damages(log: LogOnMemory, start_offset: int) -> list[Finding]:
     expected = PartitionExpectation(
         directory=log.files.directory(DIRECTORY), is_compacted=log.config.compact, start_offset=start_offset
     )
-    found = verify_partition(log.files, expected, advance=lambda _: None).findings
+    found = verify_partition(expected, advance=lambda _: None).findings
     return [finding for finding in found if finding.severity is not Severity.NOTICE]
 
 

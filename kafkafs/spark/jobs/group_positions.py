@@ -94,9 +94,8 @@ def _found_in(pack: Sequence[_Piece], paths: Sequence[str], wanted: frozenset[st
 def _read(piece: _Piece, surroundings: Surroundings, wanted: frozenset[str] | None) -> _Found:
     clock = Clock()
     log = FollowedLog(
-        Files(),
         clock,
-        piece.place.directory,
+        Files().partition(piece.place.directory),
         TopicConfig.resolve({}),
         start_offset=piece.start_offset,
         producer_expiration_ms=0,

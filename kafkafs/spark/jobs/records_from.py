@@ -119,9 +119,9 @@ def _sought(pack: Sequence[_Sought]) -> list[int]:
 
 
 def _offset_at(sought: _Sought) -> int:
-    directory, start_offset = sought.place.directory, sought.bounds.start
+    directory, start_offset = Files().partition(sought.place.directory), sought.bounds.start
     config = TopicConfig.resolve({})
-    log = FollowedLog(Files(), Clock(), directory, config, start_offset=start_offset, producer_expiration_ms=0)
+    log = FollowedLog(Clock(), directory, config, start_offset=start_offset, producer_expiration_ms=0)
     try:
         found = log.find_timestamp(sought.time_ms)
     finally:

@@ -185,7 +185,7 @@ def _write(staging: Path, place: BuiltPlace, run: str, piece: tuple[Partition, l
     """Write a new partition in a worker."""
     partition, names = piece
     files = Files()
-    copy_staged(files, place.build(run), partition, files.directory(staging), names)
+    copy_staged(place.build(run), partition, files.directory(staging), names)
 
 
 def _codec(split: Split) -> Codec:

@@ -90,7 +90,7 @@ def _planned(
                 except UnknownPartitionError:
                     continue  # it was deleted meanwhile
                 empty = LogStatistics(view.start_offset, view.end_offset)
-                yield PartitionStatistics(topic, partition, empty), list(counted_ranges(files, view))
+                yield PartitionStatistics(topic, partition, empty), list(counted_ranges(view))
 
 
 def _count(pack: tuple[_Piece, ...]) -> list[BatchCounts | None]:
@@ -100,7 +100,8 @@ def _count(pack: tuple[_Piece, ...]) -> list[BatchCounts | None]:
 
 def _counted(counted: CountedRange) -> BatchCounts | None:
     try:
-        return count_batches(Files(), counted)
+        directory, _ = Files().parent(counted.path)
+        return count_batches(directory, counted)
     except FileNotFoundError:
         return None
 

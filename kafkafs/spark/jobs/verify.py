@@ -42,7 +42,7 @@ class _Whole(NamedTuple):
         return self.target.size_bytes
 
     def work(self) -> PartitionResult:
-        return verify_partition(Files(), self.target.expected, advance=lambda _: None)
+        return verify_partition(self.target.expected, advance=lambda _: None)
 
 
 class _Part(NamedTuple):
@@ -55,7 +55,7 @@ class _Part(NamedTuple):
         return self.piece.size_bytes
 
     def work(self) -> SegmentResult | None:
-        return self.piece.verify(Files())
+        return self.piece.verify()
 
 
 class _Pieces(NamedTuple):
@@ -92,7 +92,7 @@ def _results(
     whole: list[PartitionTarget] = []
     cut: list[tuple[PartitionTarget, CutPartition]] = []
     for target in targets:
-        pieces = CutPartition.of(Files(), target.expected) if target.size_bytes >= cut_from_bytes else None
+        pieces = CutPartition.of(target.expected) if target.size_bytes >= cut_from_bytes else None
         if pieces is None or len(pieces.pieces) == 1:
             whole.append(target)
         else:
@@ -115,7 +115,7 @@ def _work(pack: tuple[_Whole | _Part, ...]) -> list[PartitionResult | SegmentRes
 
 
 def _result_of(pieces: _Pieces) -> PartitionResult:
-    return pieces.cut.result(Files(), pieces.results)
+    return pieces.cut.result(pieces.results)
 
 
 def _row(finding: Finding) -> tuple[Any, ...]:

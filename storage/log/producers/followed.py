@@ -14,11 +14,10 @@ from storage.log.producers.snapshot import SnapshotFiles
 from storage.log.view import StableState
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     from storage.clock import Clock
-    from storage.files import Files
+    from storage.files import Directory
     from storage.segment.index.entries import AbortedTransaction
     from storage.segment.segment import Segment
 
@@ -34,8 +33,7 @@ class FollowedProducers:
     appended since to read. Not one file is changed.
     """
 
-    def __init__(self, files: Files, clock: Clock, directory: str | os.PathLike[str], *, expiration_ms: int) -> None:
-        self._files = files
+    def __init__(self, clock: Clock, directory: Directory, *, expiration_ms: int) -> None:
         self._clock = clock
         self._directory = directory
         self._expiration_ms = expiration_ms
@@ -65,13 +63,13 @@ class FollowedProducers:
         states = self._states
         if states is not None and states.end_offset <= end_offset:
             return states.end_offset
-        snapshots = SnapshotFiles(self._files, self._directory, read_only=True)
+        snapshots = SnapshotFiles(self._directory, read_only=True)
         return max((offset for offset in snapshots.offsets if offset <= end_offset), default=0)
 
     def _known(self, segments: Sequence[Segment], end_offset: int) -> ProducerStates:
         states = self._states
         if states is None or states.end_offset > end_offset:
-            states = ProducerStates(self._files, self._directory, expiration_ms=self._expiration_ms, read_only=True)
+            states = ProducerStates(self._directory, expiration_ms=self._expiration_ms, read_only=True)
             # A snapshot from before the log's start still says which transactions were open there.
             before_offset = segments[0].base_offset - 1 if segments else end_offset
             states.truncate_and_reload(before_offset, end_offset, self._clock.now_ms())

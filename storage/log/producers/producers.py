@@ -17,10 +17,9 @@ from storage.log.producers.transactions import CompletedTransaction, Transaction
 from storage.record.layout import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
-    from storage.files import Files
+    from storage.files import Directory
     from storage.record.reading import Batch
 
 logger = logging.getLogger(__name__)
@@ -35,15 +34,14 @@ class ProducerStates:
 
     def __init__(
         self,
-        files: Files,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         *,
         expiration_ms: int,
         read_only: bool = False,
         snapshots: SnapshotFiles | None = None,
     ) -> None:
         self.end_offset = 0
-        self.snapshots = SnapshotFiles(files, directory, read_only=read_only) if snapshots is None else snapshots
+        self.snapshots = SnapshotFiles(directory, read_only=read_only) if snapshots is None else snapshots
         self._expiration_ms = expiration_ms
         self._producers: dict[int, ProducerState] = {}
         self._transactions = Transactions()

@@ -7,23 +7,20 @@ brokers have their hash table's order, which no reader heeds. When to write one 
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptSnapshotError
-from storage.files import replace_file
 from storage.log.producers.state import CachedBatch, ProducerState
 from storage.record.kernel.crc32c import crc32c
 from storage.record.layout import NO_SEQUENCE
 from storage.segment.names import FileName, FileSuffix, Kind, live_offsets
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Collection, Iterable
 
-    from storage.files import Files
+    from storage.files import Directory
 
 SNAPSHOT_BYTES_MAX: Final = 512 * 1024 * 1024
 """The size up to which a snapshot is read: that of eleven million producers."""
@@ -69,14 +66,14 @@ def decode_snapshot(data: bytes) -> list[ProducerState]:
     return [_decode(fields) for fields in _ENTRY.iter_unpack(memoryview(data)[entries_at:])]
 
 
-def read_snapshot(files: Files, path: str | os.PathLike[str]) -> bytes:
+def read_snapshot(directory: Directory, name: str) -> bytes:
     """The bytes of a snapshot's file, for `decode_snapshot`; of another version's no more than the header.
 
     Raises `CorruptSnapshotError`, having read no more than that, if the file has not the size that its header says, or
     more than `SNAPSHOT_BYTES_MAX`.
     """
     entries_at = _HEADER.size + _COUNT.size
-    with files.open_reading(path) as file:
+    with directory.open_reading(name) as file:
         size_bytes = file.size_bytes()
         header = file.read_at(0, entries_at)
         if len(header) == entries_at:
@@ -100,17 +97,15 @@ class SnapshotFiles:
 
     def __init__(
         self,
-        files: Files,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         *,
         read_only: bool = False,
         offsets: Iterable[int] | None = None,
     ) -> None:
         """List the directory, unless the caller has done that and gives the snapshots' `offsets`."""
-        self._files = files
-        self._directory = Path(directory)
+        self._directory = directory
         self._read_only = read_only
-        self.offsets = live_offsets(files.names(directory), Kind.SNAPSHOT) if offsets is None else sorted(offsets)
+        self.offsets = live_offsets(directory.names(), Kind.SNAPSHOT) if offsets is None else sorted(offsets)
         self._unsynced: set[int] = set()
         self._syncing = Lock()  # held until what was unsynced is on disk, so that no thread believes it sooner
 
@@ -121,16 +116,16 @@ class SnapshotFiles:
 
     def read(self, offset: int) -> list[ProducerState]:
         """The states before an offset; raises `CorruptSnapshotError`."""
-        path = self._path(offset)
+        name = _name(offset)
         try:
-            return decode_snapshot(read_snapshot(self._files, path))
+            return decode_snapshot(read_snapshot(self._directory, name))
         except CorruptSnapshotError as error:
-            raise error.located(path=path) from None
+            raise error.located(path=self._directory.path_of(name)) from None
 
     def write(self, offset: int, states: Iterable[ProducerState], *, sync: bool) -> None:
         """Write the states before an offset. Without `sync` they may be lost with the power until `sync` is called."""
         assert not self._read_only
-        replace_file(self._files, self._path(offset), encode_snapshot(states), sync=sync)
+        self._directory.replace(_name(offset), encode_snapshot(states), sync=sync)
         if not sync:
             self._unsynced.add(offset)
         self.offsets = sorted({*self.offsets, offset})
@@ -140,27 +135,27 @@ class SnapshotFiles:
         with self._syncing:
             is_changed = bool(self._unsynced)
             while self._unsynced:
-                path = self._path(self._unsynced.pop())
-                with suppress(FileNotFoundError), self._files.open_writing(path) as file:
+                name = _name(self._unsynced.pop())
+                with suppress(FileNotFoundError), self._directory.open_writing(name) as file:
                     file.sync()
             if is_changed:
-                self._files.sync_directory(self._directory)
+                self._directory.sync()
 
     def remove(self, offset: int) -> None:
         """Remove a snapshot."""
         self.offsets = [other for other in self.offsets if other != offset]
         if not self._read_only:
             with suppress(FileNotFoundError):
-                self._files.remove(self._path(offset))
+                self._directory.remove(_name(offset))
 
-    def mark_deleted(self, offset: int) -> Path | None:
+    def mark_deleted(self, offset: int) -> str | None:
         """Rename the snapshot that a deleted segment leaves, for removal together with that segment's files."""
         assert not self._read_only
         if offset not in self.offsets:
             return None
         self.offsets = [other for other in self.offsets if other != offset]
-        deleted = self._path(offset, FileSuffix.DELETED)
-        self._files.rename(self._path(offset), deleted)
+        deleted = _name(offset, FileSuffix.DELETED)
+        self._directory.rename(_name(offset), deleted)
         return deleted
 
     def remove_strays(self, base_offsets: Collection[int]) -> None:
@@ -186,8 +181,9 @@ class SnapshotFiles:
             return False
         return True
 
-    def _path(self, offset: int, suffix: FileSuffix = FileSuffix.LIVE) -> Path:
-        return self._directory / str(FileName(offset, Kind.SNAPSHOT, suffix))
+
+def _name(offset: int, suffix: FileSuffix = FileSuffix.LIVE) -> str:
+    return str(FileName(offset, Kind.SNAPSHOT, suffix))
 
 
 def _encode(state: ProducerState) -> bytes:

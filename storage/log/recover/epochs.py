@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError, CorruptCheckpointError
-from storage.files import read_small_file
 from storage.log.epochs import EPOCHS_NAME, EpochStart, LeaderEpochs
 from storage.log.recover.report import Repair, Step
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Sequence
 
-    from storage.files import Files
+    from storage.files import Directory
     from storage.record.reading import Batch
     from storage.segment.segment import Segment
 
@@ -23,9 +20,8 @@ if TYPE_CHECKING:
 class EpochsRecovery:
     """The epochs file of one log while it is recovered. Each step is told to `tell`."""
 
-    def __init__(self, files: Files, directory: str | os.PathLike[str], tell: Callable[[Step], None]) -> None:
-        self._files = files
-        self._directory = Path(directory)
+    def __init__(self, directory: Directory, tell: Callable[[Step], None]) -> None:
+        self._directory = directory
         self._data_before = self._read()
         self._entries_before: tuple[EpochStart, ...] | None = None
         self._tell = tell
@@ -34,7 +30,7 @@ class EpochsRecovery:
     def load(self, segments: Sequence[Segment]) -> LeaderEpochs:
         """The epochs of the file, or of the batches if the file is damaged or was emptied by a loss of power."""
         try:
-            epochs = LeaderEpochs.load(self._files, self._directory)
+            epochs = LeaderEpochs.load(self._directory)
             if self._entries_before is None:
                 self._entries_before = epochs.entries
             if not self._is_wiped(segments):
@@ -48,14 +44,14 @@ class EpochsRecovery:
             for batch in framed_batches(segment)
             if batch.leader_epoch >= 0
         )
-        epochs = LeaderEpochs.make(self._files, self._directory, starts)
+        epochs = LeaderEpochs.make(self._directory, starts)
         self._tell(Step(Repair.REBUILT, EPOCHS_NAME, reason))
         self._is_told = True
         return epochs
 
     def _is_wiped(self, segments: Sequence[Segment]) -> bool:
         """True if a loss of power has emptied the file: it is made empty, and filled before the first batch."""
-        status = self._files.status(self._directory / EPOCHS_NAME)
+        status = self._directory.status(EPOCHS_NAME)
         if status is None or status.size_bytes:
             return False
         first = next((batch for segment in reversed(segments) for batch in framed_batches(segment)), None)
@@ -70,7 +66,7 @@ class EpochsRecovery:
 
     def _read(self) -> bytes | None:
         try:
-            return read_small_file(self._files, self._directory / EPOCHS_NAME, CorruptCheckpointError)
+            return self._directory.read_small(EPOCHS_NAME, CorruptCheckpointError)
         except (CorruptCheckpointError, FileNotFoundError):
             return None  # one that is too large is made again, which is told then
 

@@ -7,7 +7,6 @@ in the log (`docs/recovery.md`). Recovery may itself be interrupted anywhere, an
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, CorruptIndexError, SymbolicLinkError
@@ -28,12 +27,11 @@ from storage.segment.splitting import split_segment
 from storage.segment.writable_segment import remove_segment_files
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Collection, Sequence
 
     from storage.clock import Clock
     from storage.config import TopicConfig
-    from storage.files import Files
+    from storage.files import Directory
 
 _INDEXES: Final = SEGMENT_KINDS[1:]
 _CHANGES: Final = {
@@ -44,9 +42,8 @@ _CHANGES: Final = {
 
 
 def recover_log(
-    files: Files,
     clock: Clock,
-    directory: str | os.PathLike[str],
+    directory: Directory,
     config: TopicConfig,
     *,
     is_clean: bool,
@@ -67,12 +64,12 @@ def recover_log(
 
     Raises `SymbolicLinkError` before anything is changed if there is a link in the directory.
     """
-    refuse_links(files, directory)
+    refuse_links(directory)
     recovery = _Recovery(
-        files, clock, directory, config, start_offset, producer_expiration_ms, allows_offset_gaps=allows_offset_gaps
+        clock, directory, config, start_offset, producer_expiration_ms, allows_offset_gaps=allows_offset_gaps
     )
-    names = files.names(directory)
-    recovery.report.steps += remove_leftovers(files, directory, names)
+    names = directory.names()
+    recovery.report.steps += remove_leftovers(directory, names)
     recovery.look(names)
     while not recovery.repair(None if is_clean else recovery_point):
         recovery.look()  # a segment was split, which makes others of it
@@ -80,19 +77,18 @@ def recover_log(
     return recovery.report
 
 
-def refuse_links(files: Files, directory: str | os.PathLike[str]) -> None:
+def refuse_links(directory: Directory) -> None:
     """Raise `SymbolicLinkError` if there is a link in the directory: the log would reach out of the store."""
-    linked = min(files.links(directory), default=None)
+    linked = min(directory.links(), default=None)
     if linked is not None:
-        raise SymbolicLinkError(Path(directory, linked))
+        raise SymbolicLinkError(directory.path_of(linked))
 
 
 class _Recovery:
     def __init__(
         self,
-        files: Files,
         clock: Clock,
-        directory: str | os.PathLike[str],
+        directory: Directory,
         config: TopicConfig,
         start_offset: int,
         producer_expiration_ms: int,
@@ -101,16 +97,15 @@ class _Recovery:
     ) -> None:
         self._may_lack = allows_offset_gaps
         self.report = RecoveryReport()
-        self._files = files
         self._clock = clock
-        self._directory = Path(directory)
+        self._directory = directory
         self._config = config
         self._start_offset = start_offset
         self._expiration_ms = producer_expiration_ms
         self._names: set[FileName] = set()
         self._segments: list[Segment] = []
-        self._epochs = LeaderEpochs(files, directory)
-        self._epochs_recovery = EpochsRecovery(files, directory, self.report.steps.append)
+        self._epochs = LeaderEpochs(directory)
+        self._epochs_recovery = EpochsRecovery(directory, self.report.steps.append)
         self._snapshots: RecoveredSnapshots | None = None
         self._end_offset: int | None = None  # once the log's end was read
 
@@ -127,7 +122,7 @@ class _Recovery:
             if faulty and not self._rebuild_indexes(segment, faulty):
                 return False
         if segments and believed == len(segments):
-            self._end_offset = whole_end(self._files, segments[-1])
+            self._end_offset = whole_end(segments[-1])
             if self._end_offset is None:
                 believed -= 1
         if recovery_point is not None:
@@ -145,20 +140,20 @@ class _Recovery:
         if believed and segments[believed].base_offset == recovery_point:
             before = segments[believed - 1]
             if not self._faulty_indexes(before):
-                if not is_finished(self._files, before):
+                if not is_finished(before):
                     return believed - 1
                 self._sync(before, *_INDEXES)
         return believed
 
     def look(self, listed: Sequence[str] = ()) -> None:
         """Take in which files there are: those listed, if nothing was changed since that."""
-        texts = self._files.names(self._directory) if self.report.steps else listed
+        texts = self._directory.names() if self.report.steps else listed
         names = map(parse_name, texts)
         self._names = {name for name in names if name is not None and name.suffix is FileSuffix.LIVE}
         bases = sorted(name.offset for name in self._names if name.kind is Kind.LOG)
-        self._segments = [Segment(self._files, self._directory, base_offset) for base_offset in bases]
+        self._segments = [Segment(self._directory, base_offset) for base_offset in bases]
         if self._snapshots is None:
-            self._snapshots = RecoveredSnapshots(self._files, self._directory, live_offsets(texts, Kind.SNAPSHOT))
+            self._snapshots = RecoveredSnapshots(self._directory, live_offsets(texts, Kind.SNAPSHOT))
 
     def _faulty_indexes(self, segment: Segment) -> Collection[Kind]:
         """Return the indexes of the segment that are of no use, as far as can be seen without the log.
@@ -187,7 +182,7 @@ class _Recovery:
         return True
 
     def _write_indexes(self, segment: Segment, building: IndexBuilder, kinds: Collection[Kind] = _INDEXES) -> None:
-        for kind, change in building.write(self._files, segment, kinds).items():
+        for kind, change in building.write(segment, kinds).items():
             repair, reason = _CHANGES[change]
             self._add(repair, FileName(segment.base_offset, kind), reason)
 
@@ -227,7 +222,7 @@ class _Recovery:
 
     def _scan(self, segment: Segment, building: IndexBuilder, producers: ProducerStates) -> CheckedScan:
         """Learn from every batch that is kept."""
-        with self._files.open_reading(segment.path(Kind.LOG)) as file:
+        with segment.open_log() as file:
             scan = CheckedScan(file, segment.base_offset)
             add, latest_epoch = building.add, self._epochs.latest_epoch
             for batch in scan:
@@ -248,7 +243,6 @@ class _Recovery:
     def _producers_before(self, segment: Segment, *, read_only: bool) -> ProducerStates:
         """Return the producers as of the beginning of the segment. Later snapshots are removed unless `read_only`."""
         producers = ProducerStates(
-            self._files,
             self._directory,
             expiration_ms=self._expiration_ms,
             read_only=read_only,
@@ -282,14 +276,14 @@ class _Recovery:
         """Drop the log's last segments, the last of all first, so that a crash leaves none that seems to follow."""
         for segment in reversed(segments):
             size_bytes = segment.size_bytes
-            remove_segment_files(self._files, self._directory, segment.base_offset)
+            remove_segment_files(self._directory, segment.base_offset)
             name = FileName(segment.base_offset, Kind.LOG)
             self._add(Repair.DROPPED, name, reason, size_bytes, position=0, offset=segment.base_offset)
-        self._files.sync_directory(self._directory)
+        self._directory.sync()
 
     def _cut(self, segment: Segment, scan: CheckedScan) -> None:
         """Cut the log after the last batch that is kept."""
-        with self._files.open_writing(segment.path(Kind.LOG)) as log:
+        with self._directory.open_writing(segment.name(Kind.LOG)) as log:
             log.truncate(scan.position)
             log.sync()
         name = FileName(segment.base_offset, Kind.LOG)
@@ -300,11 +294,11 @@ class _Recovery:
         """Bring the log to disk, and those indexes that there are of these kinds."""
         for kind in (Kind.LOG, *kinds):
             if FileName(segment.base_offset, kind) in self._names:
-                with self._files.open_writing(segment.path(kind)) as file:
+                with self._directory.open_writing(segment.name(kind)) as file:
                     file.sync()
 
     def _split(self, segment: Segment) -> bool:
-        bases = split_segment(self._files, self._directory, segment.base_offset)
+        bases = split_segment(self._directory, segment.base_offset)
         reason = f"its offsets are too many for an index; it is now {len(bases)} segments"
         self._add(Repair.SPLIT, FileName(segment.base_offset, Kind.LOG), reason)
         return False

@@ -14,10 +14,9 @@ from storage.log.recover.report import Repair, Step
 from storage.segment.names import FileName, Kind
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable
 
-    from storage.files import Files
+    from storage.files import Directory
     from storage.log.producers.state import ProducerState
 
 
@@ -27,8 +26,8 @@ class RecoveredSnapshots(SnapshotFiles):
     `offsets` are those that count. No file is removed before `settle`.
     """
 
-    def __init__(self, files: Files, directory: str | os.PathLike[str], offsets: Iterable[int]) -> None:
-        super().__init__(files, directory, offsets=offsets)
+    def __init__(self, directory: Directory, offsets: Iterable[int]) -> None:
+        super().__init__(directory, offsets=offsets)
         self._found = frozenset(self.offsets)
         self._changed: set[int] = set()
 
@@ -45,7 +44,7 @@ class RecoveredSnapshots(SnapshotFiles):
     def sync_found(self, offset: int) -> None:
         """Bring the snapshot of an offset to disk if there was one: a roll writes it without waiting for that."""
         if offset in self._found:
-            with self._files.open_writing(self._path(offset)) as file:
+            with self._directory.open_writing(str(FileName(offset, Kind.SNAPSHOT))) as file:
                 file.sync()
 
     def _holds(self, offset: int, states: list[ProducerState]) -> bool:
@@ -79,5 +78,5 @@ class RecoveredSnapshots(SnapshotFiles):
                 steps.append(Step(Repair.ADDED, name, "there was none of the producers at this offset"))
             elif offset in self._changed:
                 steps.append(Step(Repair.REBUILT, name, "its producers are not those of the log"))
-        self._files.sync_directory(self._directory)
+        self._directory.sync()
         return steps

@@ -10,39 +10,27 @@ One thread may write while any number look up; those who share an index need no 
 
 from __future__ import annotations
 
-import os
 from threading import Lock
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from storage.errors import CorruptIndexError, InvalidIndexEntryError
-from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
-from storage.segment.index.loaded import LoadedEntries
+from storage.segment.index.loaded import Index, IndexReader
 from storage.segment.index.mapped import MappedEntries
-from storage.segment.index.source import PathSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.files import Files
-    from storage.segment.index.source import IndexSource
+    from storage.files import Directory
+    from storage.segment.index.loaded import LoadedEntries
 
 _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 _ITERATION_SLOTS: Final = 1024
 
 
-class AscendingIndex:
-    """One segment's index of one kind. All offsets given and taken are absolute."""
-
-    entry_bytes: ClassVar[int]
-    zeros_may_lead: ClassVar[bool]  # whether a broker may write an entry of zeros, which can only be the first
+class AscendingIndex(Index):
+    """An index whose entries ascend."""
 
     _entries: MappedEntries | LoadedEntries
-
-    def __init__(self, path: str | os.PathLike[str], base_offset: int, entries: MappedEntries | LoadedEntries) -> None:
-        self.path = os.fspath(path)
-        self.base_offset = base_offset
-        self._entries = entries
-        self._lock = Lock()  # held for every look at the entries and every change
 
     @property
     def entries_count(self) -> int:
@@ -87,45 +75,10 @@ class AscendingIndex:
             slot = end
 
 
-class AscendingReader(AscendingIndex):
-    """An index to look things up in. Nothing is read before that, and a file that is missing has no entries.
-
-    A lookup that would need more than `limit_bytes` of entries is a `CorruptIndexError`.
-    """
+class AscendingReader(IndexReader, AscendingIndex):
+    """An index to look up in."""
 
     _entries: LoadedEntries
-
-    def __init__(self, source: IndexSource, base_offset: int, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> None:
-        entries = LoadedEntries(source, self.entry_bytes, zeros_may_lead=self.zeros_may_lead, limit_bytes=limit_bytes)
-        super().__init__(source.path, base_offset, entries)
-
-    @classmethod
-    def open(
-        cls,
-        files: Files,
-        path: str | os.PathLike[str],
-        base_offset: int,
-        *,
-        limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
-    ) -> Self:
-        """The index at a path."""
-        return cls(PathSource(files, path), base_offset, limit_bytes=limit_bytes)
-
-    @property
-    def loaded_bytes(self) -> int:
-        """The memory that `unload` would give back."""
-        with self._lock:
-            return self._entries.loaded_bytes
-
-    def refresh(self) -> bool:
-        """Bring in what has changed in the file; True if anything has. If the file is gone, what is known stays."""
-        with self._lock:
-            return self._entries.refresh()
-
-    def unload(self) -> None:
-        """Give the memory back; the next lookup reads the file again."""
-        with self._lock:
-            self._entries.unload()
 
 
 class AscendingWriter(AscendingIndex):
@@ -136,26 +89,28 @@ class AscendingWriter(AscendingIndex):
 
     _entries: MappedEntries
 
-    def __init__(self, path: str | os.PathLike[str], base_offset: int, entries: MappedEntries) -> None:
-        super().__init__(path, base_offset, entries)
+    def __init__(self, path: str, base_offset: int, entries: MappedEntries) -> None:
+        super().__init__(path, base_offset)
+        self._entries = entries
         self._length_lock = Lock()  # taken before the other: no flush while the map is replaced, and none stops lookups
 
     @classmethod
-    def create(cls, files: Files, path: str | os.PathLike[str], base_offset: int, max_bytes: int) -> Self:
+    def create(cls, directory: Directory, name: str, base_offset: int, max_bytes: int) -> Self:
         """Make an empty index for an active segment, in place of a file that is there.
 
         The file gets `max_bytes`, rounded down to whole entries. If there is no space for it, it is left empty.
         """
-        return cls(path, base_offset, MappedEntries.create(files, path, cls.entry_bytes, max_bytes))
+        entries = MappedEntries.create(directory, name, cls.entry_bytes, max_bytes)
+        return cls(directory.path_of(name), base_offset, entries)
 
     @classmethod
-    def open(cls, files: Files, path: str | os.PathLike[str], base_offset: int, max_bytes: int) -> Self:
+    def open(cls, directory: Directory, name: str, base_offset: int, max_bytes: int) -> Self:
         """Open a file of our own as it stands, full; `expand` makes room for more.
 
         Every entry is believed but the zeros of a tail that was never trimmed; `ignored_slots` counts those.
         """
-        entries = MappedEntries.open(files, path, cls.entry_bytes, max_bytes, zeros_may_lead=cls.zeros_may_lead)
-        return cls(path, base_offset, entries)
+        entries = MappedEntries.open(directory, name, cls.entry_bytes, max_bytes, zeros_may_lead=cls.zeros_may_lead)
+        return cls(directory.path_of(name), base_offset, entries)
 
     def truncate_to_entries(self, count: int) -> None:
         """Keep the first `count` entries."""

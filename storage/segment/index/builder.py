@@ -7,7 +7,6 @@ the same entries already stays as it is.
 
 from __future__ import annotations
 
-import os
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from storage.config import TopicConfig
-    from storage.files import Files
+    from storage.files import Directory
     from storage.record.reading import Batch
     from storage.segment.index.entries import AbortedTransaction
     from storage.segment.segment import Segment
@@ -76,7 +75,7 @@ class IndexBuilder:
         """Take in a transaction that the last batch aborts."""
         self._transactions += TransactionIndex.pack(transaction)
 
-    def write(self, files: Files, segment: Segment, kinds: Collection[Kind] = _KINDS) -> dict[Kind, IndexChange]:
+    def write(self, segment: Segment, kinds: Collection[Kind] = _KINDS) -> dict[Kind, IndexChange]:
         """Give the segment's indexes, or those of some kinds, the form of a segment to which nothing more is appended.
 
         Durable when it returns; says which files changed, and how. A transaction index is only made if it has entries,
@@ -90,22 +89,22 @@ class IndexBuilder:
         }
         changes = {}
         for kind in _KINDS:
-            change = _write(files, segment.path(kind), data[kind], kind) if kind in kinds else None
+            change = _write(segment.directory, segment.name(kind), data[kind], kind) if kind in kinds else None
             if change is not None:
                 changes[kind] = change
-        files.sync_directory(segment.path(Kind.LOG).parent)
+        segment.directory.sync()
         return changes
 
-    def write_cleaned(self, files: Files, segment: Segment) -> None:
+    def write_cleaned(self, segment: Segment) -> None:
         """Write the indexes beside a segment that is to replace others, as `.cleaned`; their contents are on disk then.
 
         A transaction index is only made if it has entries.
         """
         self._finish()
         if self._transactions:
-            _write_cleaned(files, segment.path(Kind.TRANSACTION_INDEX), self._transactions)
-        _write_cleaned(files, segment.path(Kind.TIME_INDEX), self._times)
-        _write_cleaned(files, segment.path(Kind.OFFSET_INDEX), self._offsets)
+            _write_cleaned(segment.directory, segment.name(Kind.TRANSACTION_INDEX), self._transactions)
+        _write_cleaned(segment.directory, segment.name(Kind.TIME_INDEX), self._times)
+        _write_cleaned(segment.directory, segment.name(Kind.OFFSET_INDEX), self._offsets)
 
     def _finish(self) -> None:
         if self._largest_timestamp > self._indexed_timestamp:
@@ -113,15 +112,15 @@ class IndexBuilder:
             self._indexed_timestamp = self._largest_timestamp
 
 
-def _write(files: Files, path: os.PathLike[str], data: bytearray, kind: Kind) -> IndexChange | None:
+def _write(directory: Directory, name: str, data: bytearray, kind: Kind) -> IndexChange | None:
     """Have the file hold the data, durably; None if it does already."""
-    status = files.status(path)
+    status = directory.status(name)
     if status is None:
         if kind is Kind.TRANSACTION_INDEX and not data:
             return None
         change = IndexChange.MADE
     else:
-        with files.open_writing(path) as file:
+        with directory.open_writing(name) as file:
             is_begun = file.read_at(0, len(data)) == data
             size_bytes = file.size_bytes()
             if is_begun and size_bytes == len(data):
@@ -129,13 +128,13 @@ def _write(files: Files, path: os.PathLike[str], data: bytearray, kind: Kind) ->
                 return None
             is_tail_unused = is_begun and is_zero(file, len(data), size_bytes)
         change = IndexChange.TRIMMED if is_tail_unused else IndexChange.REPLACED
-    files.rename(_write_cleaned(files, path, data), path)
+    directory.rename(_write_cleaned(directory, name, data), name)
     return change
 
 
-def _write_cleaned(files: Files, path: os.PathLike[str], data: bytearray) -> str:
-    unfinished = f"{os.fspath(path)}{FileSuffix.CLEANED}"  # which every broker that finds it removes
-    with files.open_writing(unfinished, create=True) as file:
+def _write_cleaned(directory: Directory, name: str, data: bytearray) -> str:
+    unfinished = f"{name}{FileSuffix.CLEANED}"  # which every broker that finds it removes
+    with directory.open_writing(unfinished, create=True) as file:
         file.truncate(0)
         file.write_at(0, [data])
         file.sync()

@@ -1,25 +1,109 @@
-"""The entries of an index file that others may write, trim or delete at any time: read, never mapped or changed.
+"""Reading an index file that another process may write, trim or delete at any time: it is never mapped or changed.
 
-Nothing is read before it is asked for, and no descriptor is kept. What was read stays as it is, whatever happens to
-the file, until `refresh` looks again or `unload` gives the memory back. Locking is the caller's business.
+A reader opens the file when it first needs an entry, and keeps no descriptor. Entries that were read stay as they were
+until `refresh` looks at the file again or `unload` frees their memory.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from threading import Lock
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from storage.errors import CorruptIndexError
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 from storage.segment.index.zero_tail import probe_used_slots
 
 if TYPE_CHECKING:
-    from storage.files import ReadableFile
-    from storage.segment.index.source import IndexSource
+    from storage.files import Directory, FileStatus, ReadableFile
+
+
+class Index:
+    """One segment's index of one kind. It takes and returns absolute offsets."""
+
+    entry_bytes: ClassVar[int]
+    zeros_may_lead: ClassVar[bool]  # whether a broker may write an entry of zeros, which can only be the first
+
+    def __init__(self, path: str | os.PathLike[str], base_offset: int) -> None:
+        self.path = os.fspath(path)
+        self.base_offset = base_offset
+        self._lock = Lock()  # held for every look at the entries and every change
+
+
+class IndexSource(Protocol):
+    """The file of an index, which may be missing. Both methods are about the same file, also after it was renamed."""
+
+    @property
+    def path(self) -> str:
+        """Its path now, or the last one that it had."""
+
+    def status(self) -> FileStatus | None:
+        """Return the file system's answer about the file, None if there is none."""
+
+    def open(self) -> ReadableFile | None:
+        """Open the file, which the caller closes; None if there is none."""
+
+
+class NamedSource:
+    """The file of one name in a directory."""
+
+    def __init__(self, directory: Directory, name: str) -> None:
+        self.path = directory.path_of(name)
+        self._directory = directory
+        self._name = name
+
+    def status(self) -> FileStatus | None:
+        """Return the file system's answer about the file, None if there is none."""
+        return self._directory.status(self._name)
+
+    def open(self) -> ReadableFile | None:
+        """Open the file, which the caller closes; None if there is none."""
+        try:
+            return self._directory.open_reading(self._name)
+        except FileNotFoundError:
+            return None
+
+
+class IndexReader(Index):
+    """An index that is only looked up in. It reads nothing before a lookup, and a missing file has no entries.
+
+    A lookup that needs more than `limit_bytes` of entries raises `CorruptIndexError`.
+    """
+
+    def __init__(self, source: IndexSource, base_offset: int, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> None:
+        super().__init__(source.path, base_offset)
+        self._entries = LoadedEntries(
+            source, self.entry_bytes, zeros_may_lead=self.zeros_may_lead, limit_bytes=limit_bytes
+        )
+
+    @classmethod
+    def open(
+        cls, directory: Directory, name: str, base_offset: int, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES
+    ) -> Self:
+        """Return the index in a file of this name."""
+        return cls(NamedSource(directory, name), base_offset, limit_bytes=limit_bytes)
+
+    @property
+    def loaded_bytes(self) -> int:
+        """The memory that `unload` would free."""
+        with self._lock:
+            return self._entries.loaded_bytes
+
+    def refresh(self) -> bool:
+        """Read what has changed in the file; True if anything has. The entries of a file that is gone stay."""
+        with self._lock:
+            return self._entries.refresh()
+
+    def unload(self) -> None:
+        """Free the memory. The next lookup reads the file again."""
+        with self._lock:
+            self._entries.unload()
 
 
 class LoadedEntries:
-    """The used entries of a file; one that is not there has none.
+    """The used entries of a file. One that is missing has none. The caller takes the lock.
 
-    A file of zeros is unused, except that where `zeros_may_lead` a file of exactly one entry is taken at its word.
+    A file of zeros is unused, except that where `zeros_may_lead` a file of exactly one entry counts as an entry.
     More than `limit_bytes` of entries is a `CorruptIndexError`.
     """
 

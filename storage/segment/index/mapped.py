@@ -15,9 +15,7 @@ from storage.errors import ConfigError
 from storage.segment.index.zero_tail import used_slots
 
 if TYPE_CHECKING:
-    import os
-
-    from storage.files import Files, MappedRegion, WritableFile
+    from storage.files import Directory, MappedRegion, WritableFile
 
 
 _BLOCK_BYTES: Final = 4096
@@ -46,11 +44,13 @@ class MappedEntries:
         self._map(count)
 
     @classmethod
-    def create(cls, files: Files, path: str | os.PathLike[str], entry_bytes: int, max_bytes: int) -> Self:
+    def create(cls, directory: Directory, name: str, entry_bytes: int, max_bytes: int) -> Self:
         """Make the file, or empty the one that is there, and give it its full size."""
         if max_bytes < entry_bytes:
-            raise ConfigError(f"an index of {max_bytes} bytes has no room for an entry of {entry_bytes}", path=path)
-        file = files.open_writing(path, create=True)
+            raise ConfigError(
+                f"an index of {max_bytes} bytes has no room for an entry of {entry_bytes}", path=directory.path_of(name)
+            )
+        file = directory.open_writing(name, create=True)
         try:
             entries = cls(file, entry_bytes, max_bytes, count=0, ignored_slots=0)
             entries.clear()
@@ -60,11 +60,9 @@ class MappedEntries:
         return entries
 
     @classmethod
-    def open(
-        cls, files: Files, path: str | os.PathLike[str], entry_bytes: int, max_bytes: int, *, zeros_may_lead: bool
-    ) -> Self:
+    def open(cls, directory: Directory, name: str, entry_bytes: int, max_bytes: int, *, zeros_may_lead: bool) -> Self:
         """Open a file as it stands, without slots for more; where `zeros_may_lead` a lone entry of zeros is one."""
-        file = files.open_writing(path)
+        file = directory.open_writing(name)
         try:
             slots = file.size_bytes() // entry_bytes
             count = used_slots(file, slots, entry_bytes)

@@ -6,35 +6,28 @@ leave out records of aborted transactions themselves.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from storage.errors import CorruptIndexError, InvalidIndexEntryError
-from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 from storage.segment.index.entries import TRANSACTION_ENTRY as _ENTRY
 from storage.segment.index.entries import TRANSACTION_ENTRY_VERSION as _VERSION
 from storage.segment.index.entries import AbortedTransaction
-from storage.segment.index.loaded import LoadedEntries
-from storage.segment.index.source import PathSource
+from storage.segment.index.loaded import Index, IndexReader
 from storage.segment.index.zero_tail import used_slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.files import Files, WritableFile
-    from storage.segment.index.source import IndexSource
+    from storage.files import Directory, WritableFile
 
 
-class TransactionIndex(ABC):
+class TransactionIndex(Index, ABC):
     """The aborted transactions of one segment, their markers ascending. One thread may write while any number read."""
 
-    def __init__(self, path: str | os.PathLike[str], base_offset: int) -> None:
-        self.path = os.fspath(path)
-        self.base_offset = base_offset
-        self._lock = Lock()  # held for every look at the entries and every change
+    entry_bytes = _ENTRY.size
+    zeros_may_lead = False
 
     @abstractmethod
     def _used(self) -> bytes:
@@ -103,44 +96,8 @@ class TransactionIndex(ABC):
         return last_offset
 
 
-class TransactionIndexReader(TransactionIndex):
-    """A transaction index of which nothing is read before it is asked for. A file that is missing has no entries.
-
-    Not one byte of the file changes, whatever others do to it. More than `limit_bytes` of entries is a
-    `CorruptIndexError`.
-    """
-
-    def __init__(self, source: IndexSource, base_offset: int, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> None:
-        super().__init__(source.path, base_offset)
-        self._entries = LoadedEntries(source, _ENTRY.size, zeros_may_lead=False, limit_bytes=limit_bytes)
-
-    @classmethod
-    def open(
-        cls,
-        files: Files,
-        path: str | os.PathLike[str],
-        base_offset: int,
-        *,
-        limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES,
-    ) -> Self:
-        """The index at a path."""
-        return cls(PathSource(files, path), base_offset, limit_bytes=limit_bytes)
-
-    @property
-    def loaded_bytes(self) -> int:
-        """The memory that `unload` would give back."""
-        with self._lock:
-            return self._entries.loaded_bytes
-
-    def refresh(self) -> bool:
-        """Bring in what has changed in the file; True if anything has. If the file is gone, what is known stays."""
-        with self._lock:
-            return self._entries.refresh()
-
-    def unload(self) -> None:
-        """Give the memory back; the next look reads the file again."""
-        with self._lock:
-            self._entries.unload()
+class TransactionIndexReader(IndexReader, TransactionIndex):
+    """The transaction index of a segment, to look up in. It changes not one byte of the file."""
 
     def _used(self) -> bytes:
         return self._entries.used()[0]
@@ -152,21 +109,22 @@ class TransactionIndexReader(TransactionIndex):
 class TransactionIndexWriter(TransactionIndex):
     """A transaction index whose file is this object's alone, and is made with the first entry."""
 
-    def __init__(self, files: Files, path: str | os.PathLike[str], base_offset: int) -> None:
-        super().__init__(path, base_offset)
-        self._files = files
+    def __init__(self, directory: Directory, name: str, base_offset: int) -> None:
+        super().__init__(directory.path_of(name), base_offset)
+        self._directory = directory
+        self._name = name
         self._file: WritableFile | None = None
         self._is_named_on_disk = True
         self._closing_lock = Lock()  # taken before the other: no flush of a closed file, and none stops readers
         self._entries = bytearray()
 
     @classmethod
-    def open(cls, files: Files, path: str | os.PathLike[str], base_offset: int) -> Self:
+    def open(cls, directory: Directory, name: str, base_offset: int) -> Self:
         """Open the file if there is one; an incomplete last entry, or zeros after the last, are cut off."""
-        index = cls(files, path, base_offset)
-        if files.status(path) is None:
+        index = cls(directory, name, base_offset)
+        if directory.status(name) is None:
             return index
-        file = files.open_writing(path)
+        file = directory.open_writing(name)
         try:
             used_bytes = used_slots(file, file.size_bytes() // _ENTRY.size, _ENTRY.size) * _ENTRY.size
             index._entries = bytearray(file.read_at(0, used_bytes))
@@ -190,7 +148,7 @@ class TransactionIndexWriter(TransactionIndex):
                 )
             if self._file is None:
                 self._is_named_on_disk = False
-                self._file = self._files.open_writing(self.path, create=True)
+                self._file = self._directory.open_writing(self._name, create=True)
             entry = self.pack(transaction)
             self._file.write_at(len(entries), [entry])
             entries += entry
@@ -216,7 +174,7 @@ class TransactionIndexWriter(TransactionIndex):
             if self._file is not None and not self._file.is_resting:
                 self._file.sync()
                 if not self._is_named_on_disk:
-                    self._files.sync_directory(Path(self.path).parent)
+                    self._directory.sync()
                     self._is_named_on_disk = True
 
     def rest(self) -> None:

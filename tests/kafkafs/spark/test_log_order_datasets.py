@@ -108,7 +108,7 @@ def logs(root: Path) -> Iterator[tuple[Path, PartitionPlace, FollowedLog]]:
     paths = sorted(path for path in root.rglob("*.log") if path.stem.isdigit())
     for directory, _ in groupby(paths, key=lambda path: path.parent):
         topic, _, number = directory.name.rpartition("-")
-        log = FollowedLog(Files(), Clock(), directory, TopicConfig.resolve({}), producer_expiration_ms=2**62)
+        log = FollowedLog(Clock(), Files().directory(directory), TopicConfig.resolve({}), producer_expiration_ms=2**62)
         yield directory, PartitionPlace(str(directory.parent), topic, int(number)), log
 
 

@@ -80,7 +80,7 @@ class Views:
     def follow(self, directory: Path, options: TreeOptions = TreeOptions()) -> LogSource:  # noqa: B008 -- frozen
         """The log of a real directory."""
         config = TopicConfig.resolve({})
-        log = FollowedLog(Files(), Clock(), directory, config, producer_expiration_ms=10**9)
+        log = FollowedLog(Clock(), Files().directory(directory), config, producer_expiration_ms=10**9)
         topic, _, partition = directory.name.rpartition("-")
         path = PartitionPath(TopicPath(topic), int(partition))
         return LogSource(
@@ -98,7 +98,7 @@ class Views:
 
     def memory(self, lab: LogOnMemory, options: TreeOptions = TreeOptions(), *, is_followed: bool = False) -> LogSource:  # noqa: B008 -- frozen
         """A log in memory, as its writer or as somebody else sees it."""
-        followed = FollowedLog(lab.files, lab.clock, DIRECTORY, lab.config, producer_expiration_ms=10**9)
+        followed = FollowedLog(lab.clock, lab.files.directory(DIRECTORY), lab.config, producer_expiration_ms=10**9)
         return LogSource(
             PartitionPath(TopicPath("topic"), 0),
             "topic",
@@ -147,7 +147,9 @@ class Views:
         batches: list[tuple[str, Batch]] = []
         for log in sorted(log for log in directory.glob("*.log") if log.stem.isdigit()):
             with suppress(FramingError):  # the zeros of a preallocated file
-                batches.extend((log.name, batch) for batch in Segment(Files(), directory, int(log.stem)).batches())
+                batches.extend(
+                    (log.name, batch) for batch in Segment(Files().directory(directory), int(log.stem)).batches()
+                )
         end_offset = view.last_stable_offset if is_committed else view.end_offset
         visible = _committed(batches, view) if is_committed else batches
         found = []

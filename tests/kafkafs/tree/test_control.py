@@ -233,7 +233,7 @@ def brute_force(view: LogView, timestamp_ms: int, modified_ms: Callable[[Path], 
     for segment in view.segments:
         batches = list(segment.batches())
         largest = max((batch.max_timestamp for batch in batches), default=-1)
-        if (largest if largest >= 0 else modified_ms(segment.path(".log"))) >= timestamp_ms:
+        if (largest if largest >= 0 else modified_ms(Path(segment.path(".log")))) >= timestamp_ms:
             records = (record for batch in batches for record in batch.records())
             wanted = (each for each in records if each.timestamp >= timestamp_ms and each.offset >= view.start_offset)
             return next((record.offset for record in wanted), None)

@@ -57,7 +57,9 @@ class Memory(LogOnMemory):
         return self._source(self.log, options, writable=self.log)
 
     def followed(self, options: TreeOptions = TreeOptions()) -> LogSource:  # noqa: B008 -- frozen
-        log = FollowedLog(self.files, self.clock, DIRECTORY, self.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS)
+        log = FollowedLog(
+            self.clock, self.files.directory(DIRECTORY), self.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
+        )
         return self._source(log, options, writable=None)
 
     def _source(self, log: Log | FollowedLog, options: TreeOptions, *, writable: Log | None) -> LogSource:

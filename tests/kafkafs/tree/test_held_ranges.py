@@ -22,8 +22,8 @@ def test_what_is_aborted_stays_hidden_in_removed_segments(views: Views) -> None:
         lab.log.roll()
     source = views.memory(lab, TreeOptions(isolation=Isolation.COMMITTED, counted_bytes_max=0), is_followed=True)
     reading = views.node(source, "all").open()
-    for path in lab.log.remove_before(9):
-        lab.files.remove(path)
+    for name in lab.log.remove_before(9):
+        lab.log.directory.remove(name)
     lab.run_tasks()
     assert bytes(reading.read(0, 100)) == b"0\n1\n2\n3\n"
     assert views.read(source, "all") == b"3\n"

@@ -17,7 +17,9 @@ def filled() -> LogOnMemory:
 
 
 def follow(lab: LogOnMemory) -> FollowedLog:
-    return FollowedLog(lab.files, lab.clock, DIRECTORY, lab.config, producer_expiration_ms=1, recovery_point=3)
+    return FollowedLog(
+        lab.clock, lab.files.directory(DIRECTORY), lab.config, producer_expiration_ms=1, recovery_point=3
+    )
 
 
 def remove(lab: LogOnMemory, base_offset: int) -> None:

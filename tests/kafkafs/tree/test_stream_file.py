@@ -37,7 +37,7 @@ class Streams(LogOnMemory):
         log: Log | FollowedLog = self.log
         if followed:
             log = FollowedLog(
-                self.files, self.clock, DIRECTORY, self.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
+                self.clock, self.files.directory(DIRECTORY), self.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
             )
         return LogSource(
             PartitionPath(TopicPath("topic"), 0),

@@ -28,8 +28,8 @@ def append(lab: LogOnMemory, *values: bytes, epoch: int = 1) -> None:
 
 def remove(lab: LogOnMemory, base_offset: int) -> None:
     """Remove the segments before the offset, files and all."""
-    for path in lab.log.remove_before(base_offset):
-        lab.files.remove(path)
+    for name in lab.log.remove_before(base_offset):
+        lab.log.directory.remove(name)
     lab.run_tasks()
 
 

@@ -49,8 +49,8 @@ class Followed:
 
     def remove(self) -> None:
         bases = self.lab.log.view.bases
-        for path in self.lab.log.remove_before(self.rng.choice(bases)):
-            self.lab.files.remove(path)
+        for name in self.lab.log.remove_before(self.rng.choice(bases)):
+            self.lab.log.directory.remove(name)
 
     def truncate(self) -> None:
         """Cut what everybody has seen, as followers of a new leader do, and go on in its epoch."""

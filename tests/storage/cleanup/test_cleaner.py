@@ -104,8 +104,8 @@ def test_a_log_that_changes_meanwhile_is_left_as_it_is() -> None:
 
     def remove_the_first_segment() -> bool:
         if next(asked) == 12:
-            for path in log.log.remove_before(log.log.view.bases[1]):
-                log.files.remove(path)
+            for name in log.log.remove_before(log.log.view.bases[1]):
+                log.log.directory.remove(name)
         return False
 
     compacting = Compacting(log.files, log.clock, is_stopped=remove_the_first_segment, buffer_bytes=1)
@@ -238,7 +238,7 @@ def test_it_reads_and_writes_no_faster_than_it_may() -> None:
     log = dirty_log()
     clock = PassingClock()
     limits = CleanerLimits(map_bytes=10_000, map_load_factor=0.9, buffer_bytes=100)
-    cleaner = Cleaner(log.files, clock, limits, Throttle(clock, 500, clock.wait))  # type: ignore[arg-type]
+    cleaner = Cleaner(clock, limits, Throttle(clock, 500, clock.wait))  # type: ignore[arg-type]
     report = cleaner.compact(log.log, Compacting(log.files, log.clock).plan(log.log), lambda _: None)
     assert report.duration_s == pytest.approx((report.read_bytes + report.written_bytes) / 500)
     assert max(clock.waits) <= 1

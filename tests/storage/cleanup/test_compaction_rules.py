@@ -176,7 +176,7 @@ def test_what_grows_too_large_becomes_several_segments() -> None:
     report = log.compact()
     assert (report.segments_before, report.segments_after) == (1, 2)
     assert log.log.view.bases == (0, 12, 15)
-    assert [len(log.log.view.segments[index].path(Kind.LOG).name) for index in range(2)] == [24, 24]
+    assert [len(log.log.view.segments[index].name(Kind.LOG)) for index in range(2)] == [24, 24]
     assert [offset for offset, _, _ in log.rows()] == list(range(15))
     assert all(segment.size_bytes <= size_bytes for segment in log.log.view.segments)
 

@@ -55,7 +55,7 @@ def test_what_the_plan_says_is_deleted() -> None:
     lab = filled(1, 2, NOW_MS)
     plan = planned(lab, retention_ms=1000)
     deleted = apply_retention(lab.log, plan)
-    assert [path.name for path in deleted if ".log" in path.name] == [f"{base:020}.log.deleted" for base in (0, 2)]
+    assert [name for name in deleted if ".log" in name] == [f"{base:020}.log.deleted" for base in (0, 2)]
     assert (lab.log.view.start_offset, lab.log.view.bases) == (plan.new_start_offset, (4,)) == (4, (4,))
     assert apply_retention(lab.log, planned(lab, retention_ms=1000)) == []
 
@@ -142,8 +142,8 @@ def test_a_reader_that_holds_a_deleted_segment_finishes() -> None:
     deleted = apply_retention(lab.log, planned(lab, retention_ms=1000))
     assert [batch.base_offset for batch in reading] == [2, 4]
     assert offsets(view) == [0, 2, 4]
-    for path in deleted:
-        lab.files.remove(path)
+    for name in deleted:
+        lab.log.directory.remove(name)
     assert held.read_at(0, 8) == bytes(8)
     with pytest.raises(FileNotFoundError):
         offsets(view)
@@ -164,9 +164,9 @@ def copied(source: Path, target: Path) -> Path:
 def opened(directory: Path, config: TopicConfig, *, start_offset: int = 0) -> Log:
     files, clock, rng = Files(), StandingClock(), random.Random(0)
     given = {"start_offset": start_offset, "producer_expiration_ms": EXPIRATION_MS}
-    recover_log(files, clock, directory, config, is_clean=False, **given)
-    parts = open_sound_log(files, clock, directory, config, rng=rng, **given)
-    return Log(files, clock, directory, config, parts, rng=rng)
+    recover_log(clock, files.directory(directory), config, is_clean=False, **given)
+    parts = open_sound_log(clock, files.directory(directory), config, rng=rng, **given)
+    return Log(clock, files.directory(directory), config, parts, rng=rng)
 
 
 @pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9"])
@@ -198,7 +198,7 @@ def test_below_a_start_offset_the_same_files_go_as_with_a_broker(datasets, tmp_p
     log.advance_start(777)
     plan = plan_retention("t-delrec-0", log.view, config, high_watermark=1500, now_ms=NOW_MS)
     assert [(segment.base_offset, segment.rule) for segment in plan.deleted] == [(0, Rule.LOG_START)]
-    assert sorted(path.name for path in apply_retention(log, plan)) == theirs
+    assert sorted(apply_retention(log, plan)) == theirs
     assert sorted(path.name for path in directory.glob("*.log")) == sorted(path.name for path in source.glob("*.log"))
     assert log.view.start_offset == 777
     log.close()
@@ -209,9 +209,8 @@ def test_what_a_broker_kept_above_a_start_offset_stays(datasets, name: str) -> N
     directory = datasets(name) / name / "d1" / "t-delrec-0"
     config = TopicConfig.resolve({"retention.ms": "-1"})
     log = FollowedLog(
-        Files(),
         StandingClock(),
-        directory,
+        Files().directory(directory),
         config,
         start_offset=777,
         recovery_point=1500,

@@ -331,7 +331,7 @@ def test_a_plan_is_a_value_that_is_printed_stored_and_compared() -> None:
 def test_a_view_whose_segments_are_gone_is_to_be_asked_for_anew() -> None:
     lab = Lab((1, 2, 3))
     view = lab.log.log.view
-    for path in lab.log.log.remove_before(2):
-        lab.log.files.remove(path)
+    for name in lab.log.log.remove_before(2):
+        lab.log.log.directory.remove(name)
     with pytest.raises(FileNotFoundError):
         plan_retention("topic-0", view, TopicConfig.resolve(), high_watermark=6, now_ms=NOW_MS)

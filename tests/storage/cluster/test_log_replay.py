@@ -43,7 +43,7 @@ class Coordinator(LogOnMemory):
 
     def follow(self) -> FollowedLog:
         config = TopicConfig.resolve({})
-        return FollowedLog(self.files, self.clock, DIRECTORY, config, producer_expiration_ms=1)
+        return FollowedLog(self.clock, self.files.directory(DIRECTORY), config, producer_expiration_ms=1)
 
 
 def known(replay: LogReplay) -> dict[str, dict[str, int]]:
@@ -145,7 +145,7 @@ def test_damage_is_passed_over_and_counted() -> None:
     [said] = topic.shortcomings
     assert path in said
     assert f"position {second.position}" in said
-    assert follower.view.segments[0].path(Kind.LOG).name in said
+    assert follower.view.segments[0].name(Kind.LOG) in said
 
 
 def test_what_cannot_be_read_is_counted() -> None:

@@ -48,7 +48,7 @@ def memory() -> LogOnMemory:
 def followed(memory: LogOnMemory) -> MetadataLog:
     """Follow the log in the files of `memory`."""
     log = FollowedLog(
-        memory.files, memory.clock, DIRECTORY, memory.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
+        memory.clock, memory.files.directory(DIRECTORY), memory.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
     )
     return MetadataLog(memory.files.directory(DIRECTORY), log)
 
@@ -90,7 +90,9 @@ def test_reading_ends_before_damage(memory: LogOnMemory, followed: MetadataLog) 
 def broker_log(broker: BrokerDir) -> MetadataLog:
     directory = f"{broker.path}/__cluster_metadata-0"
     config = TopicConfig.resolve()
-    log = FollowedLog(broker.files, StandingClock(), directory, config, producer_expiration_ms=PRODUCER_EXPIRATION_MS)
+    log = FollowedLog(
+        StandingClock(), broker.files.directory(directory), config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
+    )
     return MetadataLog(broker.files.directory(directory), log)
 
 
@@ -170,7 +172,9 @@ class RealLog:
         from storage.files import Files
 
         files, config = Files(), StoreConfig.resolve({}).topic()
-        log = FollowedLog(files, Clock(), self.directory, config, producer_expiration_ms=PRODUCER_EXPIRATION_MS)
+        log = FollowedLog(
+            Clock(), files.directory(self.directory), config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
+        )
         return MetadataLog(files.directory(self.directory), log).ask(question)
 
 

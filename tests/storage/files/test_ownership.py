@@ -128,7 +128,7 @@ class TestModes:
             put(files, segment_file(0, kind), 0o644)
             put(files, segment_file(5, kind), 0o600)
         config = TopicConfig.resolve({})
-        WritableSegment.create(files, PARTITION, 9, config, now_ms=0).close()
+        WritableSegment.create(files.directory(PARTITION), 9, config, now_ms=0).close()
         for kind in (Kind.LOG, Kind.OFFSET_INDEX, Kind.TIME_INDEX):
             assert access(files, segment_file(9, kind)) == (*BROKER, 0o600)
 

@@ -58,7 +58,11 @@ def test_a_file_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("name", "read", "error"),
     [
-        ("leader-epoch-checkpoint", LeaderEpochs.load, CorruptCheckpointError),
+        (
+            "leader-epoch-checkpoint",
+            lambda files, path: LeaderEpochs.load(files.directory(path)),
+            CorruptCheckpointError,
+        ),
         *(
             (
                 each.value,
@@ -91,7 +95,7 @@ def test_of_a_snapshot_that_has_not_the_size_that_it_says_only_the_header_is_rea
     whole = encode_snapshot([])
     path = tmp_path / f"{7:020d}.snapshot"
     path.write_bytes(whole)
-    assert SnapshotFiles(Files(), tmp_path).read(7) == []
+    assert SnapshotFiles(Files().directory(tmp_path)).read(7) == []
     for size_bytes, header in (
         (6 * 10**9, b""),
         (6 * 10**9, whole),
@@ -99,4 +103,4 @@ def test_of_a_snapshot_that_has_not_the_size_that_it_says_only_the_header_is_rea
     ):
         sparse(path, size_bytes, header)
         with pytest.raises(CorruptSnapshotError):
-            SnapshotFiles(FewBytesFiles(), tmp_path).read(7)
+            SnapshotFiles(FewBytesFiles().directory(tmp_path)).read(7)

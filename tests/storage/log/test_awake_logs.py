@@ -104,8 +104,8 @@ def opened(directory: Path, awake: AwakeLogs | None = None) -> Log:
     files, clock, rng = Files(), Clock(), random.Random(0)
     files.add_root(directory.parent)  # only a log directory is kept open
     config = StoreConfig.resolve({}).topic({"segment.index.bytes": "4096", "index.interval.bytes": "0"})
-    parts = open_sound_log(files, clock, directory, config, rng=rng, producer_expiration_ms=86_400_000)
-    return Log(files, clock, directory, config, parts, rng=rng, awake=awake)
+    parts = open_sound_log(clock, files.directory(directory), config, rng=rng, producer_expiration_ms=86_400_000)
+    return Log(clock, files.directory(directory), config, parts, rng=rng, awake=awake)
 
 
 class TestALogAtRest:

@@ -16,7 +16,9 @@ def append(lab: LogOnMemory, count: int, epoch: int) -> None:
 
 
 def followed(lab: LogOnMemory) -> FollowedLog:
-    return FollowedLog(lab.files, lab.clock, DIRECTORY, lab.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS)
+    return FollowedLog(
+        lab.clock, lab.files.directory(DIRECTORY), lab.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -53,8 +55,8 @@ def test_a_log_that_loses_its_beginning_or_is_taken_away_file_by_file_is_not_tru
     append(lab, 80, 1)
     other = followed(lab)
     bases = other.view.bases
-    for path in lab.log.remove_before(bases[2]):
-        lab.files.remove(path)
+    for name in lab.log.remove_before(bases[2]):
+        lab.log.directory.remove(name)
     assert other.view.cuts == ()
     append(lab, 10, 2)
     assert other.view.cuts == ()

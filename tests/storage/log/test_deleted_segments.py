@@ -81,15 +81,15 @@ def test_deleted_segments_leave_the_log_with_their_snapshots() -> None:
     old = lab.log.view
     assert old.bases[:4] == (0, 4, 8, 12)
     deleted = lab.log.remove_before(8)
-    assert [path.name for path in deleted] == [
+    assert deleted == [
         f"{base:020}{kind}.deleted" for base in (0, 4) for kind in (".log", ".index", ".timeindex", ".txnindex")
     ] + [f"{4:020}.snapshot.deleted"]
     assert (lab.log.view.start_offset, lab.log.view.bases) == (8, old.bases[2:])
     assert [entry.offset for entry in lab.log.epochs.entries] == [8]
     assert offsets(old) == list(range(16))
     assert offsets(lab.log.view) == list(range(8, 16))
-    for path in deleted:
-        lab.files.remove(path)
+    for name in deleted:
+        lab.log.directory.remove(name)
     with pytest.raises(FileNotFoundError):
         offsets(old)
     assert lab.log.remove_before(8) == []
@@ -128,8 +128,8 @@ def test_segments_are_replaced_and_readers_of_the_old_ones_go_on() -> None:
     assert (lab.log.view.start_offset, lab.log.recovery_point) == (0, 12)
     assert offsets(lab.log.view) == [3, 7, *range(8, 16)]
     assert offsets(old) == list(range(16))
-    assert deleted[-1].name == f"{4:020}.snapshot.deleted"
-    assert {path.name for path in deleted} == set(names(lab, FileSuffix.DELETED))
+    assert deleted[-1] == f"{4:020}.snapshot.deleted"
+    assert set(deleted) == set(names(lab, FileSuffix.DELETED))
     # The same again: the first generation is gone for good, and nobody is shown the second one in its place.
     second = lab.log.view
     clean(lab, second.segments[:1], (7,))
@@ -163,7 +163,7 @@ def test_only_closed_segments_that_are_still_the_logs_are_replaced() -> None:
     with pytest.raises(LogChangedError):
         lab.log.replace(segments[1:3], [4])
     with pytest.raises(LogChangedError):
-        lab.log.replace([Segment(lab.files, DIRECTORY, 4)], [4])
+        lab.log.replace([Segment(lab.files.directory(DIRECTORY), 4)], [4])
     assert (
         before.items() >= {name: data for name, data in lab.contents().items() if name.startswith(f"{4:020}")}.items()
     )
@@ -214,8 +214,8 @@ def test_a_reader_of_an_old_view_is_never_shown_anything_else(name: str, seed: i
         else:
             deleted = lab.log.remove_before(8)
         is_removing = seed % 2 == 0
-        for path in deleted if is_removing else ():
-            files.remove(path)
+        for name in deleted if is_removing else ():
+            lab.log.directory.remove(name)
 
     files.run(seed, read, change)
     assert found == [expected, expected]
@@ -236,8 +236,8 @@ def test_who_reads_the_log_always_gets_one_of_its_states(seed: int) -> None:
     def change() -> None:
         old = lab.log.view.segments[:2]
         clean(lab, old, (0, 1, 3, 4, 7))
-        for path in lab.log.replace(old, [0]):
-            files.remove(path)
+        for name in lab.log.replace(old, [0]):
+            lab.log.directory.remove(name)
 
     files.run(seed, read, change)
     # The new segment was given no index of transactions.

@@ -24,7 +24,7 @@ FILES = Files()
 
 
 def epochs_of(*entries: tuple[int, int]) -> LeaderEpochs:
-    epochs = LeaderEpochs(MemoryFiles(), "/")
+    epochs = LeaderEpochs(MemoryFiles().directory("/"))
     for epoch, offset in entries:
         epochs.assign(epoch, offset)
     return epochs
@@ -38,11 +38,11 @@ def test_real_checkpoints(datasets: Callable[[str], Path], tmp_path: Path, name:
     found = sorted(datasets(name).rglob(EPOCHS_NAME))
     assert found
     for path in found:
-        read = LeaderEpochs.load(FILES, path.parent)
+        read = LeaderEpochs.load(FILES.directory(path.parent))
         lines = path.read_text().splitlines()[2:]
         assert list(read.entries) == [tuple(map(int, line.split())) for line in lines]
         (tmp_path / EPOCHS_NAME).unlink(missing_ok=True)
-        written = LeaderEpochs(FILES, tmp_path)
+        written = LeaderEpochs(FILES.directory(tmp_path))
         for entry in read.entries:
             written.assign(entry.epoch, entry.offset)
         assert (tmp_path / EPOCHS_NAME).read_bytes() == path.read_bytes()
@@ -55,13 +55,13 @@ def test_epochs_from_the_batches_of_real_logs(datasets: Callable[[str], Path], n
     compared = 0
     for path in sorted(datasets(name).rglob(EPOCHS_NAME)):
         logs = sorted(path.parent.glob("*.log"))
-        written = LeaderEpochs(MemoryFiles(), "/")
+        written = LeaderEpochs(MemoryFiles().directory("/"))
         for log in logs:
             with FILES.open_reading(log) as file:
                 for batch in LogScan(file):
                     if isinstance(batch, RecordBatch):
                         written.assign(batch.leader_epoch, batch.base_offset)
-        known = dict(LeaderEpochs.load(FILES, path.parent).entries)
+        known = dict(LeaderEpochs.load(FILES.directory(path.parent)).entries)
         written.truncate_from_start(min(known.values()))  # records may have been deleted up to within a batch
         for entry in written.entries:
             # Compaction and retention take an epoch's first batches away, never add one before.
@@ -72,16 +72,16 @@ def test_epochs_from_the_batches_of_real_logs(datasets: Callable[[str], Path], n
 
 def test_a_new_epoch_is_on_disk_at_once() -> None:
     files = MemoryFiles()
-    epochs = LeaderEpochs(files, "/")
+    epochs = LeaderEpochs(files.directory("/"))
     epochs.assign(0, 0)
     epochs.assign(3, 10)
     assert files.read(f"/{EPOCHS_NAME}") == b"0\n2\n0 0\n3 10\n"
-    assert LeaderEpochs.load(files.after_power_loss(1), "/").entries == ((0, 0), (3, 10))
+    assert LeaderEpochs.load(files.after_power_loss(1).directory("/")).entries == ((0, 0), (3, 10))
 
 
 def test_batches_of_the_same_epoch_cost_nothing() -> None:
     files = MemoryFiles()
-    epochs = LeaderEpochs(files, "/")
+    epochs = LeaderEpochs(files.directory("/"))
     epochs.assign(1, 5)
     steps = files.steps
     epochs.assign(1, 5)
@@ -144,28 +144,28 @@ def test_forgetting_all() -> None:
 
 def test_a_failed_write_changes_nothing() -> None:
     files = MemoryFiles()
-    epochs = LeaderEpochs(files, "/")
+    epochs = LeaderEpochs(files.directory("/"))
     epochs.assign(1, 0)
     files.cut = Cut(files.steps + 1, Effect.DISK_FULL)
     with pytest.raises(OSError, match="space"):
         epochs.assign(2, 10)
     assert epochs.entries == ((1, 0),)
-    assert LeaderEpochs.load(files, "/").entries == ((1, 0),)
+    assert LeaderEpochs.load(files.directory("/")).entries == ((1, 0),)
 
 
 def test_damaged_files(tmp_path: Path) -> None:
     path = tmp_path / EPOCHS_NAME
     path.write_bytes(bytes(20))
     with pytest.raises(NulFilledCheckpointError):
-        LeaderEpochs.load(FILES, tmp_path)
+        LeaderEpochs.load(FILES.directory(tmp_path))
     for text in ("0\n1\n-1 0\n", "0\n1\n0 -1\n", "0\n1\n0 0 0\n", "0\n1\n2147483648 0\n"):
         path.write_text(text)
         with pytest.raises(CorruptCheckpointError):
-            LeaderEpochs.load(FILES, tmp_path)
+            LeaderEpochs.load(FILES.directory(tmp_path))
     path.write_bytes(b"")
-    assert LeaderEpochs.load(FILES, tmp_path).entries == ()
+    assert LeaderEpochs.load(FILES.directory(tmp_path)).entries == ()
     path.write_bytes(b"0\n3\n1 0\n5 20\n3 10\n")
-    assert LeaderEpochs.load(FILES, tmp_path).entries == ((1, 0), (3, 10))
+    assert LeaderEpochs.load(FILES.directory(tmp_path)).entries == ((1, 0), (3, 10))
 
 
 @pytest.mark.property
@@ -173,7 +173,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 def test_against_the_epoch_of_every_offset(written: list[tuple[int, int]], start: int, end: int) -> None:
     """A log as the list of its offsets' epochs; each leader's epoch is above the last."""
     of_offset: list[int] = []
-    epochs = LeaderEpochs(MemoryFiles(), "/")
+    epochs = LeaderEpochs(MemoryFiles().directory("/"))
     latest = 0
     for step, count in written:
         latest += step

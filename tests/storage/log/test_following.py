@@ -27,7 +27,7 @@ LOG, INDEX, TIMES = Kind.LOG, Kind.OFFSET_INDEX, Kind.TIME_INDEX
 
 
 def follow(lab: LogOnMemory, **more: int) -> FollowedLog:
-    return FollowedLog(lab.files, lab.clock, DIRECTORY, lab.config, producer_expiration_ms=10**9, **more)
+    return FollowedLog(lab.clock, lab.files.directory(DIRECTORY), lab.config, producer_expiration_ms=10**9, **more)
 
 
 def values(view: LogView) -> list[bytes | None]:
@@ -49,7 +49,7 @@ def filled(count: int = 6) -> LogOnMemory:
 
 def test_nothing_is_looked_at_before_it_is_asked_for() -> None:
     lab = filled()
-    followed = FollowedLog(lab.files, lab.clock, "/not/there", lab.config, producer_expiration_ms=1)
+    followed = FollowedLog(lab.clock, lab.files.directory("/not/there"), lab.config, producer_expiration_ms=1)
     with pytest.raises(UnknownPartitionError, match="gone"):
         _ = followed.view
     assert followed.is_poisoned is False
@@ -58,7 +58,9 @@ def test_nothing_is_looked_at_before_it_is_asked_for() -> None:
 def test_a_directory_without_a_segment_is_an_empty_log() -> None:
     lab = LogOnMemory()
     lab.files.make_directory("/new-0")
-    followed = FollowedLog(lab.files, lab.clock, "/new-0", lab.config, start_offset=7, producer_expiration_ms=1)
+    followed = FollowedLog(
+        lab.clock, lab.files.directory("/new-0"), lab.config, start_offset=7, producer_expiration_ms=1
+    )
     view = followed.view
     assert (view.start_offset, view.end_offset, view.last_stable_offset, view.bases) == (7, 7, 7, ())
     assert followed.read(7) == ([], 7, [])
@@ -77,7 +79,7 @@ def test_a_directory_that_goes_away() -> None:
     assert kept.end_offset == 6
     with pytest.raises(FileNotFoundError):
         kept.read(0)
-    there = FollowedLog(lab.files, lab.clock, "/topic-0.0123-delete", lab.config, producer_expiration_ms=1)
+    there = FollowedLog(lab.clock, lab.files.directory("/topic-0.0123-delete"), lab.config, producer_expiration_ms=1)
     assert values(there.view) == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
 
@@ -184,7 +186,7 @@ def test_a_replacement_that_nobody_saw(tmp_path: Path) -> None:
         log = sent([(NOW_MS, b"%d" % number)])
         (tmp_path / str(FileName(number, LOG))).write_bytes(number.to_bytes(8, "big") + log[8:])
     followed = FollowedLog(
-        Files(), Clock(), tmp_path, TopicConfig.resolve({}), recovery_point=2, producer_expiration_ms=1
+        Clock(), Files().directory(tmp_path), TopicConfig.resolve({}), recovery_point=2, producer_expiration_ms=1
     )
     assert values(followed.view) == [b"0", b"1", b"2"]
     new = tmp_path / "new"

@@ -39,7 +39,7 @@ class FollowingMachine(RuleBasedStateMachine):
         self.transactions = self.truncations = 0
         self.first_base = 0  # what is before was deleted, of which the writer knows nothing
         self.followed = FollowedLog(
-            self.lab.files, self.lab.clock, DIRECTORY, self.lab.config, producer_expiration_ms=86_400_000
+            self.lab.clock, self.lab.files.directory(DIRECTORY), self.lab.config, producer_expiration_ms=86_400_000
         )
         self.kept: LogView | None = None
 
@@ -109,7 +109,7 @@ class FollowingMachine(RuleBasedStateMachine):
         for kind, index in ((Kind.OFFSET_INDEX, active.offset_index), (Kind.TIME_INDEX, active.time_index)):
             path = active.path(kind)
             used_bytes = index.entries_count * index.entry_bytes
-            left = entries.get(path.name, b"")[used_bytes:]
+            left = entries.get(active.name(kind), b"")[used_bytes:]
             with self.lab.files.open_writing(path) as file:
                 room_bytes = file.size_bytes() - used_bytes
                 file.write_at(used_bytes, [left[:room_bytes]])

@@ -57,7 +57,7 @@ def test_a_flush_brings_the_snapshots_of_rolls_to_disk() -> None:
     assert log.log.view.bases == (0, 1)
     log.flush()
     for seed in SEEDS:
-        assert SnapshotFiles(log.files.after_power_loss(seed), DIRECTORY).read(1)
+        assert SnapshotFiles(log.files.after_power_loss(seed).directory(DIRECTORY)).read(1)
 
 
 def test_a_truncation_into_a_batch_ends_the_log_where_it_will_be_found_to_end() -> None:

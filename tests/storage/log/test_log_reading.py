@@ -231,8 +231,8 @@ def test_a_reading_is_begun_again_if_its_segment_goes_away_meanwhile() -> None:
 def test_readers_see_whole_prefixes_while_a_writer_appends_and_rolls(tmp_path: Path) -> None:
     files, clock, rng = Files(), Clock(), random.Random(0)
     config = TopicConfig.resolve(SETTINGS)
-    parts = open_sound_log(files, clock, tmp_path, config, rng=rng, producer_expiration_ms=1000)
-    log = Log(files, clock, tmp_path, config, parts, rng=rng)
+    parts = open_sound_log(clock, files.directory(tmp_path), config, rng=rng, producer_expiration_ms=1000)
+    log = Log(clock, files.directory(tmp_path), config, parts, rng=rng)
     failures: list[BaseException] = []
     is_done = threading.Event()
 

@@ -35,7 +35,7 @@ def filled(count: int = 10) -> LogOnMemory:
 
 
 def follow(lab: LogOnMemory) -> LogView:
-    return FollowedLog(lab.files, lab.clock, DIRECTORY, lab.config, producer_expiration_ms=1).view
+    return FollowedLog(lab.clock, lab.files.directory(DIRECTORY), lab.config, producer_expiration_ms=1).view
 
 
 def positions(lab: LogOnMemory) -> list[int]:

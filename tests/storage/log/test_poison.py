@@ -94,9 +94,11 @@ def test_no_offset_is_given_twice_after_an_append_that_broke_off(error: BaseExce
     lab = LogOnMemory()
     lab.log.close()
     rng, expiration_ms = random.Random(0), PRODUCER_EXPIRATION_MS
-    parts = open_sound_log(lab.files, lab.clock, DIRECTORY, lab.config, rng=rng, producer_expiration_ms=expiration_ms)
-    producers = FailingProducers(lab.files, DIRECTORY, expiration_ms=expiration_ms)
-    lab.log = Log(lab.files, lab.clock, DIRECTORY, lab.config, parts._replace(producers=producers), rng=rng)
+    parts = open_sound_log(
+        lab.clock, lab.files.directory(DIRECTORY), lab.config, rng=rng, producer_expiration_ms=expiration_ms
+    )
+    producers = FailingProducers(lab.files.directory(DIRECTORY), expiration_ms=expiration_ms)
+    lab.log = Log(lab.clock, lab.files.directory(DIRECTORY), lab.config, parts._replace(producers=producers), rng=rng)
     lab.log.append_as_leader(sent(b"zero"))
     producers.error = error
     with pytest.raises((PoisonedLogError, InterruptError)):

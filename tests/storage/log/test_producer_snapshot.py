@@ -159,7 +159,7 @@ def test_which_files_are_snapshots() -> None:
     files = files_with(5, 20)
     for name in ("5.snapshot", f"{9:020}.snapshot.deleted", f"{9:020}.snapshot.tmp", f"{9:020}.log", "x.snapshot"):
         put(files, name)
-    snapshots = SnapshotFiles(files, "/")
+    snapshots = SnapshotFiles(files.directory("/"))
     assert (snapshots.offsets, snapshots.latest) == ([5, 20], 20)
 
 
@@ -177,41 +177,41 @@ def test_which_files_are_snapshots() -> None:
 )
 def test_strays_go_except_what_a_clean_shutdown_wrote(found: list[int], bases: list[int], kept: list[int]) -> None:
     files = files_with(*found)
-    snapshots = SnapshotFiles(files, "/")
+    snapshots = SnapshotFiles(files.directory("/"))
     snapshots.remove_strays(bases)
     assert snapshots.offsets == offsets_on_disk(files) == kept
 
 
 def test_a_deleted_segments_snapshot_is_renamed() -> None:
     files = files_with(5, 20)
-    snapshots = SnapshotFiles(files, "/")
+    snapshots = SnapshotFiles(files.directory("/"))
     assert snapshots.mark_deleted(6) is None
     deleted = snapshots.mark_deleted(5)
     assert deleted is not None
-    assert files.read(deleted) == GOLDEN
-    assert deleted.name == f"{5:020}.snapshot.deleted"
+    assert files.read(f"/{deleted}") == GOLDEN
+    assert deleted == f"{5:020}.snapshot.deleted"
     assert snapshots.offsets == offsets_on_disk(files) == [20]
 
 
 def test_a_snapshot_cut_at_any_step_is_whole_or_absent() -> None:
     whole = MemoryFiles()
-    SnapshotFiles(whole, "/").write(9, [OF_GOLDEN], sync=True)
+    SnapshotFiles(whole.directory("/")).write(9, [OF_GOLDEN], sync=True)
     for step in range(whole.steps):
         for effect in Effect:
             files = files_with(3)
             files.cut = Cut(files.steps + step, effect, step)
             with pytest.raises((CutError, OSError, MemoryError, InterruptError)):
-                SnapshotFiles(files, "/").write(9, [OF_GOLDEN], sync=True)
+                SnapshotFiles(files.directory("/")).write(9, [OF_GOLDEN], sync=True)
             for survivor in (files.after_process_death(), files.after_power_loss(step)):
-                for offset in SnapshotFiles(survivor, "/").offsets:
+                for offset in SnapshotFiles(survivor.directory("/")).offsets:
                     if offset == 9:
-                        assert SnapshotFiles(survivor, "/").read(offset) == [OF_GOLDEN]
-    assert SnapshotFiles(whole.after_power_loss(0), "/").read(9) == [OF_GOLDEN]
+                        assert SnapshotFiles(survivor.directory("/")).read(offset) == [OF_GOLDEN]
+    assert SnapshotFiles(whole.after_power_loss(0).directory("/")).read(9) == [OF_GOLDEN]
 
 
 def test_a_snapshot_can_be_brought_to_disk_later() -> None:
     files = MemoryFiles()
-    snapshots = SnapshotFiles(files, "/")
+    snapshots = SnapshotFiles(files.directory("/"))
     snapshots.write(9, [OF_GOLDEN], sync=False)
     snapshots.write(10, [OF_GOLDEN], sync=False)
     snapshots.remove(10)
@@ -220,14 +220,14 @@ def test_a_snapshot_can_be_brought_to_disk_later() -> None:
     snapshots.sync()
     assert files.steps == steps
     for seed in range(10):
-        assert SnapshotFiles(files.after_power_loss(seed), "/").read(9) == [OF_GOLDEN]
+        assert SnapshotFiles(files.after_power_loss(seed).directory("/")).read(9) == [OF_GOLDEN]
 
 
 # Producers and their snapshots
 
 
 def producers_in(files: Files, *, read_only: bool = False) -> ProducerStates:
-    return ProducerStates(files, "/", expiration_ms=NEVER_MS, read_only=read_only)
+    return ProducerStates(files.directory("/"), expiration_ms=NEVER_MS, read_only=read_only)
 
 
 def test_a_snapshot_is_taken_where_there_is_none_as_new(data: Batches) -> None:
@@ -305,7 +305,7 @@ def test_reading_only_changes_no_file() -> None:
 
 def test_expired_producers_are_not_loaded() -> None:
     files = files_with(10)
-    producers = ProducerStates(files, "/", expiration_ms=1000)
+    producers = ProducerStates(files.directory("/"), expiration_ms=1000)
     producers.truncate_and_reload(0, 20, now_ms=1700000000999)
     assert producers.states() == [OF_GOLDEN]
     producers.truncate_and_reload(0, 20, now_ms=1700000001000)

@@ -34,7 +34,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def producers() -> ProducerStates:
-    return ProducerStates(MemoryFiles(), "/", expiration_ms=DAY_MS)
+    return ProducerStates(MemoryFiles().directory("/"), expiration_ms=DAY_MS)
 
 
 def state_of(producers: ProducerStates, producer_id: int = 7) -> ProducerState:

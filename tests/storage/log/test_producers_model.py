@@ -183,12 +183,12 @@ def assert_agree(producers: ProducerStates, model: Model) -> None:
 @given(history=st.lists(choices, max_size=60))
 def test_against_the_model(history: list[tuple[int, str, int, bool]], data: Batches, marker: Batches) -> None:
     files = MemoryFiles()
-    producers = ProducerStates(files, "/", expiration_ms=NEVER_MS)
+    producers = ProducerStates(files.directory("/"), expiration_ms=NEVER_MS)
     model = Model()
     for producer_id, kind, number, flag in history:
         if kind == "reload":
             producers.take_snapshot()
-            producers = ProducerStates(files, "/", expiration_ms=NEVER_MS)
+            producers = ProducerStates(files.directory("/"), expiration_ms=NEVER_MS)
             producers.truncate_and_reload(0, model.end, now_ms=0)
             model.reloaded_at = model.end
             assert_agree(producers, model)

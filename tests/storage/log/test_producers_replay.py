@@ -106,7 +106,7 @@ def transaction_indexes(directory: Path) -> dict[int, list[tuple[int, ...]]]:
 
 
 def replay(directory: Path) -> Replay:
-    return Replay(directory, ProducerStates(MemoryFiles(), "/", expiration_ms=NEVER_MS)).run()
+    return Replay(directory, ProducerStates(MemoryFiles().directory("/"), expiration_ms=NEVER_MS)).run()
 
 
 @pytest.mark.parametrize(("name", "partition"), WHOLE)
@@ -166,7 +166,7 @@ def test_every_snapshot_is_a_place_to_go_on_from(datasets: Datasets, name: str, 
         for offset, data in written.items():
             with files.open_writing(f"/{offset:020}.snapshot", create=True) as file:
                 file.write_at(0, [data])
-        producers = ProducerStates(files, "/", expiration_ms=NEVER_MS)
+        producers = ProducerStates(files.directory("/"), expiration_ms=NEVER_MS)
         producers.truncate_and_reload(0, start, now_ms=0)
         assert producers.end_offset == start
         states = Replay(directory, producers).run(start).states
@@ -181,7 +181,7 @@ def test_a_compacted_log_goes_on_from_what_is_not_compacted(datasets: Datasets) 
     files = MemoryFiles()
     with files.open_writing(f"/{1048:020}.snapshot", create=True) as file:
         file.write_at(0, [written[1048]])
-    producers = ProducerStates(files, "/", expiration_ms=NEVER_MS)
+    producers = ProducerStates(files.directory("/"), expiration_ms=NEVER_MS)
     producers.truncate_and_reload(0, 1310, now_ms=0)
     rest = Replay(directory, producers).run(1048)
     assert producers.take_snapshot() == 1310
@@ -192,7 +192,7 @@ def test_a_compacted_log_goes_on_from_what_is_not_compacted(datasets: Datasets) 
 @pytest.mark.parametrize(("name", "partition"), [case for case in (*WHOLE, *OF_2_2) if "compact" not in case[1]])
 def test_what_a_leader_took_is_taken(datasets: Datasets, name: str, partition: str) -> None:
     """Every batch passes the checks of its origin, and repeats itself once it is in."""
-    producers = ProducerStates(MemoryFiles(), "/", expiration_ms=NEVER_MS)
+    producers = ProducerStates(MemoryFiles().directory("/"), expiration_ms=NEVER_MS)
     checked = 0
     for _, batch in batches(datasets(name) / partition):
         origin = AppendOrigin.COORDINATOR if batch.is_control else AppendOrigin.CLIENT

@@ -20,8 +20,8 @@ def retained() -> LogOnMemory:
     for producer_id in PRODUCERS:
         lab.produce(b"x" * 300, 0, producer_id=producer_id)
     assert len(lab.log.view.bases) > 2
-    for path in lab.log.remove_before(lab.log.view.bases[-1]):
-        lab.files.remove(path)
+    for name in lab.log.remove_before(lab.log.view.bases[-1]):
+        lab.log.directory.remove(name)
     lab.run_tasks()
     return lab
 
@@ -90,9 +90,8 @@ def test_a_closed_log_is_opened_with_the_snapshot_at_its_first_segment() -> None
     files_of_end = f"{DIRECTORY}/{FileName(end, Kind.SNAPSHOT)}"
     assert files.status(files_of_end) is None
     parts = open_sound_log(
-        files,
         StandingClock(),
-        DIRECTORY,
+        files.directory(DIRECTORY),
         lab.config,
         rng=random.Random(0),
         producer_expiration_ms=PRODUCER_EXPIRATION_MS,
@@ -106,8 +105,8 @@ def test_indexes_that_are_built_again_know_the_transactions_that_began_before_th
     for producer_id in PRODUCERS:
         lab.produce(b"x" * 300, 0, producer_id=producer_id)
     lab.end_transaction(99, committed=False)
-    for path in lab.log.remove_before(lab.log.view.bases[-1]):
-        lab.files.remove(path)
+    for name in lab.log.remove_before(lab.log.view.bases[-1]):
+        lab.log.directory.remove(name)
     lab.log.close()
     lab.run_tasks()
     before = lab.contents()
@@ -126,7 +125,9 @@ def test_indexes_that_are_built_again_know_the_transactions_that_began_before_th
 def test_a_log_that_is_followed_has_all_its_producers() -> None:
     lab = retained()
     files = lab.files.after_process_death()
-    followed = FollowedLog(files, lab.clock, DIRECTORY, lab.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS)
+    followed = FollowedLog(
+        lab.clock, files.directory(DIRECTORY), lab.config, producer_expiration_ms=PRODUCER_EXPIRATION_MS
+    )
     assert sorted(state.producer_id for state in followed.producers.states()) == list(PRODUCERS)
 
 

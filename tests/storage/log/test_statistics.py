@@ -57,14 +57,13 @@ def write(files: MemoryFiles, name: str, data: bytes) -> None:
 
 def counted(files: MemoryFiles, start_offset: int = 0) -> LogStatistics:
     followed = FollowedLog(
-        files,
         StandingClock(),
-        "/t-0",
+        files.directory("/t-0"),
         TopicConfig.resolve({}),
         start_offset=start_offset,
         producer_expiration_ms=1,
     )
-    return log_statistics(files, followed.view)
+    return log_statistics(followed.view)
 
 
 timestamps = st.integers(0, 2000)
@@ -154,13 +153,15 @@ def test_a_count_does_not_depend_on_the_order_or_the_place() -> None:
         records = [OracleRecord(offset + at, 50 + offset, None, b"v" * offset) for at in (0, 1)]
         batches = [encode_batch(batch_of([record])) for record in records]
         write(files, f"{offset:020d}.log", b"".join(batches))
-    log = FollowedLog(files, StandingClock(), "/t-0", TopicConfig.resolve({}), start_offset=3, producer_expiration_ms=1)
+    log = FollowedLog(
+        StandingClock(), files.directory("/t-0"), TopicConfig.resolve({}), start_offset=3, producer_expiration_ms=1
+    )
     view = log.view
-    ranges = [pickle.loads(pickle.dumps(each)) for each in counted_ranges(files, view)]
+    ranges = [pickle.loads(pickle.dumps(each)) for each in counted_ranges(view)]
     found = LogStatistics(view.start_offset, view.end_offset)
     for each in reversed(ranges):
-        found.add(each, pickle.loads(pickle.dumps(count_batches(files, each))))
-    assert found == log_statistics(files, view)
+        found.add(each, pickle.loads(pickle.dumps(count_batches(files.directory("/t-0"), each))))
+    assert found == log_statistics(view)
     assert (found.records, found.batches) == (5, 5)
 
 
@@ -173,9 +174,9 @@ def test_what_is_deleted_meanwhile_is_left_out(kind: str) -> None:
         write(files, f"{offset:020d}.log", batch)
         write(files, f"{offset:020d}.index", b"")
     followed = FollowedLog(
-        files, StandingClock(), "/t-0", TopicConfig.resolve({}), recovery_point=1, producer_expiration_ms=1
+        StandingClock(), files.directory("/t-0"), TopicConfig.resolve({}), recovery_point=1, producer_expiration_ms=1
     )
     view = followed.view
     files.remove(f"/t-0/{0:020d}.{kind}")
-    found = log_statistics(files, view)
+    found = log_statistics(view)
     assert (found.segments, found.records) == ((1, 1) if kind == "log" else (2, 2))

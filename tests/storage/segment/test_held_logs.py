@@ -21,7 +21,7 @@ def segments_in(directory: Path, count: int) -> list[Segment]:
     for base in range(count):
         data = encode_batch(batch_of([OracleRecord(base, 1, None, b"value")]))
         (directory / str(FileName(base, Kind.LOG))).write_bytes(data)
-    return [Segment(Files(), directory, base) for base in range(count)]
+    return [Segment(Files().directory(directory), base) for base in range(count)]
 
 
 def look_up(segments: Sequence[Segment], *, holds_log: bool = True) -> None:

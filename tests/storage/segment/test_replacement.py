@@ -53,17 +53,17 @@ class Bench:
         return {name: self.files.read(f"{DIRECTORY}/{name}") for name in self.names()}
 
     def replace(self, new: tuple[int, ...], old: tuple[int, ...]) -> None:
-        segments = [Segment(self.files, DIRECTORY, base_offset) for base_offset in old]
-        for path in replace_segments(self.files, DIRECTORY, new, segments):
-            self.files.remove(path)
+        segments = [Segment(self.files.directory(DIRECTORY), base_offset) for base_offset in old]
+        for name in replace_segments(self.files.directory(DIRECTORY), new, segments):
+            self.files.directory(DIRECTORY).remove(name)
 
     def finish(self) -> list[tuple[str, str | None]]:
         """What is done; done once more, nothing is."""
         done = [
             (tidied.name, tidied.became)
-            for tidied in finish_replacements(self.files, DIRECTORY, self.files.names(DIRECTORY))
+            for tidied in finish_replacements(self.files.directory(DIRECTORY), self.files.names(DIRECTORY))
         ]
-        assert finish_replacements(self.files, DIRECTORY, self.files.names(DIRECTORY)) == []
+        assert finish_replacements(self.files.directory(DIRECTORY), self.files.names(DIRECTORY)) == []
         return done
 
 
@@ -252,7 +252,7 @@ def test_finishing_may_itself_be_interrupted_anywhere() -> None:
             bench = interrupted()
             bench.files.cut = Cut(step, Effect.DEATH)
             with pytest.raises(CutError):
-                finish_replacements(bench.files, DIRECTORY, bench.files.names(DIRECTORY))
+                finish_replacements(bench.files.directory(DIRECTORY), bench.files.names(DIRECTORY))
             bench.files = bench.files.after_power_loss(seed) if seed else bench.files.after_process_death()
             bench.finish()
             assert bench.contents() == expected

@@ -38,7 +38,7 @@ class Bench:
         self.files = MemoryFiles()
         self.files.make_directory("/p")
         self.config = config
-        self.segment = WritableSegment.create(self.files, "/p", BASE, config, now_ms=NOW_MS)
+        self.segment = WritableSegment.create(self.files.directory("/p"), BASE, config, now_ms=NOW_MS)
 
     def append(self, *batches: bytes) -> None:
         for data in batches:
@@ -47,11 +47,11 @@ class Bench:
     def closed(self) -> Segment:
         self.segment.finalise()
         self.segment.close()
-        return Segment(self.files, "/p", BASE)
+        return Segment(self.files.directory("/p"), BASE)
 
     def reopened(self) -> WritableSegment:
         self.closed()
-        return WritableSegment.open_writing(self.files, "/p", BASE, self.config, now_ms=NOW_MS)
+        return WritableSegment.open_writing(self.files.directory("/p"), BASE, self.config, now_ms=NOW_MS)
 
     def state(self) -> tuple[object, ...]:
         segment = self.segment
@@ -212,7 +212,7 @@ def test_a_segment_that_cannot_be_made_leaves_nothing() -> None:
         files.make_directory("/p")
         files.cut = Cut(files.steps + step, Effect.DISK_FULL)
         try:
-            WritableSegment.create(files, "/p", 7, CONFIG, now_ms=NOW_MS)
+            WritableSegment.create(files.directory("/p"), 7, CONFIG, now_ms=NOW_MS)
         except OSError:
             assert files.names("/p") == []
         else:
@@ -226,7 +226,7 @@ def test_a_new_segment_replaces_stale_files() -> None:
     bench.closed()
     with bench.files.open_writing("/p/00000000000000000100.txnindex", create=True) as file:
         file.write_at(0, [b"stale"])
-    WritableSegment.create(bench.files, "/p", BASE, CONFIG, now_ms=NOW_MS).close()
+    WritableSegment.create(bench.files.directory("/p"), BASE, CONFIG, now_ms=NOW_MS).close()
     assert {name: len(bench.files.read(f"/p/{name}")) for name in bench.files.names("/p")} == {
         "00000000000000000100.log": 0,
         "00000000000000000100.index": 0,

@@ -67,7 +67,7 @@ def bases_of(files: MemoryFiles) -> tuple[int, ...]:
 def test_the_parts_hold_every_byte_and_no_index(make: Callable[[int], bytes]) -> None:
     lab = segment_of(map(make, OFFSETS))
     before = lab.files.read(f"{DIRECTORY}/{FileName(BASE, Kind.LOG)}")
-    assert split_segment(lab.files, DIRECTORY, BASE) == list(BASES)
+    assert split_segment(lab.files.directory(DIRECTORY), BASE) == list(BASES)
     contents = lab.contents()
     assert set(contents) == {str(FileName(base, Kind.LOG)) for base in BASES}
     assert b"".join(contents[name] for name in sorted(contents)) == before
@@ -76,26 +76,26 @@ def test_the_parts_hold_every_byte_and_no_index(make: Callable[[int], bytes]) ->
 def test_a_batch_of_an_old_version_begins_at_its_first_record() -> None:
     wrapper = encode_entry(wrapper_of([record(RANGE + 5), record(RANGE + BASE + 1)], 1, GZIP))
     lab = segment_of([old_batch(BASE), wrapper])
-    assert split_segment(lab.files, DIRECTORY, BASE) == [BASE, RANGE + 5]
+    assert split_segment(lab.files.directory(DIRECTORY), BASE) == [BASE, RANGE + 5]
 
 
 def test_one_that_cannot_be_decompressed_begins_at_its_end() -> None:
     wrapper = wrapper_of([record(RANGE + 5), record(RANGE + BASE + 1)], 1, GZIP)
     broken = encode_entry(type(wrapper)(offset=wrapper.offset, magic=1, attributes=GZIP, timestamp=1, value=b"no gzip"))
     lab = segment_of([old_batch(BASE), broken])
-    assert split_segment(lab.files, DIRECTORY, BASE) == [BASE, RANGE + BASE + 1]
+    assert split_segment(lab.files.directory(DIRECTORY), BASE) == [BASE, RANGE + BASE + 1]
 
 
 def test_bytes_that_are_no_batch_stay_at_the_end() -> None:
     lab = segment_of([*map(new_batch, OFFSETS), b"\0" * 50])
-    assert split_segment(lab.files, DIRECTORY, BASE) == list(BASES)
+    assert split_segment(lab.files.directory(DIRECTORY), BASE) == list(BASES)
     assert lab.contents()[str(FileName(BASES[-1], Kind.LOG))] == new_batch(OFFSETS[-1]) + b"\0" * 50
 
 
 def test_what_an_earlier_attempt_has_left_is_written_over() -> None:
     lab = segment_of(map(new_batch, OFFSETS))
     put(lab.files, FileName(BASE, Kind.LOG, FileSuffix.CLEANED), b"\xff" * 10_000)
-    split_segment(lab.files, DIRECTORY, BASE)
+    split_segment(lab.files.directory(DIRECTORY), BASE)
     assert lab.contents()[str(FileName(BASE, Kind.LOG))] == b"".join(map(new_batch, OFFSETS[:3]))
 
 
@@ -111,7 +111,7 @@ def test_recovery_makes_segments_of_it_that_can_be_used(make: Callable[[int], by
     assert (report.lost_bytes, report.start_offset, report.end_offset) == (0, BASE, OFFSETS[-1] + 1)
     assert bases_of(lab.files) == BASES
     for base, following in zip(BASES, (*BASES[1:], OFFSETS[-1] + 1), strict=True):
-        segment = Segment(lab.files, DIRECTORY, base)
+        segment = Segment(lab.files.directory(DIRECTORY), base)
         offsets = [batch.last_offset for batch in segment.batches()]
         assert offsets == [offset for offset in OFFSETS if base <= offset < following]
         assert [entry.offset for entry in segment.offset_index] == offsets[1:]

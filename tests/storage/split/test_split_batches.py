@@ -39,7 +39,7 @@ def filled(batches: int = 60) -> LogOnMemory:
 
 
 def planned(lab: LogOnMemory, start: int, size_bytes: int) -> list[Split]:
-    log = FollowedLog(lab.files, Clock(), DIRECTORY, lab.config, producer_expiration_ms=2**62)
+    log = FollowedLog(Clock(), lab.files.directory(DIRECTORY), lab.config, producer_expiration_ms=2**62)
     return splits_of(log, PLACE, start, log.view.end_offset, size_bytes=size_bytes, on_loss=refuse)
 
 
@@ -66,7 +66,7 @@ def test_every_batch_passes_once(size_bytes: int) -> None:
     for start in (0, 1, 7, view.end_offset - 1, view.end_offset):
         runs = read(lab, planned(lab, start, size_bytes))
         due = [
-            (segment.path(Kind.LOG).name, batch)
+            (segment.name(Kind.LOG), batch)
             for segment in view.segments
             for batch in segment.batches()
             if batch.last_offset >= start
@@ -92,6 +92,6 @@ def test_a_batch_whose_records_do_not_decode_is_damage_and_those_around_it_pass(
     told: list[CorruptBatchError] = []
     runs = read(lab, splits, told)
     assert [error.position for error in told] == [victim.position]
-    passed = [batch[1] for batch in placed(runs) if batch[0] == segment.path(Kind.LOG).name]
+    passed = [batch[1] for batch in placed(runs) if batch[0] == segment.name(Kind.LOG)]
     assert passed == [batch.position for batch in before if batch.position != victim.position]
     assert all(offset not in range(victim.base_offset, victim.last_offset + 1) for offset, _ in times(runs))

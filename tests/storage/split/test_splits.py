@@ -60,7 +60,7 @@ def partitions(root: Path) -> Iterator[tuple[PartitionPlace, FollowedLog]]:
     assert found
     for directory in sorted(found):
         topic, _, number = directory.name.rpartition("-")
-        log = FollowedLog(Files(), Clock(), directory, TopicConfig.resolve({}), producer_expiration_ms=2**62)
+        log = FollowedLog(Clock(), Files().directory(directory), TopicConfig.resolve({}), producer_expiration_ms=2**62)
         yield PartitionPlace(str(directory.parent), topic, int(number)), log
 
 
@@ -220,5 +220,5 @@ def test_a_partition_that_is_gone_is_told(datasets: Callable[[str], Path]) -> No
     assert len(told) == 1
     with pytest.raises(UnknownPartitionError):
         _ = FollowedLog(
-            Files(), Clock(), elsewhere.place.directory, TopicConfig.resolve({}), producer_expiration_ms=0
+            Clock(), Files().directory(elsewhere.place.directory), TopicConfig.resolve({}), producer_expiration_ms=0
         ).view

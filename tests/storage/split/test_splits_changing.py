@@ -41,7 +41,7 @@ def filled(count: int = 60) -> KeyedLog:
 
 
 def followed(lab: LogOnMemory) -> FollowedLog:
-    return FollowedLog(lab.files, Clock(), DIRECTORY, lab.config, producer_expiration_ms=2**62)
+    return FollowedLog(Clock(), lab.files.directory(DIRECTORY), lab.config, producer_expiration_ms=2**62)
 
 
 def planned(lab: LogOnMemory, *, size_bytes: int = 200, isolation: Isolation = Isolation.UNCOMMITTED) -> list[Split]:
@@ -97,8 +97,8 @@ def test_what_retention_took_is_told_and_the_rest_read() -> None:
     lab = filled()
     before, splits = values(lab), planned(lab)
     second = lab.log.view.segments[2].base_offset
-    for path in lab.log.remove_before(second):
-        lab.files.remove(path)
+    for name in lab.log.remove_before(second):
+        lab.log.directory.remove(name)
     with pytest.raises(RecordsGoneError, match="from offset 0 up to"):
         read(lab, splits)
     told: list[RecordsGoneError] = []

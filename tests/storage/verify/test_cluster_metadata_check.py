@@ -54,7 +54,7 @@ def findings(log: LogOnMemory, *, is_cluster_metadata: bool = True) -> list[Find
     expected = PartitionExpectation(
         directory=log.files.directory(DIRECTORY), is_clean=True, is_cluster_metadata=is_cluster_metadata
     )
-    return list(verify_partition(log.files, expected, advance=lambda _: None).findings)
+    return list(verify_partition(expected, advance=lambda _: None).findings)
 
 
 def of_snapshot(data: bytes) -> list[Finding]:

@@ -22,23 +22,21 @@ if TYPE_CHECKING:
     from storage.verify.partition import PartitionResult
 
 
-def whole(log: LogOnMemory, expected: PartitionExpectation) -> PartitionResult:
-    return verify_partition(log.files, expected, advance=lambda _: None)
+def whole(expected: PartitionExpectation) -> PartitionResult:
+    return verify_partition(expected, advance=lambda _: None)
 
 
-def in_pieces(
-    log: LogOnMemory, expected: PartitionExpectation, *, meanwhile: Callable[[], object] = lambda: None
-) -> PartitionResult:
+def in_pieces(expected: PartitionExpectation, *, meanwhile: Callable[[], object] = lambda: None) -> PartitionResult:
     """Return the result, with everything pickled that would be sent to another process."""
-    cut = CutPartition.of(log.files, expected)
+    cut = CutPartition.of(expected)
     assert cut is not None
-    results = [pickle.loads(pickle.dumps(piece.verify(log.files))) for piece in reversed(cut.pieces)]
+    results = [pickle.loads(pickle.dumps(piece.verify())) for piece in reversed(cut.pieces)]
     meanwhile()
-    return pickle.loads(pickle.dumps(cut)).result(log.files, results[::-1])
+    return pickle.loads(pickle.dumps(cut)).result(results[::-1])
 
 
-def check_same(log: LogOnMemory, expected: PartitionExpectation) -> PartitionResult:
-    found, due = in_pieces(log, expected), whole(log, expected)
+def check_same(expected: PartitionExpectation) -> PartitionResult:
+    found, due = in_pieces(expected), whole(expected)
     assert set(found.findings) == set(due.findings)
     assert len(found.findings) == len(due.findings)
     assert (found.topic_id, found.segments, found.batches, found.size_bytes) == (
@@ -53,7 +51,7 @@ def check_same(log: LogOnMemory, expected: PartitionExpectation) -> PartitionRes
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_sound_log(*, is_clean: bool) -> None:
     log = closed_log() if is_clean else filled_log()
-    result = check_same(log, PartitionExpectation(directory=log.files.directory(DIRECTORY), is_clean=is_clean))
+    result = check_same(PartitionExpectation(directory=log.files.directory(DIRECTORY), is_clean=is_clean))
     assert result.segments > 3
     assert not result.has_damage
 
@@ -79,7 +77,6 @@ def test_damage_anywhere(seed: int) -> None:
         replace(log, name, bytes(data))
     reached = {"replication-offset-checkpoint": rng.randrange(400)}
     check_same(
-        log,
         PartitionExpectation(directory=log.files.directory(DIRECTORY), is_clean=rng.random() < 0.5, reached=reached),
     )
 
@@ -97,15 +94,15 @@ def test_more_findings_of_a_kind_than_are_kept() -> None:
     for at in range(7, len(data), 8):
         data[at] ^= 1
     replace(log, name, bytes(data))
-    result = check_same(log, PartitionExpectation(directory=log.files.directory(DIRECTORY), is_clean=True))
+    result = check_same(PartitionExpectation(directory=log.files.directory(DIRECTORY), is_clean=True))
     assert any("more like this" in finding.reason for finding in result.findings)
 
 
 def test_a_log_that_grows_meanwhile() -> None:
     log = filled_log()
     expected = PartitionExpectation(directory=log.files.directory(DIRECTORY))
-    found = in_pieces(log, expected, meanwhile=lambda: append(log, 1, random.Random(1)))
-    assert list(found.findings) == list(whole(log, expected).findings)
+    found = in_pieces(expected, meanwhile=lambda: append(log, 1, random.Random(1)))
+    assert list(found.findings) == list(whole(expected).findings)
 
 
 def test_a_segment_that_is_cut_and_one_that_goes_meanwhile() -> None:
@@ -120,10 +117,10 @@ def test_a_segment_that_is_cut_and_one_that_goes_meanwhile() -> None:
             else:
                 replace(log, name, change)
 
-        found = in_pieces(log, expected, meanwhile=meanwhile)
-        assert list(found.findings) == list(whole(log, expected).findings)
+        found = in_pieces(expected, meanwhile=meanwhile)
+        assert list(found.findings) == list(whole(expected).findings)
 
 
 def test_what_cannot_be_listed_is_not_cut() -> None:
     files = closed_log().files
-    assert CutPartition.of(files, PartitionExpectation(directory=files.directory("/elsewhere-0"))) is None
+    assert CutPartition.of(PartitionExpectation(directory=files.directory("/elsewhere-0"))) is None

@@ -28,7 +28,7 @@ def test_a_closed_log_is_sound() -> None:
     expected = PartitionExpectation(
         directory=log.files.directory(DIRECTORY), is_clean=True, reached={"high watermark": 310}
     )
-    verdict = verify_partition(log.files, expected, advance=looked_at.append)
+    verdict = verify_partition(expected, advance=looked_at.append)
     assert list(verdict.findings) == []
     assert verdict.segments == len(bases(log)) > 4
     assert verdict.batches == sum(

@@ -83,7 +83,7 @@ def test_the_epochs_of_deleted_records_may_be_gone_before_them() -> None:
 
     def kinds(start_offset: int) -> set[FindingKind]:
         expected = PartitionExpectation(directory=log.files.directory(DIRECTORY), start_offset=start_offset)
-        found = verify_partition(log.files, expected, advance=lambda _: None).findings
+        found = verify_partition(expected, advance=lambda _: None).findings
         return {finding.kind for finding in found}
 
     assert FindingKind.LEADER_EPOCH in kinds(end_offset - 1)

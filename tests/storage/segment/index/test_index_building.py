@@ -54,7 +54,7 @@ def indexes(files: MemoryFiles) -> dict[Kind, bytes]:
 def appended(batches: Sequence[bytes], config: TopicConfig) -> dict[Kind, bytes]:
     """The indexes of a segment to which the batches were appended and that was then closed."""
     files = directory()
-    segment = WritableSegment.create(files, DIRECTORY, BASE, config, now_ms=NOW_MS)
+    segment = WritableSegment.create(files.directory(DIRECTORY), BASE, config, now_ms=NOW_MS)
     for data in batches:
         segment.append(PlacedBatches.of(list(read_batches(data)), data))
     segment.finalise()
@@ -71,7 +71,7 @@ def built(
         building.add(each, each.position)
     for transaction in aborted:
         building.add_aborted(transaction)
-    building.write(files, Segment(files, DIRECTORY, BASE))
+    building.write(Segment(files.directory(DIRECTORY), BASE))
     return indexes(files)
 
 
@@ -135,7 +135,7 @@ def test_a_transaction_index_is_made_for_entries_and_emptied_if_there_is_one() -
     files = directory()
     found = built([batch(BASE)], settings(), aborted, files=files)
     assert len(found[Kind.TRANSACTION_INDEX]) == 34
-    segment = Segment(files, DIRECTORY, BASE)
+    segment = Segment(files.directory(DIRECTORY), BASE)
     assert list(segment.transaction_index) == [aborted]
     assert built([batch(BASE)], settings(), files=files)[Kind.TRANSACTION_INDEX] == b""
     assert Kind.TRANSACTION_INDEX not in built([batch(BASE)], settings())

@@ -80,7 +80,7 @@ def test_every_set_is_there_whole(datasets: Callable[[str], Path], name: str) ->
 def test_offset_indexes_read_as_the_real_tool_reads_them(datasets: Callable[[str], Path], name: str) -> None:
     for found in indexes(datasets(name), ".index"):
         before = found.path.stat()
-        index = OffsetIndexReader.open(FILES, found.path, found.base_offset)
+        index = OffsetIndexReader.open(*FILES.parent(found.path), found.base_offset)
         entries = list(index)
         assert as_printed(found, entries, before.st_size // 8) == found.lines, found.path
         for offset in around([entry.offset for entry in entries]) | {found.base_offset}:
@@ -100,7 +100,7 @@ def test_offset_indexes_read_as_the_real_tool_reads_them(datasets: Callable[[str
 def test_time_indexes_read_as_the_real_tool_reads_them(datasets: Callable[[str], Path], name: str) -> None:
     for found in indexes(datasets(name), ".timeindex"):
         before = found.path.stat()
-        index = TimeIndexReader.open(FILES, found.path, found.base_offset)
+        index = TimeIndexReader.open(*FILES.parent(found.path), found.base_offset)
         entries = list(index)
         assert as_printed(found, entries, before.st_size // 12) == found.lines, found.path
         assert index.last_entry == (entries[-1] if entries else (-1, found.base_offset))
@@ -120,7 +120,7 @@ def test_time_indexes_read_as_the_real_tool_reads_them(datasets: Callable[[str],
 @pytest.mark.parametrize("name", COUNTS)
 def test_transaction_indexes_read_as_the_real_tool_reads_them(datasets: Callable[[str], Path], name: str) -> None:
     for found in indexes(datasets(name), ".txnindex"):
-        index = TransactionIndexReader.open(FILES, found.path, found.base_offset)
+        index = TransactionIndexReader.open(*FILES.parent(found.path), found.base_offset)
         assert list(index) == found.lines, found.path
         assert index.entries_count == len(found.lines)
         index.check()
@@ -131,13 +131,13 @@ def test_offset_indexes_are_written_again_byte_for_byte(
     datasets: Callable[[str], Path], name: str, tmp_path: Path
 ) -> None:
     for found in indexes(datasets(name), ".index"):
-        entries = list(OffsetIndexReader.open(FILES, found.path, found.base_offset))
+        entries = list(OffsetIndexReader.open(*FILES.parent(found.path), found.base_offset))
         if any(entry.offset < found.base_offset for entry in entries):
             assert (name, found.path.parent.name) == ("kafka-3.9-recovery", "t-none-1")
             continue
         target = tmp_path / "rewritten"
         size_bytes = found.path.stat().st_size // 8 * 8
-        index = OffsetIndexWriter.create(FILES, target, found.base_offset, size_bytes + 15)
+        index = OffsetIndexWriter.create(*FILES.parent(target), found.base_offset, size_bytes + 15)
         for entry in entries:
             index.append(*entry)
         assert target.stat().st_size == size_bytes + 8
@@ -153,10 +153,10 @@ def test_time_indexes_are_written_again_byte_for_byte(
     datasets: Callable[[str], Path], name: str, tmp_path: Path
 ) -> None:
     for found in indexes(datasets(name), ".timeindex"):
-        entries = list(TimeIndexReader.open(FILES, found.path, found.base_offset))
+        entries = list(TimeIndexReader.open(*FILES.parent(found.path), found.base_offset))
         target = tmp_path / "rewritten"
         size_bytes = found.path.stat().st_size
-        index = TimeIndexWriter.create(FILES, target, found.base_offset, size_bytes + 23)
+        index = TimeIndexWriter.create(*FILES.parent(target), found.base_offset, size_bytes + 23)
         for entry in entries:
             index.maybe_append(*entry)
         assert target.stat().st_size == size_bytes + 12
@@ -172,7 +172,7 @@ def test_transaction_indexes_are_written_again_byte_for_byte(
     for found in indexes(datasets(name), ".txnindex"):
         target = tmp_path / "rewritten"
         target.unlink(missing_ok=True)
-        index = TransactionIndexWriter.open(FILES, target, found.base_offset)
+        index = TransactionIndexWriter.open(*FILES.parent(target), found.base_offset)
         for transaction in found.lines:
             index.append(AbortedTransaction(*transaction))
         index.close()
@@ -199,11 +199,11 @@ def test_the_tails_that_a_killed_broker_left_are_recognised(
         with target.open("wb") as copy:
             copy.write(contents.rstrip(b"\0"))
             copy.truncate(len(contents))
-        index = writer.open(FILES, target, found.base_offset, full_bytes)
+        index = writer.open(*FILES.parent(target), found.base_offset, full_bytes)
         assert index.entries_count == count, found.path
         assert index.ignored_slots == len(contents) // entry_bytes - count
         assert target.read_bytes() == contents  # opening changed nothing
-        reading = reader.open(FILES, found.path, found.base_offset)
+        reading = reader.open(*FILES.parent(found.path), found.base_offset)
         assert (reading.entries_count, reading.ignored_slots) == (index.entries_count, index.ignored_slots)
         assert list(reading) == list(index)
         full += len(contents) == full_bytes
@@ -218,11 +218,11 @@ def test_the_checks_find_what_the_real_tool_finds(datasets: Callable[[str], Path
         root = datasets(name)
         for found in indexes(root, ".index"):
             try:
-                OffsetIndexReader.open(FILES, found.path, found.base_offset).check()
+                OffsetIndexReader.open(*FILES.parent(found.path), found.base_offset).check()
             except CorruptIndexError as error:
                 refused.append(("/".join(found.path.parts[-4:]), error.reason))
         for found in indexes(root, ".timeindex"):
-            TimeIndexReader.open(FILES, found.path, found.base_offset).check()
+            TimeIndexReader.open(*FILES.parent(found.path), found.base_offset).check()
     # Of the zero tails, which stop the tool's check of a time index, nothing is said: they are known for what they are.
     assert refused == [
         ("before/d1/t-delrec-0/00000000000000000750.index", "the file has 107 bytes, which is not a multiple of 8")
@@ -231,7 +231,7 @@ def test_the_checks_find_what_the_real_tool_finds(datasets: Callable[[str], Path
 
 def test_a_damaged_first_entry_is_shown_as_it_is(datasets: Callable[[str], Path]) -> None:
     path = datasets("kafka-3.9-recovery") / "kafka-3.9-recovery/before/d2/t-none-1/00000000000000000000.index"
-    index = OffsetIndexReader.open(FILES, path, 0)
+    index = OffsetIndexReader.open(*FILES.parent(path), 0)
     entries = list(index)
     assert entries[0] == (-1, -1)
     assert entries[1:] == list(struct.iter_unpack(">ii", path.read_bytes()[8:]))

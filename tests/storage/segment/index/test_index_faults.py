@@ -56,7 +56,7 @@ def states() -> Iterator[tuple[Callable[[OffsetIndex], None], list[OffsetEntry],
 def steps_of_a_life() -> int:
     files = MemoryFiles()
     files.make_directory("/t-0")
-    index = OffsetIndexWriter.create(files, PATH, BASE, 80)
+    index = OffsetIndexWriter.create(*files.parent(PATH), BASE, 80)
     for action, _, after in states():
         action(index)
         assert list(index) == after
@@ -64,7 +64,7 @@ def steps_of_a_life() -> int:
 
 
 def test_every_change_is_a_step_that_a_test_can_fail(files: MemoryFiles) -> None:
-    index = OffsetIndexWriter.create(files, PATH, BASE, 80)
+    index = OffsetIndexWriter.create(*files.parent(PATH), BASE, 80)
     for action, steps in ((lambda: index.append(*A), 1), (index.trim, 1), (index.flush, 2), (index.flush, 1)):
         before = files.steps
         action()
@@ -79,11 +79,11 @@ def test_a_call_that_fails_leaves_the_entries_as_they_were(effect: Effect) -> No
         files.make_directory("/t-0")
         files.cut = Cut(step, effect)
         try:
-            index = OffsetIndexWriter.create(files, PATH, BASE, 80)
+            index = OffsetIndexWriter.create(*files.parent(PATH), BASE, 80)
         except OSError:
             failures += 1
             assert files.status(PATH) is None or files.read(PATH) == b""
-            index = OffsetIndexWriter.create(files, PATH, BASE, 80)
+            index = OffsetIndexWriter.create(*files.parent(PATH), BASE, 80)
         for action, before, after in states():
             try:
                 action(index)
@@ -104,7 +104,7 @@ def live_until_cut(files: MemoryFiles) -> list[list[OffsetEntry]]:
     """The entries that there may be when the process has died; its maps are gone with it."""
     possible: list[list[OffsetEntry]] = [[]]
     try:
-        index = OffsetIndexWriter.create(files, PATH, BASE, 80)
+        index = OffsetIndexWriter.create(*files.parent(PATH), BASE, 80)
         for action, before, after in states():
             possible = [before, after]
             action(index)
@@ -122,9 +122,9 @@ def test_what_a_dead_process_leaves_is_read_again() -> None:
         possible = live_until_cut(files)
         left = files.after_process_death()
         found_bytes.add(len(left.read(PATH)))
-        reading = OffsetIndexReader.open(left, PATH, BASE)
+        reading = OffsetIndexReader.open(*left.parent(PATH), BASE)
         assert list(reading) in possible
-        index = OffsetIndexWriter.open(left, PATH, BASE, 80)
+        index = OffsetIndexWriter.open(*left.parent(PATH), BASE, 80)
         assert list(index) == list(reading)
         index.close()
         assert len(left.read(PATH)) == 8 * len(list(reading))
@@ -133,7 +133,7 @@ def test_what_a_dead_process_leaves_is_read_again() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_was_flushed_survives_a_loss_of_power_with_its_length(files: MemoryFiles, seed: int) -> None:
-    index = OffsetIndexWriter.create(files, PATH, BASE, 80)
+    index = OffsetIndexWriter.create(*files.parent(PATH), BASE, 80)
     files.sync_directory("/")
     files.sync_directory("/t-0")
     index.append(*A)
@@ -141,27 +141,27 @@ def test_what_was_flushed_survives_a_loss_of_power_with_its_length(files: Memory
     index.flush()
     left = files.after_power_loss(seed)
     assert len(left.read(PATH)) == 80
-    assert list(OffsetIndexReader.open(left, PATH, BASE)) == [A, B]
+    assert list(OffsetIndexReader.open(*left.parent(PATH), BASE)) == [A, B]
     index.trim()
     index.flush()
     left = files.after_power_loss(seed)
     assert len(left.read(PATH)) == 16
-    assert list(OffsetIndexReader.open(left, PATH, BASE)) == [A, B]
+    assert list(OffsetIndexReader.open(*left.parent(PATH), BASE)) == [A, B]
 
 
 def test_a_full_disk_refuses_a_new_index_and_holds_none_of_it() -> None:
     files = MemoryFiles(capacity_bytes=1000)
     with pytest.raises(OSError, match="No space left"):
-        OffsetIndexWriter.create(files, "/x.index", 0, 1008)
+        OffsetIndexWriter.create(*files.parent("/x.index"), 0, 1008)
     assert files.read("/x.index") == b""
 
 
 def test_a_full_disk_leaves_an_index_that_was_to_grow_readable_and_full() -> None:
     files = MemoryFiles(capacity_bytes=1000)
-    index = OffsetIndexWriter.create(files, "/x.index", 0, 80)
+    index = OffsetIndexWriter.create(*files.parent("/x.index"), 0, 80)
     index.append(5, 50)
     index.close()
-    again = OffsetIndexWriter.open(files, "/x.index", 0, 1008)
+    again = OffsetIndexWriter.open(*files.parent("/x.index"), 0, 1008)
     with pytest.raises(OSError, match="No space left"):
         again.expand()
     assert (list(again), again.is_full) == ([(5, 50)], True)
@@ -170,18 +170,18 @@ def test_a_full_disk_leaves_an_index_that_was_to_grow_readable_and_full() -> Non
 
 
 def test_a_close_that_fails_lets_go_all_the_same(files: MemoryFiles) -> None:
-    index = OffsetIndexWriter.create(files, PATH, BASE, 80)
+    index = OffsetIndexWriter.create(*files.parent(PATH), BASE, 80)
     index.append(*A)
     files.cut = Cut(files.steps, Effect.DISK_ERROR)
     with pytest.raises(OSError, match="Input/output error"):
         index.close()
     index.close()
     assert index.lookup(BASE + 9) == (BASE, 0)
-    assert list(OffsetIndexReader.open(files, PATH, BASE)) == [A]
+    assert list(OffsetIndexReader.open(*files.parent(PATH), BASE)) == [A]
 
 
 def test_a_time_index_entry_that_was_refused_can_be_added_again(files: MemoryFiles) -> None:
-    index = TimeIndexWriter.create(files, PATH, BASE, 80)
+    index = TimeIndexWriter.create(*files.parent(PATH), BASE, 80)
     index.maybe_append(10, BASE + 1)
     files.cut = Cut(files.steps, Effect.DISK_ERROR)
     with pytest.raises(OSError, match="Input/output error"):
@@ -198,31 +198,31 @@ ABORTS = "/t-0/00000000000000000100.txnindex"
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("effect", [Effect.DEATH, *DISK_EFFECTS])
 def test_a_torn_write_of_an_abort_leaves_those_before_it(files: MemoryFiles, effect: Effect, seed: int) -> None:
-    index = TransactionIndexWriter.open(files, ABORTS, BASE)
+    index = TransactionIndexWriter.open(*files.parent(ABORTS), BASE)
     index.append(FIRST)
     files.cut = Cut(files.steps, effect, seed)
     with pytest.raises((OSError, CutError)):
         index.append(SECOND)
     left = files.after_process_death()
-    again = TransactionIndexWriter.open(left, ABORTS, BASE)
+    again = TransactionIndexWriter.open(*left.parent(ABORTS), BASE)
     assert list(again) in ([FIRST], [FIRST, SECOND])
     if effect is not Effect.DEATH:
         assert list(index) == [FIRST]
         index.append(SECOND)
-        assert list(TransactionIndexReader.open(files, ABORTS, BASE)) == [FIRST, SECOND]
+        assert list(TransactionIndexReader.open(*files.parent(ABORTS), BASE)) == [FIRST, SECOND]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_flushed_abort_survives_a_loss_of_power_with_its_file(files: MemoryFiles, seed: int) -> None:
     files.sync_directory("/")
-    index = TransactionIndexWriter.open(files, ABORTS, BASE)
+    index = TransactionIndexWriter.open(*files.parent(ABORTS), BASE)
     index.append(FIRST)
     index.flush()
     index.append(SECOND)
-    found = list(TransactionIndexWriter.open(files.after_power_loss(seed), ABORTS, BASE))
+    found = list(TransactionIndexWriter.open(*files.after_power_loss(seed).parent(ABORTS), BASE))
     assert found in ([FIRST], [FIRST, SECOND])
     index.flush()
-    assert list(TransactionIndexReader.open(files.after_power_loss(seed), ABORTS, BASE)) == [FIRST, SECOND]
+    assert list(TransactionIndexReader.open(*files.after_power_loss(seed).parent(ABORTS), BASE)) == [FIRST, SECOND]
 
 
 class Looker(threading.Thread):
@@ -260,7 +260,7 @@ def write_and_resize(index: OffsetIndex) -> None:
 
 
 def test_others_look_up_while_one_appends_trims_expands_and_flushes(tmp_path: Path) -> None:
-    index = OffsetIndexWriter.create(Files(), tmp_path / "x.index", 0, 4096)
+    index = OffsetIndexWriter.create(*Files().parent(tmp_path / "x.index"), 0, 4096)
     index.append(10, 1)
     done = threading.Event()
     lookers = [Looker(index, done), Looker(index, done)]

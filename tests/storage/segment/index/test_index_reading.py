@@ -85,7 +85,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_a_broker_appends_is_seen_by_a_refresh(path: Path) -> None:
     broker = Broker(path)
-    index = OffsetIndexReader.open(Files(), path, BASE)
+    index = OffsetIndexReader.open(*Files().parent(path), BASE)
     assert (index.lookup(BASE + 99), index.entries_count, index.ignored_slots) == ((BASE, 0), 0, FULL_BYTES // 8)
     known = 0
     for more in (1, 1, 2, 5, 300, 1500):
@@ -108,7 +108,7 @@ def test_nothing_about_the_file_changes(path: Path) -> None:
     broker = Broker(path)
     broker.append(entry(1), entry(2))
     before, contents = path.stat(), path.read_bytes()
-    index = OffsetIndexReader.open(Files(), path, BASE)
+    index = OffsetIndexReader.open(*Files().parent(path), BASE)
     index.lookup(BASE + 15)
     index.check()
     index.refresh()
@@ -131,7 +131,7 @@ def test_no_operation_that_changes_something_is_even_tried() -> None:
     with files.open_writing("/x.timeindex", create=True) as file:
         file.write_at(0, [struct.pack(">qi", 5, 1), bytes(1200)])
     steps = files.steps
-    index = TimeIndexReader.open(files, "/x.timeindex", 0)
+    index = TimeIndexReader.open(*files.parent("/x.timeindex"), 0)
     assert (list(index), index.last_entry, index.lookup(9), index.ignored_slots) == ([(5, 1)], (5, 1), (5, 1), 100)
     index.check()
     index.refresh()
@@ -142,7 +142,7 @@ def test_no_operation_that_changes_something_is_even_tried() -> None:
 def test_what_was_read_survives_truncation_and_deletion(path: Path) -> None:
     broker = Broker(path)
     broker.append(*(entry(number) for number in range(1, 2001)))
-    index = OffsetIndexReader.open(Files(), path, BASE)
+    index = OffsetIndexReader.open(*Files().parent(path), BASE)
     assert index.lookup(BASE + 20000) == (BASE + 20000, 2000 * 4096)
     os.truncate(path, 0)
     assert index.lookup(BASE + 20000) == (BASE + 20000, 2000 * 4096)
@@ -160,7 +160,7 @@ def test_what_was_read_survives_truncation_and_deletion(path: Path) -> None:
 def test_a_truncation_is_seen_by_a_refresh(path: Path) -> None:
     broker = Broker(path)
     broker.append(entry(1), entry(2), entry(3))
-    index = OffsetIndexReader.open(Files(), path, BASE)
+    index = OffsetIndexReader.open(*Files().parent(path), BASE)
     assert index.entries_count == 3
     os.truncate(path, 12)
     assert index.refresh()
@@ -172,7 +172,7 @@ def test_a_truncation_is_seen_by_a_refresh(path: Path) -> None:
 def test_other_entries_in_the_same_place_are_seen_by_a_refresh(path: Path) -> None:
     broker = Broker(path)
     broker.append(entry(1), entry(2), entry(3))
-    index = OffsetIndexReader.open(Files(), path, BASE)
+    index = OffsetIndexReader.open(*Files().parent(path), BASE)
     assert list(index) == entries(3)
     broker.count = 1  # what a follower does when its leader has another log: it cuts, and goes on
     broker.append(entry(7), entry(8), entry(9))
@@ -183,7 +183,7 @@ def test_other_entries_in_the_same_place_are_seen_by_a_refresh(path: Path) -> No
 def test_an_entry_that_was_half_written_is_whole_after_a_refresh(path: Path) -> None:
     broker = Broker(path)
     broker.append(entry(1), entry(2)[:4] + bytes(4))
-    index = OffsetIndexReader.open(Files(), path, BASE)
+    index = OffsetIndexReader.open(*Files().parent(path), BASE)
     assert list(index) == [*entries(1), (BASE + 20, 0)]
     broker.count = 1
     broker.append(entry(2))
@@ -193,7 +193,7 @@ def test_an_entry_that_was_half_written_is_whole_after_a_refresh(path: Path) -> 
 
 def test_another_file_of_the_same_name_is_seen_by_a_refresh(path: Path, tmp_path: Path) -> None:
     path.write_bytes(entry(1) + entry(2))
-    index = OffsetIndexReader.open(Files(), path, BASE)
+    index = OffsetIndexReader.open(*Files().parent(path), BASE)
     assert list(index) == entries(2)
     swap = tmp_path / "x.swap"
     swap.write_bytes(entry(5) + entry(2))
@@ -203,7 +203,7 @@ def test_another_file_of_the_same_name_is_seen_by_a_refresh(path: Path, tmp_path
 
 
 def test_a_file_may_come_later(path: Path) -> None:
-    index = OffsetIndexReader.open(Files(), path, BASE)
+    index = OffsetIndexReader.open(*Files().parent(path), BASE)
     assert (index.lookup(BASE + 5), index.entries_count, index.refresh()) == ((BASE, 0), 0, False)
     path.write_bytes(entry(1))
     assert index.refresh()
@@ -217,7 +217,7 @@ def test_a_million_entries_and_the_last_of_them_without_reading_the_others(tmp_p
     for tail in (0, 3799):
         os.truncate(path, (count + tail) * 12)
         files = WatchedFiles()
-        index = TimeIndexReader.open(files, path, 0)
+        index = TimeIndexReader.open(*files.parent(path), 0)
         assert files.opened == 0
         assert index.last_entry == (count, count)
         assert index.entries_count == count
@@ -232,17 +232,19 @@ def test_a_million_entries_and_the_last_of_them_without_reading_the_others(tmp_p
 
 def test_no_descriptor_is_kept(path: Path) -> None:
     path.write_bytes(entry(1))
+    directory, name = Files().parent(path)
+    assert directory.status(name)  # which opens the directory for good
     before = os.listdir("/proc/self/fd")  # noqa: PTH208
-    indexes = [OffsetIndexReader.open(Files(), path, BASE) for _ in range(20)]
+    indexes = [OffsetIndexReader.open(directory, name, BASE) for _ in range(20)]
     assert {index.lookup(BASE + 10) for index in indexes} == {entries(1)[0]}
     assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
 
 
 def test_more_than_the_limit_is_refused(path: Path) -> None:
     path.write_bytes(b"".join(entry(number) for number in range(1, 101)) + bytes(8000))
-    assert OffsetIndexReader.open(Files(), path, BASE, limit_bytes=800).entries_count == 100
+    assert OffsetIndexReader.open(*Files().parent(path), BASE, limit_bytes=800).entries_count == 100
     with pytest.raises(CorruptIndexError, match="800 bytes of entries, above the limit of 799") as raised:
-        OffsetIndexReader.open(Files(), path, BASE, limit_bytes=799).lookup(BASE)
+        OffsetIndexReader.open(*Files().parent(path), BASE, limit_bytes=799).lookup(BASE)
     assert raised.value.path == str(path)
 
 
@@ -265,7 +267,7 @@ def test_whatever_happens_between_two_looks(path: Path, opening: int, happening:
 
     files = WatchedFiles()
     files.before_opening = happen
-    index = OffsetIndexReader.open(files, path, BASE)
+    index = OffsetIndexReader.open(*files.parent(path), BASE)
     for _ in range(3):
         found = list(index)
         assert found in (entries(5), entries(2), entries(6), [])
@@ -293,7 +295,7 @@ def test_both_ways_of_finding_the_tail_agree(used: int, tail: int, data: st.Data
 def test_a_cold_lookup_opens_the_file_once(path: Path) -> None:
     broker, files = Broker(path), WatchedFiles()
     broker.append(entry(1), entry(2))
-    index = OffsetIndexReader.open(files, path, BASE)
+    index = OffsetIndexReader.open(*files.parent(path), BASE)
     assert index.lookup(BASE + 15) == (BASE + 10, entries(1)[0][1])
     assert files.opened == 1
     index.unload()

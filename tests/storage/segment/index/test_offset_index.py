@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(path: Path) -> Iterator[OffsetIndex]:
-    index = OffsetIndexWriter.create(FILES, path, BASE, 100)
+    index = OffsetIndexWriter.create(*FILES.parent(path), BASE, 100)
     for entry in ENTRIES:
         index.append(*entry)
     yield index
@@ -39,7 +39,7 @@ def index(path: Path) -> Iterator[OffsetIndex]:
 
 
 def test_a_new_index_has_its_full_size_and_the_space_of_its_entries_for_real(path: Path) -> None:
-    index = OffsetIndexWriter.create(FILES, path, BASE, 1_000_001)
+    index = OffsetIndexWriter.create(*FILES.parent(path), BASE, 1_000_001)
     assert path.stat().st_size == 1_000_000
     assert 8 <= path.stat().st_blocks * 512 <= 8192
     assert path.read_bytes() == bytes(1_000_000)
@@ -51,7 +51,7 @@ def test_a_new_index_has_its_full_size_and_the_space_of_its_entries_for_real(pat
 
 
 def test_space_is_allocated_a_step_ahead_of_what_is_used(path: Path) -> None:
-    index = OffsetIndexWriter.create(FILES, path, BASE, 1_000_001)
+    index = OffsetIndexWriter.create(*FILES.parent(path), BASE, 1_000_001)
     for number in range(1, 10_001):
         index.append(BASE + number, number)
         assert path.stat().st_size == 1_000_000
@@ -67,7 +67,7 @@ def test_space_is_allocated_a_step_ahead_of_what_is_used(path: Path) -> None:
 
 def test_making_an_index_empties_the_one_that_is_there(path: Path, index: OffsetIndex) -> None:
     index.close()
-    again = OffsetIndexWriter.create(FILES, path, BASE, 100)
+    again = OffsetIndexWriter.create(*FILES.parent(path), BASE, 100)
     assert path.read_bytes() == bytes(96)
     assert again.entries_count == 0
     again.close()
@@ -75,7 +75,7 @@ def test_making_an_index_empties_the_one_that_is_there(path: Path, index: Offset
 
 def test_an_index_without_room_for_an_entry_is_refused(path: Path) -> None:
     with pytest.raises(ConfigError, match="7 bytes"):
-        OffsetIndexWriter.create(FILES, path, BASE, 7)
+        OffsetIndexWriter.create(*FILES.parent(path), BASE, 7)
 
 
 def test_entries_are_in_the_file_at_once(path: Path, index: OffsetIndex) -> None:
@@ -106,7 +106,7 @@ def test_an_entry_that_cannot_follow_is_refused(
 
 
 def test_the_ends_of_the_range_of_offsets(path: Path) -> None:
-    index = OffsetIndexWriter.create(FILES, path, BASE, 100)
+    index = OffsetIndexWriter.create(*FILES.parent(path), BASE, 100)
     with pytest.raises(InvalidIndexEntryError):
         index.append(BASE - 1, 1)
     index.append(BASE, 1)  # the first may be at the base offset itself
@@ -117,7 +117,7 @@ def test_the_ends_of_the_range_of_offsets(path: Path) -> None:
 
 
 def test_an_index_is_full_when_every_slot_is_used(path: Path) -> None:
-    index = OffsetIndexWriter.create(FILES, path, BASE, 24)
+    index = OffsetIndexWriter.create(*FILES.parent(path), BASE, 24)
     for step in range(3):
         assert not index.is_full
         index.append(BASE + step, step + 1)
@@ -144,7 +144,7 @@ def test_trimming_and_expanding_keep_the_entries(path: Path, index: OffsetIndex)
 
 
 def test_an_empty_index_can_be_trimmed_and_expanded(path: Path) -> None:
-    index = OffsetIndexWriter.create(FILES, path, BASE, 24)
+    index = OffsetIndexWriter.create(*FILES.parent(path), BASE, 24)
     index.trim()
     assert path.read_bytes() == b""
     assert index.is_full
@@ -160,7 +160,7 @@ def test_opening_again_and_going_on(path: Path, index: OffsetIndex) -> None:
     index.close()
     index.close()
     assert path.read_bytes() == RAW
-    again = OffsetIndexWriter.open(FILES, path, BASE, 100)
+    again = OffsetIndexWriter.open(*FILES.parent(path), BASE, 100)
     assert (again.entries_count, again.ignored_slots, again.is_full, again.last_offset) == (4, 0, True, 1400)
     again.expand()
     again.append(1500, 20000)
@@ -172,13 +172,13 @@ def test_opening_again_and_going_on(path: Path, index: OffsetIndex) -> None:
 
 def test_opening_for_writing_needs_a_file(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        OffsetIndexWriter.open(FILES, path, BASE, 100)
+        OffsetIndexWriter.open(*FILES.parent(path), BASE, 100)
 
 
 @pytest.mark.parametrize("tail_slots", [1, 2, 511, 100_000])
 def test_a_zero_tail_is_counted_and_cut(path: Path, tail_slots: int) -> None:
     path.write_bytes(RAW + bytes(tail_slots * 8))
-    index = OffsetIndexWriter.open(FILES, path, BASE, 2_000_000)
+    index = OffsetIndexWriter.open(*FILES.parent(path), BASE, 2_000_000)
     assert (index.entries_count, index.ignored_slots, index.last_offset) == (4, tail_slots, 1400)
     assert list(index) == ENTRIES
     index.check()
@@ -191,7 +191,7 @@ def test_a_zero_tail_is_counted_and_cut(path: Path, tail_slots: int) -> None:
 @pytest.mark.parametrize("size_bytes", [8, 16, 4000])
 def test_a_file_of_zeros_has_no_entries(path: Path, size_bytes: int) -> None:
     path.write_bytes(bytes(size_bytes))
-    index = OffsetIndexWriter.open(FILES, path, BASE, 4000)
+    index = OffsetIndexWriter.open(*FILES.parent(path), BASE, 4000)
     assert (index.entries_count, index.ignored_slots) == (0, size_bytes // 8)
     index.close()
     assert path.read_bytes() == b""
@@ -200,7 +200,7 @@ def test_a_file_of_zeros_has_no_entries(path: Path, size_bytes: int) -> None:
 def test_an_entry_that_ends_in_zeros_is_not_of_the_tail(path: Path) -> None:
     raw = struct.pack(">2i", 1 << 24, 1 << 24)
     path.write_bytes(raw + bytes(80))
-    index = OffsetIndexWriter.open(FILES, path, BASE, 88)
+    index = OffsetIndexWriter.open(*FILES.parent(path), BASE, 88)
     assert list(index) == [(BASE + (1 << 24), 1 << 24)]
     index.close()
     assert path.read_bytes() == raw
@@ -208,7 +208,7 @@ def test_an_entry_that_ends_in_zeros_is_not_of_the_tail(path: Path) -> None:
 
 def test_stray_bytes_behind_the_entries_do_not_come_back(path: Path) -> None:
     path.write_bytes(RAW + b"\x07\x07\x07")
-    index = OffsetIndexWriter.open(FILES, path, BASE, 100)
+    index = OffsetIndexWriter.open(*FILES.parent(path), BASE, 100)
     with pytest.raises(CorruptIndexError, match="35 bytes, which is not a multiple of 8"):
         index.check()
     assert list(index) == ENTRIES
@@ -220,7 +220,7 @@ def test_stray_bytes_behind_the_entries_do_not_come_back(path: Path) -> None:
 
 def test_more_entries_than_the_setting_allows_are_kept(path: Path) -> None:
     path.write_bytes(RAW)
-    index = OffsetIndexWriter.open(FILES, path, BASE, 16)
+    index = OffsetIndexWriter.open(*FILES.parent(path), BASE, 16)
     index.expand()
     assert list(index) == ENTRIES
     assert index.is_full
@@ -257,7 +257,7 @@ def test_truncating_to_a_number_of_entries_and_clearing(path: Path, index: Offse
 
 def test_the_check_looks_at_the_last_offset(path: Path) -> None:
     path.write_bytes(RAW + struct.pack(">2i", -1, 5))
-    index = OffsetIndexReader.open(FILES, path, BASE)
+    index = OffsetIndexReader.open(*FILES.parent(path), BASE)
     with pytest.raises(CorruptIndexError, match="below the base offset 1000") as raised:
         index.check()
     assert (raised.value.path, raised.value.position, raised.value.offset) == (str(path), 32, 999)
@@ -270,7 +270,7 @@ def test_lookups_and_truncations_equal_a_scan(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "property.index"
     entries = [OffsetEntry(base_offset + relative, found[relative]) for relative in sorted(found)]
-    index = OffsetIndexWriter.create(FILES, path, base_offset, 320)
+    index = OffsetIndexWriter.create(*FILES.parent(path), base_offset, 320)
     for entry in entries:
         index.append(*entry)
     for entry in entries:

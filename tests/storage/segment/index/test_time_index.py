@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(path: Path) -> Iterator[TimeIndex]:
-    index = TimeIndexWriter.create(FILES, path, BASE, 100)
+    index = TimeIndexWriter.create(*FILES.parent(path), BASE, 100)
     for entry in ENTRIES:
         index.maybe_append(*entry)
     yield index
@@ -40,7 +40,7 @@ def index(path: Path) -> Iterator[TimeIndex]:
 
 
 def test_a_new_index(path: Path) -> None:
-    index = TimeIndexWriter.create(FILES, path, BASE, 10_485_760)
+    index = TimeIndexWriter.create(*FILES.parent(path), BASE, 10_485_760)
     assert path.stat().st_size == 10_485_756
     assert 12 <= path.stat().st_blocks * 512 <= 8192  # what there is room for takes no space before it is used
     assert (index.entries_count, index.last_entry, index.is_full) == (0, (-1, BASE), False)
@@ -92,7 +92,7 @@ def test_an_entry_that_cannot_follow_is_refused(
 
 
 def test_a_segment_without_timestamps_has_no_entries(path: Path) -> None:
-    index = TimeIndexWriter.create(FILES, path, BASE, 100)
+    index = TimeIndexWriter.create(*FILES.parent(path), BASE, 100)
     index.maybe_append(-1, BASE + 3)
     index.maybe_append(-1, BASE + 9, final=True)
     assert index.entries_count == 0
@@ -101,7 +101,7 @@ def test_a_segment_without_timestamps_has_no_entries(path: Path) -> None:
 
 
 def test_the_first_entry_may_be_at_the_base_offset_but_not_below(path: Path) -> None:
-    index = TimeIndexWriter.create(FILES, path, BASE, 100)
+    index = TimeIndexWriter.create(*FILES.parent(path), BASE, 100)
     with pytest.raises(InvalidIndexEntryError):
         index.maybe_append(T, BASE - 1)
     index.maybe_append(T, BASE)
@@ -112,7 +112,7 @@ def test_the_first_entry_may_be_at_the_base_offset_but_not_below(path: Path) -> 
 
 
 def test_the_last_slot_is_kept_for_the_final_entry(path: Path) -> None:
-    index = TimeIndexWriter.create(FILES, path, BASE, 36)
+    index = TimeIndexWriter.create(*FILES.parent(path), BASE, 36)
     index.maybe_append(T, BASE)
     assert not index.is_full
     index.maybe_append(T + 1, BASE + 1)
@@ -130,7 +130,7 @@ def test_the_last_slot_is_kept_for_the_final_entry(path: Path) -> None:
 
 @pytest.mark.parametrize("size_bytes", [12, 23])
 def test_with_a_single_slot_there_is_only_the_final_entry(path: Path, size_bytes: int) -> None:
-    index = TimeIndexWriter.create(FILES, path, BASE, size_bytes)
+    index = TimeIndexWriter.create(*FILES.parent(path), BASE, size_bytes)
     assert index.is_full
     index.maybe_append(T, BASE, final=True)
     index.close()
@@ -139,11 +139,14 @@ def test_with_a_single_slot_there_is_only_the_final_entry(path: Path, size_bytes
 
 @pytest.mark.parametrize("index_size_slots", [1, 2, 100])
 def test_a_first_record_of_1970_comes_back_where_its_index_was_trimmed(path: Path, index_size_slots: int) -> None:
-    index = TimeIndexWriter.create(FILES, path, BASE, index_size_slots * 12)
+    index = TimeIndexWriter.create(*FILES.parent(path), BASE, index_size_slots * 12)
     index.maybe_append(0, BASE, final=True)
     index.close()
     assert path.read_bytes() == bytes(12)
-    for again in (TimeIndexWriter.open(FILES, path, BASE, 100), TimeIndexReader.open(FILES, path, BASE)):
+    for again in (
+        TimeIndexWriter.open(*FILES.parent(path), BASE, 100),
+        TimeIndexReader.open(*FILES.parent(path), BASE),
+    ):
         assert (list(again), again.last_entry, again.ignored_slots) == ([(0, BASE)], (0, BASE), 0)
         if isinstance(again, TimeIndexWriter):
             again.close()
@@ -153,9 +156,9 @@ def test_a_first_record_of_1970_comes_back_where_its_index_was_trimmed(path: Pat
 @pytest.mark.parametrize("slots", [2, 3, 1000])
 def test_zeros_in_front_of_a_zero_tail_are_the_tail(path: Path, slots: int) -> None:
     path.write_bytes(bytes(slots * 12))
-    reading = TimeIndexReader.open(FILES, path, BASE)
+    reading = TimeIndexReader.open(*FILES.parent(path), BASE)
     assert (list(reading), reading.last_entry, reading.ignored_slots) == ([], (-1, BASE), slots)
-    index = TimeIndexWriter.open(FILES, path, BASE, 100)
+    index = TimeIndexWriter.open(*FILES.parent(path), BASE, 100)
     assert (list(index), index.last_entry, index.ignored_slots) == ([], (-1, BASE), slots)
     index.close()
     assert path.read_bytes() == b""
@@ -163,7 +166,7 @@ def test_zeros_in_front_of_a_zero_tail_are_the_tail(path: Path, slots: int) -> N
 
 def test_zeros_in_front_of_an_entry_are_an_entry(path: Path) -> None:
     path.write_bytes(struct.pack(">qiqi", 0, 0, T, 1) + bytes(1200))
-    index = TimeIndexWriter.open(FILES, path, BASE, 100)
+    index = TimeIndexWriter.open(*FILES.parent(path), BASE, 100)
     assert (list(index), index.ignored_slots) == ([(0, BASE), (T, BASE + 1)], 100)
     index.close()
     assert path.stat().st_size == 24
@@ -182,17 +185,17 @@ def test_truncating_goes_by_the_offsets(path: Path, index: TimeIndex, offset: in
 def test_the_check_looks_at_the_ends(path: Path) -> None:
     path.write_bytes(RAW + struct.pack(">qi", T - 1, 11))
     with pytest.raises(CorruptIndexError, match=f"last timestamp {T - 1} is below the first, {T}") as raised:
-        TimeIndexReader.open(FILES, path, BASE).check()
+        TimeIndexReader.open(*FILES.parent(path), BASE).check()
     assert raised.value.position == 36
     path.write_bytes(RAW + struct.pack(">qi", T + 9, -1))
     with pytest.raises(CorruptIndexError, match="below the base offset 50") as raised:
-        TimeIndexReader.open(FILES, path, BASE).check()
+        TimeIndexReader.open(*FILES.parent(path), BASE).check()
     assert raised.value.offset == 49
     path.write_bytes(RAW[:-1])
     with pytest.raises(CorruptIndexError, match="35 bytes, which is not a multiple of 12"):
-        TimeIndexReader.open(FILES, path, BASE).check()
+        TimeIndexReader.open(*FILES.parent(path), BASE).check()
     path.write_bytes(RAW + bytes(120))
-    TimeIndexReader.open(FILES, path, BASE).check()
+    TimeIndexReader.open(*FILES.parent(path), BASE).check()
 
 
 @pytest.mark.property
@@ -201,7 +204,7 @@ def test_an_index_is_what_its_rules_make_of_any_appends(
     tmp_path_factory: pytest.TempPathFactory, appends: list[tuple[int, int]], base_offset: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "property.timeindex"
-    index = TimeIndexWriter.create(FILES, path, base_offset, 600)
+    index = TimeIndexWriter.create(*FILES.parent(path), base_offset, 600)
     entries: list[TimeEntry] = []
     for timestamp, relative in appends:
         last = entries[-1] if entries else TimeEntry(-1, base_offset)

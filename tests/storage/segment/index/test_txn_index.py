@@ -31,14 +31,14 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(path: Path) -> TransactionIndex:
-    index = TransactionIndexWriter.open(FILES, path, 90)
+    index = TransactionIndexWriter.open(*FILES.parent(path), 90)
     for transaction in (FIRST, SECOND, THIRD):
         index.append(transaction)
     return index
 
 
 def test_there_is_no_file_before_an_abort_is_indexed(path: Path) -> None:
-    index = TransactionIndexWriter.open(FILES, path, 90)
+    index = TransactionIndexWriter.open(*FILES.parent(path), 90)
     assert (list(index), index.entries_count, index.last_offset) == ([], 0, None)
     assert index.aborted(0, 1000) == ([], False)
     index.truncate_to(0)
@@ -93,7 +93,7 @@ def test_what_a_reader_must_leave_out(
     is_complete: bool,
 ) -> None:
     assert index.aborted(fetch_offset, bound) == (found, is_complete)
-    reading = TransactionIndexReader.open(FILES, path, 90)
+    reading = TransactionIndexReader.open(*FILES.parent(path), 90)
     assert reading.aborted(fetch_offset, bound) == (found, is_complete)
 
 
@@ -117,10 +117,10 @@ def test_clearing_leaves_an_empty_file(path: Path, index: TransactionIndex) -> N
 @pytest.mark.parametrize("tail", [b"", b"\0", RAW[:33], bytes(34), bytes(3400)])
 def test_opening_again_cuts_what_is_no_entry(path: Path, tail: bytes) -> None:
     path.write_bytes(RAW + tail)
-    reading = TransactionIndexReader.open(FILES, path, 90)
+    reading = TransactionIndexReader.open(*FILES.parent(path), 90)
     assert list(reading) == [FIRST, SECOND, THIRD]
     assert path.read_bytes() == RAW + tail
-    index = TransactionIndexWriter.open(FILES, path, 90)
+    index = TransactionIndexWriter.open(*FILES.parent(path), 90)
     assert list(index) == [FIRST, SECOND, THIRD]
     assert path.read_bytes() == RAW
     index.append(AbortedTransaction(1, 145, 160, 161))
@@ -131,13 +131,13 @@ def test_opening_again_cuts_what_is_no_entry(path: Path, tail: bytes) -> None:
 def test_a_marker_below_the_base_offset_is_refused_by_the_check(path: Path, index: TransactionIndex) -> None:
     index.check()
     with pytest.raises(CorruptIndexError, match="below the base offset 121") as raised:
-        TransactionIndexReader.open(FILES, path, 121).check()
+        TransactionIndexReader.open(*FILES.parent(path), 121).check()
     assert (raised.value.path, raised.value.position, raised.value.offset) == (str(path), 0, 120)
 
 
 def test_an_unknown_version_is_refused_when_it_is_reached(path: Path) -> None:
     path.write_bytes(RAW[:34] + struct.pack(">hqqqq", 1, *SECOND) + RAW[68:])
-    index = TransactionIndexReader.open(FILES, path, 90)
+    index = TransactionIndexReader.open(*FILES.parent(path), 90)
     assert index.aborted(90, 105) == ([FIRST], True)
     with pytest.raises(CorruptIndexError, match="version 1") as raised:
         index.aborted(90, 1000)
@@ -145,7 +145,7 @@ def test_an_unknown_version_is_refused_when_it_is_reached(path: Path) -> None:
 
 
 def test_a_reader_follows_a_growing_file_and_keeps_what_is_deleted(path: Path) -> None:
-    reading = TransactionIndexReader.open(FILES, path, 90)
+    reading = TransactionIndexReader.open(*FILES.parent(path), 90)
     assert (list(reading), reading.refresh()) == ([], False)
     path.write_bytes(RAW[:34])
     assert list(reading) == []
@@ -173,7 +173,7 @@ def test_the_walk_stops_where_no_later_abort_can_matter(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "property.txnindex"
     path.unlink(missing_ok=True)
-    index = TransactionIndexWriter.open(FILES, path, 0)
+    index = TransactionIndexWriter.open(*FILES.parent(path), 0)
     transactions = []
     marker = 60
     for step, length, stable in steps:
