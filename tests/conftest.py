@@ -1,4 +1,4 @@
-"""What the whole test suite shares: Hypothesis profiles, the outcomes that scripts/test adds up, and data sets.
+"""Shared by the whole test suite: Hypothesis profiles, the outcomes that scripts/test adds up, and data sets.
 
 Tests run with the profile `test`, which tries the same examples every time. KAFKAFS_HYPOTHESIS_PROFILE=prove tries
 many more, different ones each time; the seed that the first lines show, given as --hypothesis-seed, repeats them.
@@ -81,7 +81,7 @@ def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str
     yield from (("passed", name, "") for name in passed if name not in failed)
     for report in reporter.stats.get("skipped", []):
         reason = " ".join(str(report.longrepr[2]).removeprefix("Skipped: ").split())
-        # Whoever runs continuous integration can give it every capability but a Maven that answers.
+        # Continuous integration has every capability, except perhaps a Maven that answers.
         forbidden = os.environ.get("CI") and not reason.startswith("not run: Maven")
         yield "failed" if forbidden else "skipped", report.nodeid, reason
 
@@ -90,7 +90,7 @@ def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str
 def datasets(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Unpack a data set of tests/data by its name, such as `kafka-3.9`, and return the directory that holds it.
 
-    It is unpacked once and kept in the checkout's cache, where parallel runs share it, so nobody may change it.
+    It is unpacked once and kept in the checkout's cache, where parallel runs share it, so no test may change it.
     """
 
     def unpack(name: str) -> Path:

@@ -100,7 +100,7 @@ class Crashes:
 
 @dataclass
 class Later:
-    """What the next process may find, after the death of the last one and after losses of power."""
+    """Yield what the next process may find, after the death of the last one and after losses of power."""
 
     files: MemoryFiles
     effect: Effect
@@ -108,7 +108,7 @@ class Later:
 
     @property
     def is_dead(self) -> bool:
-        """Whether the process died of the cut; otherwise it went on until the act ended or raised."""
+        """True if the process died of the cut; otherwise it went on until the act ended or raised."""
         return self.effect is Effect.DEATH
 
     @property
@@ -149,7 +149,7 @@ def check_survivor(log: PromisingLog, files: MemoryFiles, later: Later, *, has_l
 
 
 def check_recovered(log: PromisingLog, start_offset: int, recovery_point: int) -> None:
-    """Nothing is wrong, and there is nothing left to recover."""
+    """Check that nothing is wrong, and nothing is left to recover."""
     assert [(each.path, each.reason, each.offset) for each in damages(log, start_offset)] == []
     before = without_indexes(log.contents())
     again = log.recover(recovery_point=recovery_point, start_offset=start_offset)
@@ -158,7 +158,7 @@ def check_recovered(log: PromisingLog, start_offset: int, recovery_point: int) -
 
 
 def without_indexes(contents: dict[str, bytes]) -> dict[str, bytes]:
-    """Indexes that are made anew have other entries than those of a segment that was closed in between."""
+    """Leave out indexes: rebuilt ones have other entries than those of a segment that was closed in between."""
     return {name: data for name, data in contents.items() if not name.endswith("index")}
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.crash
 
 MISSING = "it was missing"
-"""Why recovery builds an index that is not there."""
+"""The reason for which recovery builds a missing index."""
 
 
 def latest(records: dict[int, ConsumedRecord]) -> dict[bytes | None, bytes]:
@@ -33,7 +33,7 @@ def latest(records: dict[int, ConsumedRecord]) -> dict[bytes | None, bytes]:
 
 
 def check(log: CompactedLog, before: CompactedLog, after: CompactedLog) -> None:
-    """Nothing is missing that stays in the end, nothing is new, and nobody learns anything else from it."""
+    """Check that no record that stays is missing, and that none is new."""
     assert log.log.view.end_offset == before.log.view.end_offset
     assert log.log.view.last_stable_offset == before.log.view.last_stable_offset
     for isolation in Isolation:

@@ -74,7 +74,7 @@ def starts(log: PromisingLog) -> None:
 
 
 def removals(log: PromisingLog) -> None:
-    """Segments go from the beginning, also right after a roll that nobody has flushed, and all that there are."""
+    """Segments go from the beginning, also right after an unflushed roll, up to all of them."""
     for sequence in range(5):
         log.produce(b"x" * 300, sequence)
     log.remove_before(log.log.view.bases[1])

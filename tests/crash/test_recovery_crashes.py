@@ -1,4 +1,4 @@
-"""Recovery itself is cut at every step, and begun anew comes to the same end."""
+"""Recovery itself is cut at every step, and ends the same when it is begun again."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_recovery_that_was_cut_is_begun_anew(crashes, damage: str) -> None:
+def test_an_interrupted_recovery_is_begun_again(crashes, damage: str) -> None:
     change, known, end_offset = DAMAGES[damage]
 
     def prepare() -> PromisingLog:
@@ -149,7 +149,7 @@ def test_recovery_that_was_cut_is_begun_anew(crashes, damage: str) -> None:
 
 
 def check_recovered(log: PromisingLog, start_offset: int, end_offset: int) -> None:
-    """What is left is what was appended, it makes sense, and it can be appended to."""
+    """Check that the rest is what was appended, sound, and can be appended to."""
     has_gaps = end_offset > 2**32
     assert [finding for finding in damages(log, start_offset) if not (has_gaps and "missing" in finding.reason)] == []
     view = log.open(start_offset).view

@@ -97,7 +97,7 @@ def test_segments_are_replaced_all_at_once(crashes, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["two by one", "one by two", "three by two", "one by one"])
 def test_an_open_log_replaces_segments_all_at_once(crashes, name: str) -> None:
-    """The same while the log is open and goes on, with segments that nobody has flushed."""
+    """The same while the log is open and goes on, with unflushed segments."""
     new, old = REPLACEMENTS[name]
 
     def prepare() -> PromisingLog:

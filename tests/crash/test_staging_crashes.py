@@ -48,7 +48,7 @@ class Job:
                     self.seed += 1
                     names.append(self.store.stage(rows(version, task), seed=self.seed, new_topics=True).name)
                 with self.store.open() as opened:
-                    # What nobody has flushed may be lost, and what is committed behind it may not.
+                    # Unflushed records may be lost, and records committed after them may not.
                     opened.log("t", 0).append_as_leader(sent(LOOSE), leader_epoch=0)
                     opened.commits.commit(names, Transaction("app", version))
             except (OSError, StorageError, MemoryError, InterruptError):
@@ -59,7 +59,7 @@ class Job:
 
 
 def rows(version: int, task: int) -> list[tuple[str, int, bytes]]:
-    """What a task writes, in more than one segment of each partition."""
+    """Return the rows of a task, in more than one segment of each partition."""
     return [
         (topic, partition, b"%d %d %d" % (version, task, number) * 50)
         for number in range(2)
@@ -86,12 +86,12 @@ def prepared() -> Job:
 
 
 def again(job: Job) -> Job:
-    """The same in files of its own."""
+    """Return the same in files of its own."""
     return replace(job, store=StagedStore(job.files.after_process_death()))
 
 
 def check(job: Job, files: MemoryFiles, *, aborts: bool, has_lost_power: bool) -> None:
-    """Whoever comes next sees whole commits, completes what was decided, and can repeat all of them."""
+    """Check that the next opener sees whole commits, completes decided ones, and can repeat all of them."""
     survivor = Job(StagedStore(files), job.acknowledged, job.seed + 100)
     store = survivor.store
     wholes = [expected(versions) for versions in range(job.acknowledged, VERSIONS + 1)]
@@ -115,7 +115,7 @@ def check(job: Job, files: MemoryFiles, *, aborts: bool, has_lost_power: bool) -
 
 
 def committed(values: dict[tuple[str, int], list[bytes | None]]) -> dict[tuple[str, int], list[bytes | None]]:
-    """What was committed; a topic that was made for a commit which never came is there, empty."""
+    """Return what was committed; a topic that was made for a commit that never came is empty."""
     kept = {partition: [value for value in found if value != LOOSE] for partition, found in values.items()}
     return {partition: found for partition, found in kept.items() if partition[0] != "new" or found}
 
@@ -131,7 +131,7 @@ def test_every_commit_is_there_once_or_not_at_all(crashes) -> None:
 
 
 @pytest.mark.parametrize("share", [0.6])
-def test_completing_that_was_cut_is_begun_anew(crashes, share: float) -> None:
+def test_an_interrupted_completion_is_begun_again(crashes, share: float) -> None:
     """The driver died somewhere in the middle, and so does who opens the store next."""
     begun = prepared()
     whole = again(begun)

@@ -153,7 +153,7 @@ class Looks(threading.Thread):
                 self.failures.append(done.stdout + done.stderr)
 
 
-def test_a_partition_that_nobody_has_opened_is_read_from_a_full_disk(store_mounts: Mounts, small_disks: Disks) -> None:
+def test_an_unopened_partition_is_read_from_a_full_disk(store_mounts: Mounts, small_disks: Disks) -> None:
     disk = small_disks(megabytes=16)
     mounted = store_mounts(disk.path / "store")
     make_topics(mounted, "orders", "other")

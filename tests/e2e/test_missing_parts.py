@@ -46,7 +46,7 @@ def topics(mounted: Mounted) -> list[str]:
 
 
 class TestARemovedPartition:
-    def test_nobody_is_told_that_it_took_something(self, store_mounts: Mounts, tmp_path: Path) -> None:
+    def test_no_writer_gets_a_success(self, store_mounts: Mounts, tmp_path: Path) -> None:
         mounted = store_mounts(tmp_path / "store")
         fill(mounted, "kept", "removed")
         with mounted.started(

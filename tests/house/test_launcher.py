@@ -183,7 +183,7 @@ def test_a_compiled_module_that_somebody_else_built_is_not_used(checkout: Checko
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "scripts/constraints.txt"])
-def test_changed_requirements_make_all_anew(checkout: Checkout, name: str) -> None:
+def test_changed_requirements_rebuild_everything(checkout: Checkout, name: str) -> None:
     checkout.run()
     checkout.asked()
     with (checkout.root / name).open("a") as file:
@@ -200,7 +200,7 @@ def test_a_changed_module_changes_nothing(checkout: Checkout) -> None:
     assert checkout.asked() == []
 
 
-def test_a_moved_checkout_is_set_up_anew(checkout: Checkout) -> None:
+def test_a_moved_checkout_is_set_up_again(checkout: Checkout) -> None:
     checkout.run()
     checkout.asked()
     moved = checkout.root.rename(checkout.root.with_name("moved"))

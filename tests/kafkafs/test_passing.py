@@ -93,7 +93,7 @@ class WatchedLines(ValueLines):
         return super().passing(first, visible, end_position, only_size=only_size)
 
 
-def test_whoever_wants_one_batch_waits_for_no_other() -> None:
+def test_a_reader_of_one_batch_waits_for_no_other() -> None:
     lines = WatchedLines()
     batches = Passing(lines, Visible(1000), only_sizes=True).of(scanned(log_of([Codec.LZ4] * 40)))
     next(batches)

@@ -127,7 +127,7 @@ def test_a_start_that_moves_needs_nothing_counted(memory: LogOnMemory) -> None:
 
 
 @pytest.mark.parametrize("is_restored", [False, True])
-def test_a_segment_that_was_replaced_is_counted_anew(memory: LogOnMemory, kept: int, *, is_restored: bool) -> None:
+def test_a_replaced_segment_is_counted_again(memory: LogOnMemory, kept: int, *, is_restored: bool) -> None:
     log = followed(memory)
     counted = counted_by(SizeCache(memory.files, CACHE), log)
     positions = None if is_restored else counted.look()[1]
@@ -147,7 +147,7 @@ def test_a_segment_that_was_replaced_is_counted_anew(memory: LogOnMemory, kept: 
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_segment_whose_end_was_written_anew_is_counted_anew(memory: LogOnMemory) -> None:
+def test_a_segment_whose_end_was_rewritten_is_counted_again(memory: LogOnMemory) -> None:
     memory.log.truncate_to(29)
     memory.log.append_as_leader(sent(b"another"), leader_epoch=2)
     counted = counted_by(SizeCache(memory.files, CACHE), followed(memory))
@@ -344,7 +344,7 @@ class ReadMeanwhile(CountedLog):
         return found
 
 
-def test_a_size_is_that_of_one_view_whatever_others_read_meanwhile(memory: LogOnMemory) -> None:
+def test_a_size_is_that_of_one_view_while_others_read(memory: LogOnMemory) -> None:
     fill(memory, 1)
     counted_log = ReadMeanwhile(memory.log, ValueLines(), Isolation.UNCOMMITTED)
     seen, counted_log.positions = counted_log.look()

@@ -46,7 +46,7 @@ def filled_log(settings: Mapping[str, str] = SETTINGS) -> LogOnMemory:
 
 
 def closed_log() -> LogOnMemory:
-    """The same, closed."""
+    """Return the same, closed."""
     log = filled_log()
     log.log.close()
     return log
@@ -72,7 +72,7 @@ def findings(
     is_compacted: bool = False,
     reached: Mapping[str, int] | None = None,
 ) -> list[Finding]:
-    """What is found in `DIRECTORY`."""
+    """Return the findings in `DIRECTORY`."""
     expected = PartitionExpectation(
         directory=files.directory(DIRECTORY),
         is_clean=is_clean,

@@ -167,7 +167,7 @@ class _Making:
 
 @st.composite
 def compactable_logs(draw: DrawFn, *, max_steps: int = 30) -> CompactableLog:
-    """Segments of all versions, the oldest first, of which all but the last are closed."""
+    """Segments of all versions, the oldest first, all but the last closed."""
     making = _Making(draw)
     for _ in range(draw(st.integers(2, max_steps))):
         making.step()

@@ -91,7 +91,7 @@ class CompactedLog(LogOnMemory):
             compacting.deleted.clear()
 
     def records(self, isolation: Isolation) -> dict[int, ConsumedRecord]:
-        """What a consumer is given, by offset."""
+        """Return a consumer's records, by offset."""
         return {record.offset: record for record in consumed(self.log, isolation)}
 
     def compact_twice(self) -> None:

@@ -47,7 +47,7 @@ class Compacting:
         self.cleaner = Cleaner(clock, limits, throttle, is_stopped=is_stopped)
 
     def plan(self, log: Log, checkpoint: int | None = None) -> CompactionPlan:
-        """What is to be done now."""
+        """Return the present plan."""
         view, now_ms = log.view, self._clock.now_ms()
         return plan_compaction(
             "topic-0", view, log.config, checkpoint=checkpoint, high_watermark=view.end_offset, now_ms=now_ms
@@ -60,7 +60,7 @@ class Compacting:
         )
 
     def estimate(self, log: Log, plan: CompactionPlan) -> CompactionReport:
-        """What that would report."""
+        """Return the report of an estimate."""
         return self.cleaner.estimate(log.view, plan, log.config, log.producers.states())
 
     def model(self, log: Log, plan: CompactionPlan) -> CompactionModel:

@@ -59,7 +59,7 @@ class CompactionModel:
         self._learn()
 
     def kept(self) -> list[Unit]:
-        """What stays of the segments that are compacted, with what the oracle decodes of it."""
+        """Return the records that compaction keeps of the segments, as the oracle decodes them."""
         clean = [segment for segment in self.segments if segment.base_offset < self.first_dirty_offset]
         horizon_ms = clean[-1].modified_ms - self.delete_retention_ms if clean else 0
         found = []
@@ -173,7 +173,7 @@ def visible(segments: Sequence[CompactedSegment], *, committed: bool) -> Iterato
 
 
 def _transactions(segments: Sequence[CompactedSegment]) -> tuple[set[int], dict[int, bool]]:
-    """Where aborted batches begin, and of each marker whether it ends a transaction without a batch."""
+    """Find where aborted batches begin, and for each marker if it ends a transaction without a batch."""
     aborted: set[int] = set()
     markers: dict[int, bool] = {}
     open_batches: dict[int, list[int]] = {}
@@ -191,7 +191,7 @@ def _transactions(segments: Sequence[CompactedSegment]) -> tuple[set[int], dict[
 
 
 def _open_since(units: Sequence[Unit]) -> list[int]:
-    """Where transactions begin that no marker ends."""
+    """Find where transactions begin that no marker ends."""
     begun: dict[int, int] = {}
     for unit in units:
         if isinstance(unit, OracleBatch) and unit.is_transactional:

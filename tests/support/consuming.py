@@ -1,4 +1,4 @@
-"""What a consumer gives to its user of a log: every record that it may see, in either isolation level."""
+"""A consumer's records of a log, in either isolation level."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class DamagedLog(LogOnMemory):
             self.run_tasks()
 
     def path(self, base: int, kind: Kind = Kind.LOG, suffix: FileSuffix = FileSuffix.LIVE) -> str:
-        """Where a file is."""
+        """Return the path of a file."""
         return f"{DIRECTORY}/{FileName(base, kind, suffix)}"
 
     def write(self, path: str, data: bytes, position: int | None = None) -> None:
@@ -49,7 +49,7 @@ class DamagedLog(LogOnMemory):
             file.write_at(position or 0, [data])
 
     def add(self, path: str, data: bytes) -> None:
-        """Put the data behind all that is there."""
+        """Append the data to the file."""
         status = self.files.status(path)
         assert status is not None
         self.write(path, data, status.size_bytes)
@@ -70,7 +70,7 @@ class DamagedLog(LogOnMemory):
         return found
 
     def repaired(self, *, is_clean: bool = False, recovery_point: int = 0, start_offset: int = 0) -> RecoveryReport:
-        """Recover; done once more, there is nothing to do, and the log can be opened and goes on where it ends."""
+        """Recover, and check that a second recovery has nothing to do and that the log opens and goes on at its end."""
         report = self.recover(is_clean=is_clean, recovery_point=recovery_point, start_offset=start_offset)
         again = self.recover(start_offset=report.start_offset)
         assert (again.steps, again.start_offset, again.end_offset) == ([], report.start_offset, report.end_offset)

@@ -1,4 +1,4 @@
-"""A log in memory that is compacted, whose records are told by key and value."""
+"""A compacted log in memory, whose records are written as key and value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPACT: Final = {
 
 
 class KeyedLog(LogOnMemory):
-    """A log whose records are told by key and value."""
+    """A log whose records are written as key and value."""
 
     def __init__(self, settings: Mapping[str, str] = COMPACT) -> None:
         super().__init__(settings)
@@ -39,7 +39,7 @@ class KeyedLog(LogOnMemory):
         self.log.append_as_leader(batch, leader_epoch=1)
 
     def rows(self, isolation: Isolation = Isolation.COMMITTED) -> list[tuple[int, str, str | None]]:
-        """What a consumer is given: offset, key and value."""
+        """Return a consumer's rows: offset, key and value."""
         return [
             (record.offset, (record.key or b"").decode(), record.value.decode() if record.value is not None else None)
             for record in consumed(self.log, isolation)

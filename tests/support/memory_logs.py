@@ -32,13 +32,13 @@ SETTINGS: Final = {"segment.bytes": "4096", "segment.index.bytes": "1200", "inde
 
 
 class StandingClock(Clock):
-    """Time that passes only when it is told to."""
+    """Time that passes only on request."""
 
     def __init__(self, now_ms: int = NOW_MS) -> None:
         self.ms = now_ms
 
     def now_ms(self) -> int:
-        """What it was told."""
+        """Return the time that was set."""
         return self.ms
 
     def elapsed_s(self) -> float:
@@ -49,7 +49,7 @@ class StandingClock(Clock):
 class LogOnMemory:
     """A log in `DIRECTORY` of files in memory, opened as often as one likes.
 
-    The flush behind a roll waits in `tasks` until somebody runs it.
+    The flush after a roll waits in `tasks` until the test runs it.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LogOnMemory:
         self.log = self.open()
 
     def open(self, start_offset: int = 0) -> Log:
-        """Open the log that is there; whoever had it open before has closed it."""
+        """Open the log, which no other object has open."""
         rng = random.Random(0)
         parts = open_sound_log(
             self.clock,

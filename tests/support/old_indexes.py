@@ -1,4 +1,4 @@
-"""Indexes as brokers before 4.0 wrote them: the batches of one append count as one, of which we index each."""
+"""Indexes as brokers before 4.0 wrote them: the batches of one append count as one, while we index each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIME_ENTRY = struct.Struct(">qi")
 
 
 class OldIndexes:
-    """The indexes of one segment, of which each append is added in its turn."""
+    """The indexes of one segment, to which appends are added in order."""
 
     def __init__(self, base_offset: int, interval_bytes: int) -> None:
         self._base_offset = base_offset

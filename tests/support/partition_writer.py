@@ -58,7 +58,7 @@ def open_closed_log(request: LogRequest, _: PartitionCheckpoints) -> Log:
 
 
 class Content(NamedTuple):
-    """What a record carries, wherever it is stored."""
+    """The contents of a record, without its place."""
 
     key: bytes | None
     value: bytes | None
@@ -91,7 +91,7 @@ class PartitionWriter:
 
     @property
     def end_offset(self) -> int:
-        """Where the log ends."""
+        """Return the log end offset."""
         return self.log.view.end_offset
 
     # As a leader

@@ -1,7 +1,7 @@
-"""What a log has promised by the operations that have returned, and whether a log that survived keeps it.
+"""The promises of a log's returned operations, and the check that a surviving log keeps them.
 
-After any failure a log is a prefix: the batches that were acknowledged, in order, and behind all of them perhaps the
-one whose append was under way. How much of it there has to be depends on the failure and on what was flushed.
+After any failure a log is a prefix: the acknowledged batches, in order, and after all of them perhaps the one whose
+append was under way. How much of it there has to be depends on the failure and on what was flushed.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ class LogPromises:
     gone_offset: int = 0
 
     def copy(self) -> LogPromises:
-        """The same promises, to be kept or broken by somebody else."""
+        """Return the same promises for another log."""
         return replace(
             self, batches=list(self.batches), recovery_points=set(self.recovery_points), starts=set(self.starts)
         )
 
     @property
     def end_offset(self) -> int:
-        """The offset behind what was acknowledged."""
+        """Return the offset after the acknowledged batches."""
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
     @property
@@ -84,7 +84,7 @@ class LogPromises:
         return self.end_offset if self.truncated_offset is None else self._end_below(self.truncated_offset)
 
     def _end_below(self, offset: int) -> int:
-        """Where the log ends once a truncation to the offset has dropped the batch that has it."""
+        """Return where the log ends once a truncation to the offset has dropped the batch that has it."""
         return max((batch.last_offset + 1 for batch in self.batches if batch.last_offset < offset), default=0)
 
     @contextmanager

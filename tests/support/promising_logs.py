@@ -178,7 +178,7 @@ class PromisingLog(LogOnMemory):
         self._note()
 
     def truncate_to(self, offset: int) -> None:
-        """Drop what lies at the offset and behind it."""
+        """Truncate the log to the offset."""
         with self.promises.truncating(offset):
             self.log.truncate_to(offset)
         self._note()
@@ -210,11 +210,11 @@ class PromisingLog(LogOnMemory):
             self.promises.is_closed = True
 
     def abandon(self) -> None:
-        """Let go of the files of a log that takes nothing more."""
+        """Close the files of a poisoned log."""
         with suppress(StorageError, OSError):
             self.log.close()
 
     def _note(self) -> None:
-        """What the log says of itself is a promise."""
+        """Note the log's own offsets as promises."""
         if not self.log.is_poisoned:
             self.promises.flushed(self.log.recovery_point)

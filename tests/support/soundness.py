@@ -1,4 +1,4 @@
-"""Whether a log in memory makes sense in itself: everything that it knows follows from its batches.
+"""Checks that a log in memory is consistent: all its state follows from its batches.
 
 What is asked of the log is compared with a look at every batch, and what it remembers with a log made anew of the same
 batches. Whether they are the right ones is for `promises` to say.
@@ -29,7 +29,7 @@ _ONE_SEGMENT = {"segment.bytes": "1000000", "segment.index.bytes": "12000"}
 
 
 def damages(log: LogOnMemory, start_offset: int) -> list[Finding]:
-    """What a check of every byte in the directory objects to, in a log that begins at the offset."""
+    """Return the findings of a check of every byte in the directory, for a log that begins at the offset."""
     expected = PartitionExpectation(
         directory=log.files.directory(DIRECTORY), is_compacted=log.config.compact, start_offset=start_offset
     )

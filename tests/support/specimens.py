@@ -42,7 +42,7 @@ def fill_plainly(writer: PartitionWriter, codec: Codec) -> None:
 
 
 def fill_with_all_codecs(writer: PartitionWriter) -> None:
-    """Batches in every codec, whatever becomes of them."""
+    """Fill a log with batches in every codec."""
     for codec in list(Codec) * 5:
         writer.send(writer.rows(60), BatchForm(codec=codec))
 
@@ -153,7 +153,7 @@ def fill_again(writer: PartitionWriter) -> None:
 
 
 def fill_and_delete(writer: PartitionWriter, kept: int) -> None:
-    """A log of which only the last records are kept, with nothing said of the others' segments."""
+    """Fill a log and delete all but its last records."""
     fill_under_many_leaders(writer)
     writer.produce(1, 2, is_transactional=True)
     writer.end_transaction(1, committed=False)
@@ -176,7 +176,7 @@ def fill_over_upgrades(writer: PartitionWriter) -> None:
 
 
 def fill_with_gaps(writer: PartitionWriter) -> None:
-    """What another leader has compacted, up to offsets that do not fit into one segment."""
+    """Fill a log as another leader has compacted it, up to offsets that do not fit into one segment."""
     for offset in (3, 10, 1000, 2**31 + 1, 2**31 + 6, 2**40, 2**40 + 2**31 - 1, 2**40 + 2**31 + 4):
         writer.replicate(offset, writer.rows(4))
 

@@ -94,7 +94,7 @@ class StagedStore:
         transaction: Transaction | None = None,
         effect: Effect = Effect.DEATH,
     ) -> None:
-        """Have a commit end at the first step after which something is true."""
+        """Interrupt a commit at the first step after which a condition is true."""
         before = self.files
         for step in count():
             again = StagedStore(before.after_process_death(), self.clock)

@@ -1,6 +1,6 @@
 """Threads that take turns at every look at a file and every change of one, in an order that a seed decides.
 
-Between two such operations threads do not see each other, so that whatever can come of their running at the same time
+Between two such operations threads do not see each other, so that everything that can come of their running at once
 comes of some order. The same seed gives the same order. Who has a lock while it is at a file may not be waited for.
 """
 
@@ -29,7 +29,7 @@ class TurnFiles(MemoryFiles):
         self._turns: _Turns | None = None
 
     def run(self, seed: int, *acts: Callable[[], None]) -> None:
-        """Have each act run in a thread, until all have ended; raises the first error of any."""
+        """Run each act in a thread until all have ended; raises the first error."""
         turns = self._turns = _Turns(random.Random(seed), len(acts))
         threads = [threading.Thread(target=turns.act, args=(number, act)) for number, act in enumerate(acts)]
         for thread in threads:
@@ -53,7 +53,7 @@ class TurnFiles(MemoryFiles):
         return super().open_writing(path, create=create, exclusive=exclusive)
 
     def status(self, path: str | os.PathLike[str]) -> FileStatus | None:
-        """What is known of the path, when it is this thread's turn."""
+        """Return the status of the path, when it is this thread's turn."""
         self._wait()
         return super().status(path)
 
@@ -68,7 +68,7 @@ class TurnFiles(MemoryFiles):
 
 
 class _Turns:
-    """Whose turn it is among the threads that have not ended."""
+    """The turns of the threads that have not ended."""
 
     def __init__(self, rng: random.Random, count: int) -> None:
         self.errors: list[BaseException] = []
@@ -91,7 +91,7 @@ class _Turns:
                 self._pass_on()
 
     def wait(self) -> None:
-        """Let whoever is drawn go on, and return when that is the caller again."""
+        """Let a drawn thread go on, and return when it is the caller again."""
         with self._changed:
             self._pass_on()
         self._await(self._mine.number)

@@ -40,7 +40,7 @@ def mounts(trees: Trees) -> Iterator[Callable[..., Mounted]]:
         yield mount
 
 
-def test_without_leave_nobody_else_gets_in(mounts: Callable[..., Mounted], trees: Trees) -> None:
+def test_without_allow_other_no_other_user_gets_in(mounts: Callable[..., Mounted], trees: Trees) -> None:
     mounted = mounts(trees.scratch / "store", "-o", "ro", at="closed")
     done = mounted.run(f"cd /; setpriv --reuid={NOBODY} --clear-groups stat {mounted.path}/orders")
     assert done.returncode == 1

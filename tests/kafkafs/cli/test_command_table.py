@@ -103,7 +103,7 @@ table(%s)
 
 
 @pytest.mark.parametrize("arguments", [["much"], ["--help"]])
-def test_output_that_nobody_reads_ends_in_silence(arguments: list[str]) -> None:
+def test_output_without_a_reader_ends_in_silence(arguments: list[str]) -> None:
     process = run(PRINT_MUCH % arguments, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.close()

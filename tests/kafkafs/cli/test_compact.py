@@ -95,7 +95,7 @@ def test_without_being_told_it_plans_and_reads_no_record(store: Path) -> None:
     assert contents(store) == before
 
 
-def test_a_topic_that_is_named_is_shown_though_nobody_compacts_it(store: Path) -> None:
+def test_a_named_topic_is_shown_though_it_is_not_compacted(store: Path) -> None:
     result = compact(store, "plain")
     assert result.stdout.splitlines() == [
         "plain-0: nothing is compacted, because the topic's cleanup.policy does not say so",
@@ -182,7 +182,7 @@ def test_a_store_of_a_broker_is_changed_on_request_only_and_unknown_topics_never
     }
 
 
-def test_what_cannot_be_read_is_said_and_keeps_nobody_from_the_others(store: Path) -> None:
+def test_an_unreadable_log_is_reported_and_does_not_stop_the_others(store: Path) -> None:
     log = store / "clean-0" / f"{2:020}.log"
     log.write_bytes(log.read_bytes()[:-9] + b"\0" * 9)
     result = compact(store, "--dry-run", "--force")
@@ -224,7 +224,7 @@ def test_what_cannot_be_asked_is_refused(store: Path, arguments: list[str], code
     assert contents(store) == before
 
 
-def test_logs_of_which_nothing_is_compacted_are_not_opened_to_be_written(store: Path) -> None:
+def test_logs_that_need_no_compaction_are_not_opened_for_writing(store: Path) -> None:
     torn = {}
     for topic in ("plain", "clean"):
         last = max((store / f"{topic}-0").glob("*.log"))

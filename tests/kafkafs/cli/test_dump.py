@@ -145,7 +145,7 @@ def test_what_cannot_be_looked_at_is_a_failure_and_the_others_are_dumped(tmp_pat
     ]
 
 
-def test_gaps_are_said_on_standard_error_behind_each_log(tmp_path: Path) -> None:
+def test_gaps_are_reported_on_standard_error_after_each_log(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(batch(0, 2) + batch(10, 10) + batch(20, 20))
     result = dump(path, path)
@@ -181,7 +181,7 @@ def test_damage_is_a_line_and_ends_with_1(log: Path, kind: str, options: list[st
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_whatever_is_damaged_it_ends_without_a_traceback(tmp_path: Path, seed: int) -> None:
+def test_no_damage_ends_in_a_traceback(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(mutate(random.Random(seed), batch(0, 2) + batch(3, 5, codec=GZIP)))
     assert dump(path).exit_code in (0, 1)
@@ -196,7 +196,7 @@ def test_a_bomb_is_one_line(tmp_path: Path) -> None:
     assert dump(path).exit_code == 0
 
 
-def test_nobody_reading_any_more_ends_it_silently(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_it_silently(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(encode_batch(batch_of([OracleRecord(offset=0, value=bytes(10**6))])) * 20)
     with subprocess.Popen([*KAFKAFS, "dump", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -214,7 +214,7 @@ def test_an_output_that_takes_nothing_is_a_sentence(log: Path) -> None:
     assert (done.returncode, done.stderr) == (3, b"kafkafs: standard output: No space left on device\n")
 
 
-def test_the_text_is_utf_8_whatever_the_locale(log: Path) -> None:
+def test_the_text_is_utf_8_in_every_locale(log: Path) -> None:
     environment = {**os.environ, "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run([*KAFKAFS, "dump", log], env=environment, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

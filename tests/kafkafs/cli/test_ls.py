@@ -109,7 +109,7 @@ def test_a_store_that_is_none(tmp_path: Path) -> None:
     assert "Missing argument 'STORE'" in refused(code=2)
 
 
-def test_what_is_broken_keeps_nobody_from_the_rest(broken_store: Path) -> None:
+def test_a_broken_file_does_not_stop_the_rest(broken_store: Path) -> None:
     log = broken_store / "orders-1" / f"{0:020}.log"
     assert done(broken_store, "orders", "-l")[1].split()[:2] == ["0", "directory"]
     kinds = {row["name"]: row["kind"] for row in map(json.loads, done(broken_store, "orders/1", "--jsonl"))}

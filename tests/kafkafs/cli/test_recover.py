@@ -112,7 +112,7 @@ def test_a_store_that_was_closed_is_not_read_and_stays_as_it_is(damaged: str) ->
     assert "46 partitions: 1 to be repaired" in recover(damaged, "--ignore-clean-shutdown").stdout
 
 
-def test_a_repair_is_finished_although_nobody_reads_what_is_printed(damaged: str) -> None:
+def test_a_repair_is_finished_although_its_output_is_closed(damaged: str) -> None:
     command = [sys.executable, "-P", "-m", "kafkafs", "recover", damaged, "--apply"]
     reader, writer = os.pipe()
     os.close(reader)
@@ -223,7 +223,7 @@ def test_each_partition_is_an_object(damaged: str) -> None:
     assert [step["name"] for step in steps[1:]] == ["leader-epoch-checkpoint"]
 
 
-def test_a_partition_that_fails_keeps_nobody_from_the_others(damaged: str) -> None:
+def test_a_partition_that_fails_does_not_stop_the_others(damaged: str) -> None:
     first = damaged.partition(",")[0]
     index = Path(f"{first}/t-txn-0/{0:020d}.index")
     index.unlink()

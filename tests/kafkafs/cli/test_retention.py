@@ -143,7 +143,7 @@ def test_the_metadata_of_the_cluster_is_no_topic_to_be_made_known(datasets, tmp_
     assert "__cluster_metadata" not in result.stderr
 
 
-def test_what_cannot_be_looked_at_is_said_and_keeps_nobody_from_the_others(store: Path) -> None:
+def test_an_unreadable_log_is_reported_and_does_not_stop_the_others(store: Path) -> None:
     (store / "old-0" / f"{0:020}.timeindex").unlink()
     (store / "old-0" / f"{0:020}.timeindex").mkdir()
     result = retention(store, "--dry-run")

@@ -110,7 +110,7 @@ def test_the_forms(filled_store: Path) -> None:
     assert (result.exit_code, "exclude each other" in result.stderr) == (2, True)
 
 
-def test_what_cannot_be_read_keeps_nobody_from_the_rest(broken_store: Path) -> None:
+def test_an_unreadable_file_does_not_stop_the_rest(broken_store: Path) -> None:
     log = broken_store / "orders-1" / f"{0:020}.log"
     result = warm(broken_store, "--jsonl")
     assert result.exit_code == 3

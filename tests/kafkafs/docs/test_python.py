@@ -70,7 +70,7 @@ def test_programs_are_short(page: Callable[[str], str]) -> None:
     assert all(len([line for line in text.splitlines() if line]) <= PROGRAM_LINES_MAX for text in programs.values())
 
 
-def test_a_topic_is_tailed_into_sqlite_and_gone_on_with_after_a_kill(
+def test_a_topic_is_tailed_into_sqlite_and_continued_after_a_kill(
     command: Callable[[str], list[str]], tmp_path: Path
 ) -> None:
     def stored() -> list[tuple[int, int, bytes]]:

@@ -237,7 +237,7 @@ def test_zeros_in_front_of_entries_are_an_entry(index: Path, times: Path) -> Non
         assert result.exit_code == 1
 
 
-def test_bytes_behind_the_last_entry_are_said_on_standard_error(index: Path, times: Path) -> None:
+def test_bytes_after_the_last_entry_are_reported_on_standard_error(index: Path, times: Path) -> None:
     index.write_bytes(OFFSETS + b"abc")
     times.write_bytes(TIMES + bytes(11))
     for path, entries, size in ((index, OFFSET_LINES, 3), (times, TIME_LINES, 11)):
@@ -281,7 +281,7 @@ def test_nothing_is_changed(index: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_whatever_is_damaged_it_ends_without_a_traceback(index: Path, times: Path, seed: int) -> None:
+def test_no_damage_ends_in_a_traceback(index: Path, times: Path, seed: int) -> None:
     rng = random.Random(seed)
     for path in (index, times, index.with_suffix(".log")):
         if rng.random() < 0.7:

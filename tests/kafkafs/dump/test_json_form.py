@@ -262,7 +262,7 @@ def test_a_path_that_is_no_text_stays_json() -> None:
 
 @pytest.mark.property
 @given(logs())
-def test_whatever_a_log_holds_comes_back(tmp_path_factory: pytest.TempPathFactory, units: tuple[Any, ...]) -> None:
+def test_every_record_comes_back(tmp_path_factory: pytest.TempPathFactory, units: tuple[Any, ...]) -> None:
     path = tmp_path_factory.getbasetemp() / "00000000000000000007.log"
     found = objects(path, b"".join(map(encoded, units)))
     assert [fields["type"] for fields in found].count("batch") == len(units)

@@ -139,7 +139,7 @@ BROKEN_RECORDS = {
 
 
 @pytest.mark.parametrize("kind", BROKEN_RECORDS)
-def test_a_dump_goes_on_behind_records_that_do_not_parse(kind: str) -> None:
+def test_a_dump_goes_on_after_records_that_do_not_parse(kind: str) -> None:
     data, reason, shown = BROKEN_RECORDS[kind]
     first, last = batch(0, 2), batch(20, 22)
     found = Outcome(first + data + last)
@@ -165,7 +165,7 @@ BROKEN_FRAMES = {
 
 
 @pytest.mark.parametrize("kind", BROKEN_FRAMES)
-def test_a_dump_goes_on_behind_a_header_only_if_a_batch_begins_there(kind: str) -> None:
+def test_a_dump_goes_on_after_a_header_only_if_a_batch_begins_there(kind: str) -> None:
     data, reason, goes_on = BROKEN_FRAMES[kind]
     first, last = batch(0, 2), batch(20, 22)
     found = Outcome(first + data + last)
@@ -231,7 +231,7 @@ def test_no_damage_ends_a_dump_early(data: bytes, rng: random.Random) -> None:
     assert not found.damage or found.is_damaged
 
 
-def test_errors_of_the_system_pass_through_behind_what_could_be_read() -> None:
+def test_system_errors_are_raised_after_what_could_be_read() -> None:
     data = batch(0, 2)
     dump = LogDump(MemoryFile(data + batch(3, 5), broken_at=len(data)), TextForm(), Selection())
     with pytest.raises(OSError, match="Input/output error"):

@@ -144,7 +144,7 @@ def test_a_malformed_checkpoint_is_shown_up_to_what_is_wrong(
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_whatever_is_damaged_it_ends_without_a_traceback(tmp_path: Path, seed: int) -> None:
+def test_no_damage_ends_in_a_traceback(tmp_path: Path, seed: int) -> None:
     sound = {
         "00000000000000000100.txnindex": 3 * ABORTED,
         "00000000000000000100.snapshot": encode_snapshot(PRODUCERS),

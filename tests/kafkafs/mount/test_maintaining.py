@@ -61,7 +61,7 @@ def test_it_runs_where_it_may_and_is_wanted(
     assert not is_running()
 
 
-def test_what_nobody_foresaw_ends_maintenance_and_not_the_mount(
+def test_an_unexpected_error_ends_maintenance_and_not_the_mount(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     ended = threading.Event()

@@ -130,7 +130,7 @@ def test_what_takes_the_place_of_another_is_another_file(mounted: Mounted) -> No
     assert (mounted.path / "orders/0").stat().st_ino != before
 
 
-def test_a_long_read_holds_nobody_up(mounted: Mounted) -> None:
+def test_a_long_read_delays_no_other_request(mounted: Mounted) -> None:
     with mounted.started("cat orders/0/transactions") as stuck:
         assert mounted.run("for i in {1..20}; do cat orders/0/offset/0; done", timeout_s=5).stdout == "one" * 20
         assert stuck.poll() is None

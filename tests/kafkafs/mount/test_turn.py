@@ -9,7 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 from kafkafs.mount.turn import Turn
 
 
-def test_nobody_else_runs_while_it_is_free() -> None:
+def test_no_other_task_runs_while_it_is_free() -> None:
     ran: list[str] = []
 
     async def other() -> None:
@@ -27,7 +27,7 @@ def test_nobody_else_runs_while_it_is_free() -> None:
     assert ran == ["main", "main", "main", "other"]
 
 
-def test_it_is_had_in_the_order_in_which_it_was_asked_for() -> None:
+def test_it_is_granted_in_the_order_of_requests() -> None:
     had: list[int] = []
 
     async def wait(turn: Turn, number: int) -> None:
@@ -47,7 +47,7 @@ def test_it_is_had_in_the_order_in_which_it_was_asked_for() -> None:
     assert had == [0, 1, 2, 3, 4]
 
 
-def test_who_is_cancelled_while_waiting_keeps_nobody_from_it() -> None:
+def test_a_cancelled_waiter_does_not_block_others() -> None:
     async def wait(turn: Turn, scope: trio.CancelScope) -> None:
         with scope:
             await turn.take()

@@ -45,7 +45,7 @@ def mounted(tmp_path: Path) -> Iterator[Mounted]:
     mounted.remove()
 
 
-def test_an_answer_that_waits_comes_although_nobody_asks_for_anything_else(mounted: Mounted) -> None:
+def test_an_answer_that_waits_comes_without_another_request(mounted: Mounted) -> None:
     for number in range(3):
         done = mounted.run(f"echo line {number} >> orders/0/append && tail -n 1 orders/0/values")
         assert (done.returncode, done.stdout) == (0, f"line {number}\n"), mounted.said()

@@ -119,7 +119,7 @@ def test_a_refusal_reaches_every_writer(mounted: Mounted, number: int) -> None:
     mounted.until(lambda: "write" in mounted.said())
 
 
-def test_what_nobody_foresaw_is_an_error_and_a_traceback_in_the_log(mounted: Mounted) -> None:
+def test_an_unexpected_error_is_an_error_number_and_a_traceback_in_the_log(mounted: Mounted) -> None:
     number = len(REFUSED) - 1
     assert mounted.run(f"echo x >> refusing/{number}/append").returncode == 1
     assert mounted.run(f"cat refusing/{number}/values").returncode == 1

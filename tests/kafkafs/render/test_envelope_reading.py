@@ -119,7 +119,7 @@ def test_what_is_no_envelope_is_said_with_its_line(line: bytes, reason: str) -> 
 
 @pytest.mark.property
 @given(st.one_of(st.binary(), st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr).map(str.encode)))
-def test_whatever_comes_is_a_row_or_refused(lines: bytes) -> None:
+def test_every_input_is_a_row_or_refused(lines: bytes) -> None:
     try:
         rows = rows_of_envelopes(lines, timestamp_ms=NOW)
     except InvalidRecordError:

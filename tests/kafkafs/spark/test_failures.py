@@ -39,7 +39,7 @@ def test_the_last_of_ours_counts(last: str, sentence: str) -> None:
     assert ours(FromSpark(WORKER.format(last=last))) == sentence
 
 
-def test_what_the_system_says_counts_if_nobody_else_does() -> None:
+def test_the_systems_sentence_is_used_without_another() -> None:
     text = "Traceback (most recent call last):\nPermissionError: [Errno 13] Permission denied: '/srv/a'\n"
     assert ours(FromSpark(text)) == "/srv/a: Permission denied"
     assert ours(FromSpark("OSError: [Errno 28] No space left on device")) == "No space left on device"

@@ -166,7 +166,7 @@ def test_a_log_may_begin_within_a_batch() -> None:
     assert (hole.kind, hole.first_offset, hole.last_offset, hole.extent) == (GapKind.HOLE, 7, 9, 3)
 
 
-def test_sequences_begin_anew_with_each_epoch_and_go_on_over_the_last_one() -> None:
+def test_sequences_begin_again_with_each_epoch_and_wrap_after_the_last() -> None:
     last = LAST_SEQUENCE
     assert found_in(Written(0, (0,) * 3, (7, 0), last - 1), Written(3, (0,), (7, 0), 1)) == []
     assert found_in(Written(0, (0,), (7, 0), 41), Written(1, (0,), (7, 1), 0), Written(2, (0,), (7, 1), 1)) == []

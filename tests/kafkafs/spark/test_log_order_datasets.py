@@ -139,7 +139,7 @@ def test_what_the_real_tool_shows_is_found(name: str, store: str, datasets: Call
     assert (GapKind.HOLE in kinds) is (store != "kafka-3.9-compaction-before")
 
 
-def test_damage_is_told_and_hides_nothing_behind_it(datasets: Callable[[str], Path]) -> None:
+def test_damage_is_reported_and_hides_nothing_after_it(datasets: Callable[[str], Path]) -> None:
     root = datasets("kafka-3.9-recovery") / "kafka-3.9-recovery" / "before"
     damages = 0
     for directory, place, log in logs(root):

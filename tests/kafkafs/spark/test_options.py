@@ -137,7 +137,7 @@ def test_offsets_come_back_from_their_form(offsets: dict[tuple[str, int], int]) 
 
 
 @given(OFFSETS, OFFSETS, st.integers(1, 10**6))
-def test_a_limit_is_shared_out_and_starves_nobody(
+def test_a_limit_is_shared_out_and_starves_no_partition(
     some: dict[tuple[str, int], int], others: dict[tuple[str, int], int], limit: int
 ) -> None:
     start = {each: min(offset, others.get(each, offset)) for each, offset in some.items()}

@@ -241,7 +241,7 @@ def test_receipts_of_batches_that_were_there_say_where(views: Views) -> None:
     assert writing.read(100) == b"2..3\n1..2\n4..4\n"
 
 
-def test_whoever_only_reads_it_finds_nothing(views: Views) -> None:
+def test_it_is_empty_to_readers(views: Views) -> None:
     lab = LogOnMemory(SETTINGS)
     file = node(views, lab)
     file.open_writing().write(b"line\n")

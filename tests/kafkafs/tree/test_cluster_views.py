@@ -122,7 +122,7 @@ def test_quotas_name_what_they_are_of() -> None:
     assert cells("quotas", row) == ["client-id=c,user=(default)", "consumer_byte_rate", 2.5]
 
 
-def test_users_have_credentials_of_which_nothing_secret_is_shown() -> None:
+def test_no_secret_of_a_users_credentials_is_shown() -> None:
     user = {"name": "u", "mechanism": 2, "salt": b"s", "storedKey": b"k", "serverKey": b"k", "iterations": 4096}
     (row,) = ROWS["configs"](image_of(("UserScramCredentialRecord", user)))
     assert cells("configs", row) == ["user", "u", "SCRAM-SHA-512", "iterations=4096", "metadata log, offset 0"]

@@ -100,7 +100,7 @@ def test_transactions_tells_the_open_ones_first_and_the_latest_abort_next(memory
         assert read(fact(PartitionFile.TRANSACTIONS, source, memory.clock)).decode() == expected
 
 
-def test_producers_are_gone_once_they_have_been_silent_for_too_long(memory: Memory) -> None:
+def test_producers_expire(memory: Memory) -> None:
     """Also while a log is followed, and before the log itself forgets them."""
     memory.produce(b"a", 0, producer_id=1)
     memory.produce(b"b", 0, producer_id=2, transactional=True)
@@ -274,7 +274,7 @@ def test_what_lies_before_the_newest_snapshot_needs_no_reading(memory: Memory) -
     assert followed.unread_bytes == followed.view.end_position
 
 
-def test_a_stat_and_the_open_behind_it_agree(memory: Memory) -> None:
+def test_a_stat_and_the_open_after_it_agree(memory: Memory) -> None:
     node = fact(PartitionFile.INFO, memory.source(), memory.clock)
     size_bytes = node.attributes().size_bytes
     memory.log.append_as_leader(sent(b"value"))

@@ -210,7 +210,7 @@ def test_open_transactions_are_those_without_a_marker(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9"])
-def test_whoever_may_write_sees_the_same(name: str, datasets: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_writer_sees_the_same(name: str, datasets: Callable[[str], Path], tmp_path: Path) -> None:
     clock = StandingClock(1_700_000_600_000)
     original = datasets(name) / name
     for topic in ("t-txn-0", "t-txn-open-0", "t-upgrade-0", "t-idem-0"):

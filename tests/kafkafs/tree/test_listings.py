@@ -168,7 +168,7 @@ def test_a_time_never_leads_to_what_is_not_to_be_seen(views: Views) -> None:
     assert views.by_time(committed, str(NOW_MS)).target() == "../offset/2"
 
 
-def test_times_behind_damage(views: Views) -> None:
+def test_times_after_damage(views: Views) -> None:
     lab = filled(10)
     batch = lab.log.view.find(4)
     assert batch is not None

@@ -266,7 +266,7 @@ def test_a_partition_that_comes_back_file_by_file_is_waited_for(tmp_path: Path) 
     assert bytes(reading.read(size - 401 * 10, ALL_BYTES)) == values(40, 50)
 
 
-def test_another_topic_of_the_same_name_is_not_gone_on_with(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_another_topic_of_the_same_name_is_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     moving = Moving(tmp_path)
     reading, size = moving.file("values").open(), len(values(0, 40))
     assert reading.size_bytes() == size

@@ -168,7 +168,7 @@ def test_the_text_of_a_log_that_is_written_grows_with_it(views: Views) -> None:
         reading.read(len(copy), 10)
 
 
-def test_the_end_of_a_text_that_is_no_batch_is_looked_at_anew(views: Views) -> None:
+def test_the_end_of_a_text_that_is_no_batch_is_counted_again(views: Views) -> None:
     memory = LogOnMemory({})
     source = views.memory(memory)
     node = text_of(source, LOG)

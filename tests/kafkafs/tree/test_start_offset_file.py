@@ -229,7 +229,7 @@ def test_the_checkpoint_of_a_move_under_way_is_not_taken_back() -> None:
         assert read_offsets(files.directory("/a"), OffsetCheckpoint.LOG_START) == {("orders", 0): 2}
 
 
-def test_records_stay_deleted_when_the_process_dies_behind_the_write(tmp_path: Path) -> None:
+def test_records_stay_deleted_when_the_process_dies_after_the_write(tmp_path: Path) -> None:
     with Store.create([tmp_path / "a", tmp_path / "b"], files=Files(), clock=Clock()) as store:
         store.topics.create("orders", 3)
         tree = tree_of(store)

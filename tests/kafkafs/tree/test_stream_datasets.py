@@ -57,7 +57,7 @@ def test_streams_are_what_a_plain_scan_finds(views: Views, number: int) -> None:
     assert checked > 0
 
 
-def test_memory_is_bounded_whatever_a_log_has(views: Views, tmp_path: Path) -> None:
+def test_memory_is_bounded_for_every_log(views: Views, tmp_path: Path) -> None:
     directory = tmp_path / "topic-0"
     directory.mkdir()
     (batch,) = batches_of_rows([(number, b"key", b"v" * 1000, ()) for number in range(1000)], max_bytes=2 * MIB)

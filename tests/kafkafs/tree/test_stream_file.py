@@ -119,7 +119,7 @@ def test_sizes_follow_a_log_that_grows_rolls_and_loses_its_beginning(
 
 
 @pytest.mark.parametrize("followed", [False, True])
-def test_what_is_truncated_is_gone_and_counted_anew(streams: Streams, *, followed: bool) -> None:
+def test_truncated_records_are_gone_and_counted_again(streams: Streams, *, followed: bool) -> None:
     source = streams.source(followed=followed)
     sizes = SizeCache(streams.files, None)
     streams.append(*[b"%d" % number * 50 for number in range(60)])
@@ -174,7 +174,7 @@ def test_a_start_within_a_batch_begins_there(streams: Streams) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_damage_ends_a_stream_behind_everything_before_it_or_is_skipped(streams: Streams, form: PartitionFile) -> None:
+def test_damage_ends_a_stream_after_everything_before_it_or_is_skipped(streams: Streams, form: PartitionFile) -> None:
     streams.append(*[b"%d" % number * 40 for number in range(30)])
     streams.log.roll()
     streams.append(b"last")

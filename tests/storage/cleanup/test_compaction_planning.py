@@ -115,7 +115,7 @@ def test_a_checkpoint_outside_of_the_log_does_not_count(checkpoint: int, said: s
         assert plan_of(log, checkpoint, settings={"cleanup.policy": "compact,delete"}).warnings == ()
 
 
-def test_a_checkpoint_behind_the_active_segments_beginning_is_no_trouble() -> None:
+def test_a_checkpoint_after_the_active_segments_beginning_is_no_trouble() -> None:
     log = log_of(9, 8)
     log.log.append_as_leader(sent(b"x"))
     plan = plan_of(log, 3)

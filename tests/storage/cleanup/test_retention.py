@@ -60,7 +60,7 @@ def test_what_the_plan_says_is_deleted() -> None:
     assert apply_retention(lab.log, planned(lab, retention_ms=1000)) == []
 
 
-def test_all_of_it_is_deleted_behind_a_roll() -> None:
+def test_all_of_it_is_deleted_after_a_roll() -> None:
     lab = filled(1, 2, 3)
     plan = planned(lab, retention_ms=1000)
     apply_retention(lab.log, plan)
@@ -71,7 +71,7 @@ def test_all_of_it_is_deleted_behind_a_roll() -> None:
     assert lab.open().view.start_offset == 6
 
 
-def test_what_is_appended_behind_does_not_matter_unless_all_goes() -> None:
+def test_later_appends_do_not_matter_unless_all_goes() -> None:
     lab = filled(1, 2, NOW_MS)
     plan = planned(lab, retention_ms=1000)
     lab.log.append_as_leader(sent(b"more" * 1000))

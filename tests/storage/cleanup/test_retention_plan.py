@@ -99,7 +99,7 @@ def test_a_log_within_its_limit_keeps_everything() -> None:
         assert not lab.plan({"retention.bytes": str(limit_bytes)}).is_due
 
 
-def test_a_limit_of_nothing_takes_everything_behind_a_roll() -> None:
+def test_a_limit_of_zero_takes_everything_after_a_roll() -> None:
     lab = Lab()
     assert bases(lab.plan({"retention.bytes": str(lab.sizes[2])})) == [0, 2]
     assert bases(lab.plan({"retention.bytes": "1"})) == [0, 2]
@@ -153,7 +153,7 @@ def test_without_timestamps_the_files_last_modification_counts(age_ms: int, dele
         (NOW_MS * 1_000_000, "looks like nanoseconds"),
     ],
 )
-def test_a_timestamp_ahead_of_time_keeps_its_segment_and_all_behind(timestamp: int, words: str) -> None:
+def test_a_timestamp_in_the_future_keeps_its_segment_and_all_later_ones(timestamp: int, words: str) -> None:
     lab = Lab((NOW_MS - 9 * DAY_MS, timestamp, NOW_MS - 9 * DAY_MS, NOW_MS))
     plan = lab.plan({"retention.ms": str(DAY_MS)})
     assert bases(plan) == [0]
@@ -215,7 +215,7 @@ def test_the_rules_come_one_after_the_other() -> None:
     assert rules(lab.plan({"retention.bytes": str(left_bytes + 1)})) == [Rule.LOG_START]
 
 
-def test_the_first_segment_that_stays_keeps_those_behind_it() -> None:
+def test_the_first_segment_that_stays_keeps_those_after_it() -> None:
     plan = Lab((NOW_MS, 1, 2)).plan({"retention.ms": "1000"})
     assert not plan.is_due
     first, second, third = plan.segments
@@ -258,7 +258,7 @@ def test_what_is_not_deleted_by_its_policy_goes_by_the_logs_start_alone() -> Non
     assert bases(lab.plan({**limits, "cleanup.policy": "compact,delete"})) == [0, 2, 4]
 
 
-def test_a_topic_whose_settings_nobody_knows_is_left_alone() -> None:
+def test_a_topic_with_unknown_settings_is_left_alone() -> None:
     lab = Lab((1, 2, 3))
     lab.log.log.advance_start(4)
     plan = plan_retention("topic-0", lab.log.log.view, None, high_watermark=6, now_ms=NOW_MS)
@@ -328,7 +328,7 @@ def test_a_plan_is_a_value_that_is_printed_stored_and_compared() -> None:
     assert "\n".join(plan.lines()) == lines
 
 
-def test_a_view_whose_segments_are_gone_is_to_be_asked_for_anew() -> None:
+def test_a_view_whose_segments_are_gone_raises() -> None:
     lab = Lab((1, 2, 3))
     view = lab.log.log.view
     for name in lab.log.log.remove_before(2):

@@ -181,7 +181,7 @@ def test_partitions_come_and_go() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_happens_it_is_as_read_at_once(seed: int) -> None:
+def test_after_any_change_it_is_as_read_at_once(seed: int) -> None:
     chance = random.Random(seed)
     coordinator = Coordinator()
     replays = [OffsetsLog(coordinator.log), OffsetsLog(coordinator.follow())]

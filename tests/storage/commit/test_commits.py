@@ -73,7 +73,7 @@ def test_a_transaction_without_records_is_applied_too(store: StagedStore) -> Non
     assert store.values() == NOTHING
 
 
-def test_segments_are_as_large_as_the_topic_says_whatever_the_number_of_tasks(store: StagedStore) -> None:
+def test_segments_are_as_large_as_the_topic_says_for_any_number_of_tasks(store: StagedStore) -> None:
     names = [store.stage([("t", 0, b"%d" % seed)], seed=seed).name for seed in range(30)]
     store.commit(names)
     with store.open(Mode.READ_ONLY) as opened:
@@ -99,7 +99,7 @@ def is_half_written(store: StagedStore) -> bool:
     return store.bytes_of("t", 0) == COMMITTED["t", 0] and store.bytes_of("t", 1) == []
 
 
-def test_nobody_sees_half_of_a_commit_that_was_interrupted(store: StagedStore) -> None:
+def test_no_reader_sees_half_of_an_interrupted_commit(store: StagedStore) -> None:
     staged = store.stage(ROWS)
     store.interrupt([staged.name], is_seen=is_half_written)
     assert store.values(Mode.READ_ONLY) == NOTHING
@@ -243,7 +243,7 @@ def test_a_staged_file_that_is_gone_or_torn_is_refused_with_nothing_done(store: 
     assert store.commit([first.name])
 
 
-def test_a_topic_that_was_made_anew_since_is_refused(store: StagedStore) -> None:
+def test_a_topic_that_was_recreated_since_is_refused(store: StagedStore) -> None:
     staged = store.stage(ROWS)
     with store.open() as opened:
         opened.topics.delete("t")
@@ -289,7 +289,7 @@ def test_a_commit_that_cannot_be_completed_keeps_its_logs_closed_and_others_open
 # What is left over
 
 
-def test_what_nobody_commits_goes_when_it_is_old(store: StagedStore) -> None:
+def test_old_uncommitted_files_are_removed(store: StagedStore) -> None:
     old = store.stage(ROWS, seed=1)
     store.clock.ms += STAGED_AGE_MS_MAX
     store.files.now_ms = store.clock.ms

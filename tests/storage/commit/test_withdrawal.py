@@ -117,7 +117,7 @@ def test_what_can_be_completed_is_not_taken_back(store: StagedStore) -> None:
 
 
 @pytest.mark.crash
-def test_taking_back_that_was_cut_is_begun_anew(store: StagedStore) -> None:
+def test_an_interrupted_withdrawal_is_begun_again(store: StagedStore) -> None:
     remove(store, left_behind(store))
     before = store.files
     for step in count():

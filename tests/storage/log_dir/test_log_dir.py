@@ -133,7 +133,7 @@ def test_the_lock_is_held_against_other_processes(tmp_path: Path) -> None:
     assert path.exists()
 
 
-def test_a_lock_that_was_taken_away_is_taken_anew(tmp_path: Path) -> None:
+def test_a_lock_file_that_was_removed_is_locked_again(tmp_path: Path) -> None:
     """A broker that stops removes the file between our opening and our locking it."""
 
     class LosingFiles(PathFiles):

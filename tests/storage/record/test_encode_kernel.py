@@ -136,7 +136,7 @@ def test_sections_follow_each_other_to_the_end() -> None:
     ],
 )
 @pytest.mark.parametrize("max_bytes", [UNLIMITED, 1 << 20])
-def test_memory_grows_with_whatever_comes(sizes: list[int], max_bytes: int) -> None:
+def test_memory_grows_with_the_data(sizes: list[int], max_bytes: int) -> None:
     rows = [(T, None, bytes([size % 251]) * size, ()) for size in sizes]
     records_data = encode_rows(rows, max_bytes=max_bytes)
     assert bytes(records_data) == expected(rows[: records_data.count])

@@ -140,7 +140,7 @@ def test_nothing_of_an_attempt_that_fails_is_left() -> None:
     assert sorted(files.names(BUILDING)) == [".lock", "kafkafs-building.json"]
 
 
-def test_who_comes_later_goes_on_or_begins_anew_if_that_is_wanted() -> None:
+def test_a_later_builder_goes_on_or_begins_again_if_asked() -> None:
     files = source_files()
     first = begin(files)
     work(files, first, ("t", 0))

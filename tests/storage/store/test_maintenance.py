@@ -120,7 +120,7 @@ def test_what_has_expired_is_deleted_and_later_removed(caplog: pytest.LogCapture
     assert not any(name.endswith(".deleted") for name in keeper.files.names("/a/t-0"))
 
 
-def test_logs_that_nobody_opened_are_looked_at_without_opening_them() -> None:
+def test_unopened_logs_are_looked_at_without_opening_them() -> None:
     keeper = Keeper({"t": {"retention.ms": "10000000"}, "u": {"retention.ms": "10000"}})
     keeper.append("t", 6)
     keeper.append("u", 6)

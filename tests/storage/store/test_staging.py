@@ -88,7 +88,7 @@ def test_topics_are_made_when_what_is_staged_for_them_is_committed(store: Staged
     assert store.values()["u", 0] == [b"0", b"1"]
 
 
-def test_what_is_not_finished_is_taken_away(store: StagedStore) -> None:
+def test_unfinished_staging_is_removed(store: StagedStore) -> None:
     with store.open(Mode.READ_ONLY) as opened, store.staging(opened) as staging:
         for _ in range(100):
             staging.add("t", 0, ROW)

@@ -138,7 +138,7 @@ def test_directories_that_are_not_one_brokers(stores, store) -> None:
     assert stores.files.steps == steps
 
 
-def test_settings_are_found_in_whatever_order(stores, store) -> None:
+def test_settings_are_found_in_any_order(stores, store) -> None:
     store.topics.create("t", settings={"retention.ms": "5"})
     store.close()
     stores.paths = ("/b", "/a")
@@ -317,7 +317,7 @@ def test_a_partition_that_moves_is_where_it_was_until_it_is_gone(stores, store) 
     assert str(reader.topics.directory("t", 0)) == "/b/t-0"
 
 
-def test_a_reader_reads_checkpoints_anew(stores, store) -> None:
+def test_a_reader_reads_checkpoints_again(stores, store) -> None:
     store.topics.create("t", 2)
     reader = stores.read()
     assert reader.log("t", 0).checkpointed_start == 0

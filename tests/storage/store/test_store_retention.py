@@ -98,7 +98,7 @@ def test_files_are_removed_when_the_topics_delay_is_over() -> None:
         lab.retentions.apply("t", 0, plan)
 
 
-def test_closing_removes_what_nobody_reads_any_more_and_a_crash_leaves_it_to_recovery() -> None:
+def test_closing_removes_deleted_files_and_a_crash_leaves_them_to_recovery() -> None:
     for is_crash in (False, True):
         lab = Lab({"retention.bytes": "1"})
         lab.retentions.apply("t", 0, lab.plan())

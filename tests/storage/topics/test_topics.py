@@ -173,7 +173,7 @@ def test_a_brokers_topic_is_known_once_its_policy_is(stores, store) -> None:
     assert stores.files.names(store.topics.directory("old", 4)) == []
 
 
-def test_settings_that_cannot_be_harm_nobody_else(stores, store) -> None:
+def test_impossible_settings_harm_no_other_topic(stores, store) -> None:
     store.topics.create("t")
     store.topics.create("u", settings={"retention.ms": "5"})
     store.close()
