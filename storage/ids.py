@@ -25,7 +25,7 @@ def format_id(value: UUID) -> str:
 
 
 def parse_id(text: str) -> UUID:
-    """Return the id that a text stands for; raises `InvalidIdError` if it stands for none."""
+    """Return the id of a text; raises `InvalidIdError` if it is none."""
     if not _TEXT.fullmatch(text):
         raise InvalidIdError(f"{text[:100]!r} is not an id of 22 base64 characters")
     return UUID(bytes=base64.urlsafe_b64decode(f"{text[:22]}=="))

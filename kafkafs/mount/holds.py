@@ -23,7 +23,7 @@ _ROOT = Path("/")
 
 
 class Holder(NamedTuple):
-    """A process that stands for another mount name space."""
+    """A process that represents another mount name space."""
 
     pid: int
     command: str

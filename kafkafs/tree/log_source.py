@@ -1,4 +1,4 @@
-"""The log behind the views of one partition, or of a directory that is no topic's partition."""
+"""The log of the views of one partition, or of a directory that is no topic's partition."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ REPLICAS: Final = Pattern(
     re.compile(r"(\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)?"), "partition:broker,partition:broker,…, or * for all, or nothing"
 )
 
-# The versions of message.format.version: those that stand for themselves, and those whose name stands for the last of
-# several IVs. 4.0 was to come when 3.9 was made.
+# The versions of message.format.version: those with their own meaning, and those whose name means the last of several
+# IVs. 4.0 was to come when 3.9 was made.
 _PLAIN_VERSIONS: Final = "0.8.0 0.8.1 0.8.2 0.9.0 4.0-IV0 4.0-IV1"
 _LAST_VERSIONS: Final = (
     "0.10.0-IV1 0.10.1-IV2 0.10.2-IV0 0.11.0-IV2 1.0-IV0 1.1-IV0 2.0-IV1 2.1-IV2 2.2-IV1 2.3-IV1 2.4-IV1 2.5-IV0 "

@@ -159,5 +159,5 @@ class MemoryLock(FileLock):
         self._held = held
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         self._held.discard(self.path)

@@ -50,7 +50,7 @@ LATER = 2**60
 
 
 class Mark(NamedTuple):
-    """What nobody may change of a file; a directory has no digest."""
+    """The state of a file that must not change; a directory has no digest."""
 
     modified_ns: int
     changed_ns: int

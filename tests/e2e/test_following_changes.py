@@ -55,7 +55,7 @@ class Writer:
         assert done.returncode == 0, done.stderr
 
     def append(self, count: int) -> None:
-        """Append numbers, of which only the last of each remainder by ten is left by a compaction."""
+        """Append numbers; compaction keeps only the last of each remainder by ten."""
         numbers = range(self.written, self.written + count)
         lines = "".join(f"{number % 10}\t{number}\n" for number in numbers)
         self.run("append", self.store, "t/0/append.kv", data=lines)

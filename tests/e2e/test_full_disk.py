@@ -61,7 +61,7 @@ def test_writers_hear_of_it_and_nothing_acknowledged_is_lost(store_mounts: Mount
 
     ballast.unlink()
     assert mounted.run("echo after >> other/0/append").returncode == 0
-    # Nobody had opened this one before the disk was full, and that is not tried each time that somebody asks.
+    # This one was not opened before the disk was full, and opening is not retried at each request.
     mounted.until(lambda: mounted.run("echo after >> orders/0/append").returncode == 0)
     assert values(mounted, "other") == before + b"after\n"
     orders = values(mounted, "orders")

@@ -1,4 +1,4 @@
-"""A mount keeps its store in order while it is used: on schedule, said in the log, and disturbing nobody who reads."""
+"""A mount keeps its store in order while it is used: on schedule, logged, and without disturbing readers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def make(mounted: Mounted, topic: str, settings: str) -> None:
 
 
 def write(mounted: Mounted, topic: str, count: int) -> None:
-    """Append records of 100 bytes, the keys of which repeat after three, one a batch."""
+    """Append records of 100 bytes, one a batch, whose keys repeat after three."""
     script = f"for i in $(seq {count}); do printf '%d\\t%0100d\\n' $((i % 3)) $i >> {topic}/0/append.kv; done"
     assert mounted.run(script).stderr == ""
 

@@ -1,4 +1,4 @@
-"""A store of which parts are broken, removed or taken away: the mount answers for the rest, and says what is gone."""
+"""A store with broken or removed parts: the mount serves the rest, and says what is gone."""
 
 from __future__ import annotations
 

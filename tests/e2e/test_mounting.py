@@ -120,7 +120,7 @@ class TestTheCommand:
         assert not (place / "mnt").exists()
 
 
-# The process that serves waits at its beginning until it is let go.
+# The serving process waits at its beginning until it is released.
 HELD_UP = """
 mkfifo hold
 printf '#!/bin/bash\\nread -r _ < %s/hold\\nexec %s "$@"\\n' "$PWD" "$PYTHON" > python

@@ -36,7 +36,7 @@ def scratch() -> Iterator[Path]:
 
 @pytest.fixture
 def store(scratch: Path) -> Path:
-    """Make a store of small segments that belongs to another user, and whose records nobody else may read."""
+    """Make a store of small segments that belongs to another user, and whose records no other user may read."""
     path = scratch / "store"
     with Store.create([path], files=Files(), clock=Clock()) as made:
         made.topics.create("t", 1, {"segment.bytes": "100"})

@@ -78,7 +78,7 @@ WRITES = {
     "a start behind the end": ("t/0/log-start-offset", b"99\n", "Invalid argument", "99"),
     "a start that is no number": ("t/0/log-start-offset", b"some\n", "Invalid argument", "some"),
 }
-# What can be opened by nobody, in a mount that is written and in one that is not.
+# Paths that cannot be opened, in a writable mount and in a read-only one.
 OPENS = {
     "values": ("t/0/values", "Operation not permitted"),
     "record": ("t/0/offset/0", "Operation not permitted"),

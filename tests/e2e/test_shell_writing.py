@@ -114,7 +114,7 @@ def test_producers_are_listed_for_as_long_as_the_broker_knows_them(
 
 
 def test_receipts_say_where_each_line_went(mounted: Mounted) -> None:
-    # Each writer reads the receipt behind each of its lines, while the others write.
+    # Each writer reads the receipt after each of its lines, while the others write.
     script = """
 for w in 1 2 3 4; do (
   exec 3<>orders/0/append

@@ -1,4 +1,4 @@
-"""What follows a growing file sees each line once, however the log rolls and whatever it loses at its beginning."""
+"""Tools that follow a growing file see each line once, through rolls and deletions at the log's start."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def read_until(mounted: Mounted, terminal: int, screen: bytes, wanted: bytes) ->
 
 
 def test_what_is_copied_while_it_grows_is_whole_lines(writer: Mounted, tmp_path: Path) -> None:
-    """Whatever a copy ends with was the end at some time, and going on with it gives the rest."""
+    """A copy ends where the file ended at some time, and continuing it gives the rest."""
     with writer.started(
         "for i in {1..300}; do echo line-$i; done | while read -r l; do echo $l >> t/0/append; done"
     ) as busy:

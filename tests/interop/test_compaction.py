@@ -36,7 +36,7 @@ FILES = Files()
 
 
 class WatchedFile(WritableFile):
-    """A file of which is known where each write ended."""
+    """A file that records where each write ended."""
 
     ends: list[int]
 

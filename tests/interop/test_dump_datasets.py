@@ -30,7 +30,7 @@ PRINTED = ("*.log.txt", "*.checkpoint.txt")
 GAP = re.compile(r"  \d+ is followed by \d+")
 KAFKAFS = [sys.executable, "-c", "from kafkafs.cli import main; main()"]
 
-# What stands behind the real tool's last words, by the file it died on: one line, and whether anything follows it.
+# What follows the real tool's last words, by the file it died on: one line, and whether more follows.
 AFTER_DEATH = {
     "kafka-3.9-killed/d1/t-prealloc-0/00000000000000000000.log": ("the batch length 0 is below", False),
     "before/d1/t-snappy-0/00000000000000001700.log": ("the batch length 0 is below", False),

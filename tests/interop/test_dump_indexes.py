@@ -28,7 +28,7 @@ SANITY = "--index-sanity-check"
 MODES: dict[str, list[str]] = {"entries": [], "sanity": [SANITY], "comparison": ["--verify-index-only"]}
 FILES_MAX = 500  # their names are one argument of the real tool's
 
-# What stands behind the real tool's last words, by the file it died on.
+# What follows the real tool's last words, by the file it died on.
 NO_ENTRIES = "has no entries yet: its slots are not used."
 NOT_TRIMMED = "the time index was not trimmed: "
 AFTER_DEATH = {

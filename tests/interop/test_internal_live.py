@@ -231,7 +231,7 @@ def messages(topic: str, batch: RecordBatch, record: Record) -> Iterator[Message
 
 
 def whole(outcome: Outcome | None) -> Message:
-    """A message of which all is known."""
+    """A message without unknown parts."""
     assert isinstance(outcome, Message), outcome
     assert outcome.rest == b""
     assert UNKNOWN_TAGGED_FIELDS not in repr(outcome.fields)

@@ -124,7 +124,7 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> dict[str, State]:
 
 
 def complaints_of_zeros(closed: State) -> list[str]:
-    """What a broker says where a preallocated log was not closed, and so has zeros behind its last batch.
+    """A broker's messages about a preallocated log that was not closed, and so has zeros after its last batch.
 
     It says that of its own logs as well. There is nothing else that it may complain of. A log that is opened again is
     not preallocated any more.

@@ -1,7 +1,7 @@
 """Every lookup in logs that real brokers wrote, against looking at everything.
 
-Offsets and timestamps are sought through the brokers' own indexes, whatever version wrote them, in logs that are whole,
-compacted, of mixed formats, or left open by a broker that was killed.
+Offsets and timestamps are sought through the brokers' own indexes, of all versions, in logs that are whole, compacted,
+of mixed formats, or left open by a broker that was killed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a real broker made of logs that were damaged on purpose, and what we make of them.
+"""A real broker's recovery of logs that were damaged on purpose, and ours.
 
 All files come out equal but for these: a broker that has recovered a log leads it, and notes the epoch that begins at
 its end; and a quorum's own log is appended to at once.
@@ -36,7 +36,7 @@ FILES = Files()
 NEVER_MS = 2**62
 BESIDE = {Repair.REBUILT, Repair.TRIMMED, Repair.ADDED}
 
-# What each damage of DAMAGE.txt comes to: what is done to logs and left-over files, and the bytes that are lost.
+# The result of each damage of DAMAGE.txt: the steps on logs and left-over files, and the lost bytes.
 EXPECTED = {
     "t-none-0": ([Repair.CUT], 432),
     "t-gzip-0": ([Repair.CUT], 97),

@@ -7,7 +7,7 @@ brokers differ in what they tell their indexes:
 - 2.2 put the offset of the record with the largest timestamp into the time index where a batch is not compressed, and
   indexed a whole set of version 0 or 1 entries at once. Its active segments were rebuilt when it was started again, and
   that is done per batch. Which entries made up one append is not stored: an index entry shows one such set, and what
-  lies between two of them is appended together, which comes to the same. In its producer snapshots the end of a
+  lies between two of them is appended together, with the same result. In its producer snapshots the end of a
   transaction does not count for the time of a producer's last batch.
 """
 

@@ -1,4 +1,4 @@
-"""What is held open for followers stays within its budget: what each is going to read next comes first."""
+"""Files held open for followers stay within the budget, those that each reads next first."""
 
 from __future__ import annotations
 

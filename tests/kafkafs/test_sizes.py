@@ -1,4 +1,4 @@
-"""What was counted is believed as long as the files bear it out; what is kept of it saves work and nothing else."""
+"""Counts are used as long as the files confirm them; saved ones only save work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real cluster of a master and two workers: whoever dies, and wherever, nothing is lost and nothing there twice."""
+"""A real cluster of a master and two workers: if any process dies at any point, no record is lost or doubled."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_driver_that_was_killed_leaves_all_or_nothing(
 # A task does not get to its end
 
 FINISHING = rf"open .*{STAGED}", r"open {store}$"
-"""What a task does up to where all that it has is staged and nobody knows of it."""
+"""The steps of a task up to where all its rows are staged and no other process knows of it."""
 
 
 def finishing(store: Path) -> list[str]:
@@ -176,7 +176,7 @@ def test_a_task_is_so_slow_that_a_copy_runs_elsewhere(drivers: Drivers, driver: 
 
 @pytest.fixture(scope="module")
 def filled(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Fill a store, of which one batch is damaged in a copy beside it."""
+    """Fill a store, and damage one batch in a copy beside it."""
     path = made_store(tmp_path_factory.mktemp("filled") / "sound")
     driver.run("write", store=str(path), rows=ROWS, version=1)
     damaged = path.with_name("damaged")

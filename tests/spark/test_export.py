@@ -1,4 +1,4 @@
-"""What is exported, read by pyarrow alone: the records that a mount shows, each once, whatever the run met with."""
+"""Exports, read by pyarrow alone: the records that a mount shows, each once, after any failure of a run."""
 
 from __future__ import annotations
 

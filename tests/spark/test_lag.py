@@ -65,7 +65,7 @@ def run(*arguments: object) -> Result:
 
 @pytest.fixture
 def consumed(growing: GrowingStore) -> GrowingStore:
-    """Make a store of two partitions in which three groups have come to different places."""
+    """Make a store of two partitions in which three groups have different positions."""
     growing.create("orders", 2)
     growing.store.topics.create(offsets.TOPIC, 2)
     for partition, count in ((0, 100), (1, 40)):

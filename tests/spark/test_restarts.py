@@ -70,7 +70,7 @@ class Life:
         self.values += [f"{topic}-{partition}-{offset}" for offset in range(first, first + count)]
 
     def _retire(self, read: dict[str, dict[str, int]]) -> None:
-        """Delete the segments of which all has been read."""
+        """Delete the segments that were read completely."""
         for topic, offsets in read.items():
             for partition, offset in offsets.items():
                 log = self._growing.store.log(topic, int(partition))
@@ -124,7 +124,7 @@ class Restarts:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Run the query in the session, and stop it in the middle of whatever it does then."""
+        """Run the query in the session, and stop it in the middle of its work."""
         query = follow(self._spark, self.following)
         yield
         query.stop()

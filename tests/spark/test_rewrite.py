@@ -1,4 +1,4 @@
-"""`rewrite` with Spark: the same records in other batches, or in other partitions, whatever befalls its tasks."""
+"""`rewrite` with Spark: the same records in other batches, or in other partitions, after any failure of its tasks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_sound(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a store of keyed and keyless records, in transactions too, of which some are aborted and one is open."""
+    """Make a store of keyed and keyless records, in transactions too, some of them aborted and one open."""
     path, rng = tmp_path_factory.mktemp("rewrite") / "source", random.Random(3)
     with Store.create([path], files=FILES, clock=Clock()) as store:
         store.topics.create("t", PARTITIONS, {"segment.bytes": "8000", "message.timestamp.type": "LogAppendTime"})

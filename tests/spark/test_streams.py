@@ -1,4 +1,4 @@
-"""Streaming queries over a store that grows: every record once, whatever happens between and within batches."""
+"""Streaming queries over a store that grows: every record once, through failures between and within batches."""
 
 from __future__ import annotations
 

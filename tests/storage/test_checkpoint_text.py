@@ -1,4 +1,4 @@
-"""The text of checkpoints is read as a broker reads it, and replaced whole whatever happens meanwhile."""
+"""The text of checkpoints is read as a broker reads it, and replaced whole or not at all."""
 
 from __future__ import annotations
 

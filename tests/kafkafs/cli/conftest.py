@@ -46,7 +46,7 @@ def filled_store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def broken_store(filled_store: Path) -> Path:
-    """Make a store of which orders/1 cannot be read at all."""
+    """Make a store whose orders/1 cannot be read at all."""
     log = filled_store / "orders-1" / f"{0:020}.log"
     log.unlink(missing_ok=True)
     log.symlink_to(log.name)
@@ -55,7 +55,7 @@ def broken_store(filled_store: Path) -> Path:
 
 @pytest.fixture
 def damaged_store(filled_store: Path) -> Path:
-    """Make a store of which orders/0 has a batch with a wrong checksum in its middle."""
+    """Make a store whose orders/0 has a batch with a wrong checksum in its middle."""
     log = filled_store / "orders-0" / f"{0:020}.log"
     data = bytearray(log.read_bytes())
     at = data.index(b"x" * 10)  # the value of offset 10, which is not compressed

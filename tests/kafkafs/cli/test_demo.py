@@ -1,4 +1,4 @@
-"""`kafkafs demo` as a newcomer runs it: a mount that answers, and a tour of which every command works as printed."""
+"""`kafkafs demo` as a newcomer runs it: a mount that answers, and a tour whose every command works as printed."""
 
 from __future__ import annotations
 

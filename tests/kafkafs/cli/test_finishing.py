@@ -41,7 +41,7 @@ def run(script: str, store: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A store of ours with six topics, of each of which two segments are due."""
+    """A store of ours with six topics, each with two due segments."""
     path = tmp_path / "store"
     with Store.create([path], files=Files(), clock=Clock()) as made:
         for topic in TOPICS:

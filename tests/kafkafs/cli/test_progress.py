@@ -1,4 +1,4 @@
-"""Progress is patient, keeps to one line, and leaves nothing behind."""
+"""Progress is patient, keeps to one line, and erases it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def recover(*arguments: object) -> Result:
 
 @pytest.fixture
 def crashed_store(tmp_path: Path) -> Path:
-    """Make a store whose log has six segments, of which all but the last lie below the recovery point, and kill it."""
+    """Make a store whose log has six segments, all but the last below the recovery point, and kill it."""
     path = tmp_path / "store"
     with Store.create([path], files=Files(), clock=Clock()) as store:
         store.topics.create("orders", 1, {"segment.bytes": "1000", "segment.index.bytes": "1200"})

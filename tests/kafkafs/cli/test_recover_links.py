@@ -51,7 +51,7 @@ def run(command: str, *arguments: object) -> Result:
 
 @pytest.fixture
 def crashed_store(filled_store: Path) -> Path:
-    """Make a store that was not closed properly, of which every log is cut by recovery."""
+    """Make a store that was not closed properly, whose every log is cut by recovery."""
     (filled_store / MARKER).unlink()
     (filled_store / "recovery-point-offset-checkpoint").unlink()
     for log in filled_store.glob(f"*/{0:020}.log"):

@@ -157,7 +157,7 @@ main(["warm", sys.argv[1], "orders/0/values"])
         while True:
             try:
                 shown += os.read(ours, 65536)
-            except OSError:  # the terminal has nobody left who writes
+            except OSError:  # the terminal has no writer left
                 break
     os.close(ours)
     assert process.returncode == 0

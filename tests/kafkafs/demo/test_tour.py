@@ -1,4 +1,4 @@
-"""The tour is one of commands for a shell, whatever the places are called, and the one that the README shows."""
+"""The tour has shell commands, for paths of any name, and is the one that the README shows."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _examples_of(page: str) -> Iterator[Example]:
 
 
 class Console:
-    """A bash in an empty directory, of which the output and the errors are one, as on a terminal."""
+    """A bash in an empty directory, whose output and errors are one, as on a terminal."""
 
     def __init__(self, directory: Path, programs: Path) -> None:
         self.directory = directory

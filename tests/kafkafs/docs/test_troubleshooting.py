@@ -82,7 +82,7 @@ ROOMS: Final = (
 
 @cache
 def pattern_of(sentence: str) -> re.Pattern[str]:
-    """What may be printed for a sentence of the page: something in each hole, and the place behind it."""
+    """Return the pattern of a sentence of the page: any text in each hole, and the place after it."""
     return re.compile(".+".join(map(re.escape, re.split(r"<[a-z ]+>", sentence))) + r"( \(.+\))?")
 
 
@@ -161,7 +161,7 @@ def test_the_page_has_no_sentence_that_the_code_does_not_say(sentences: list[str
 
 
 def _is_made(sentence: str, templates: list[Template]) -> Iterator[bool]:
-    """Whether a template makes it, or what stands behind a place or a name that is put in front of others."""
+    """Yield whether a template makes it, or its part after a place or a name in front."""
     forms = [sentence]
     forms += [sentence.removeprefix(front) for front in ("<path>: ", "<name> is not ") if sentence.startswith(front)]
     return (template.makes(form) for template in templates for form in forms)

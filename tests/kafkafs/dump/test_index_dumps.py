@@ -30,7 +30,7 @@ STEM = f"{BASE:020d}"
 
 
 def batch(first: int, *, codec: int = 0, value: bytes = b"v") -> bytes:
-    """Ten records, of which the one before the last is the latest."""
+    """Return ten records, whose last but one has the latest time."""
     records = [
         OracleRecord(offset=offset, timestamp=offset * 10 + (20 if offset == first + 8 else 0), value=value)
         for offset in range(first, first + 10)

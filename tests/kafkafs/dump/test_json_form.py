@@ -40,7 +40,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def objects(path: Path, data: bytes, *, with_data: bool = True) -> list[Fields]:
-    """The objects behind the one for the file."""
+    """Return the objects after the one for the file."""
     path.write_bytes(data)
     with Files().open_reading(path) as file:
         first, *rest = [

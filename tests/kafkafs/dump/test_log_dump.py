@@ -1,4 +1,4 @@
-"""What a dump makes of bounds, gaps and damage, in whatever form."""
+"""A dump shows bounds, gaps and damage, in every form."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def test_of_batches_alone_the_headers_are_judged(bounds: dict[str, int], batches
 
 
 def test_late_records_are_found_wherever_they_are() -> None:
-    """The second batch begins behind the wanted time, but has a record that is older than its first."""
+    """The second batch begins after the wanted time, but has a record that is older than its first."""
     late = batch_of([*records(3, 4, time=5000), *records(5, 5)])
     found = selected(batch(0, 2) + encode_batch(late), first_time=1002, end_time=1006)
     assert found.offsets == [2, 5]

@@ -1,6 +1,6 @@
 """The lines of a dump, beside those that the real tool of Kafka 3.9.2 printed.
 
-`real_dumps` has small logs in hexadecimal digits, and what the tool printed of them behind the line that names them:
+`real_dumps` has small logs in hexadecimal digits, and what the tool printed of them after the line that names them:
 with `--deep-iteration --print-data-log`, without the latter (`no-data`), without either (`batches-only`). `died` is
 what it had printed when it died.
 """
@@ -117,7 +117,7 @@ def test_the_jvm_differs_from_python_over_surrogates_only(data: bytes) -> None:
 
 
 def text_of(path: Path, *, with_data: bool = True, with_records: bool = True) -> str:
-    """The dump of a log behind the line that names the file."""
+    """Return the dump of a log after the line that names the file."""
     with Files().open_reading(path) as file:
         dump = LogDump(file, TextForm(with_data=with_data), Selection(with_records=with_records))
         first, *lines = [line.decode() for run in dump for line in run]
@@ -137,7 +137,7 @@ def test_logs_are_printed_as_by_the_real_tool(tmp_path: Path, real_dump: Path) -
         assert text.startswith(f"{real_text}\nDamaged: ")
         assert text.count("\n") == real_text.count("\n") + 2
     elif (log, variant) == ("overrun-entry", ["no-data"]):
-        # The value is not there, which the real tool does not notice as long as nobody wants to see it.
+        # The value is missing, which the real tool does not notice unless it prints values.
         assert re.fullmatch(re.escape(real_text) + r"Damaged: the key or value overruns the entry .*\n", text)
     else:
         assert text == real_text

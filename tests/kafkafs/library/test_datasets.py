@@ -1,4 +1,4 @@
-"""What brokers wrote is read as a consumer is given it, in both isolation levels, wherever a range begins and ends."""
+"""Brokers' records are read as a consumer gets them, in both isolation levels, for every range."""
 
 from __future__ import annotations
 

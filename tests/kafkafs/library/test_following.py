@@ -1,4 +1,4 @@
-"""Followers are given every committed record once, whatever becomes of the log, and are told what was lost."""
+"""Followers get every committed record once, through all changes of the log, and an error for lost ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is open of the tree in memory: files that hold, that grow, that nobody can read, and that take lines."""
+"""A tree in memory: files that are fixed, that grow, that cannot be read, and that take lines."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Unsized(Growing):
 
 
 class Stuck(Held):
-    """What nobody can read."""
+    """A file that cannot be read."""
 
     def __init__(self) -> None:
         super().__init__(b"never")

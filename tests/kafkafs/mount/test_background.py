@@ -60,7 +60,7 @@ def test_who_reports_knows_whether_it_was_heard(monkeypatch: pytest.MonkeyPatch)
         assert not report.is_awaited
         if is_there:
             os.close(reader)
-    assert Report().ready()  # nobody waited from the beginning
+    assert Report().ready()  # no process waited from the beginning
 
 
 STARTING = """

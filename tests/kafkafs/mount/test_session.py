@@ -1,4 +1,4 @@
-"""A mount begins and ends cleanly, whoever ends it, and a dead one does not stand in the way of the next."""
+"""A mount begins and ends cleanly, by every way of ending it, and a dead one does not block the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever asked may be killed before his request is read: then there is nothing to read, and nobody else may wait."""
+"""A process may be killed before its request is read: then there is nothing to read, and no other may wait."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_receipts_are_read_where_was_written(mounted: Mounted) -> None:
 
 
 def test_writers_of_one_path_take_turns_and_hold_up_nothing_else(mounted: Mounted) -> None:
-    # One write so long that it goes to a thread whatever came before.
+    # One write so long that it always goes to a thread.
     order = "printf 'wait {} %0200000d\\n' 0 | dd of=gates/0/append bs=1M iflag=fullblock status=none; echo done"
     with mounted.started(order.format("a")) as first:
         mounted.until(lambda: mounted.run("cat gates/0/producers").stdout == "waiting=1\n")

@@ -1,4 +1,4 @@
-"""How an export gets into its directory: all of a run or nothing, once, wherever the run was cut."""
+"""An export publishes all of a run or nothing, once, at whichever step the run was cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is out of order in a log: the same wherever it is cut, and what a look at all of it at once says."""
+"""The gaps of a log are the same for every cut into splits, and those of one pass over all of it."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def some_rows(rng: random.Random) -> Rows:
 
 
 def changed(rows: Rows, rng: random.Random) -> Rows:
-    """The same rows, of which some are missing, or new, or have another field."""
+    """Return the same rows, some of them missing, new or with another field."""
     other = {offset: dict(row) for offset, row in rows.items() if rng.random() > 0.03}
     for offset, row in some_rows(rng).items():
         if rng.random() < 0.1:

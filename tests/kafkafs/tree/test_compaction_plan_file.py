@@ -48,7 +48,7 @@ def clock() -> StandingClock:
 
 @pytest.fixture
 def store(tmp_path: Path, clock: StandingClock) -> Iterator[Store]:
-    """A store with a compacted topic of four segments, of which the last is active."""
+    """Make a store with a compacted topic of four segments, whose last one is active."""
     with Store.create([tmp_path / "store"], files=Files(), clock=clock) as made:
         made.topics.create("orders", 1, SETTINGS)
         log = made.log("orders", 0)

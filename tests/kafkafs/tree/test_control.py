@@ -299,7 +299,7 @@ def test_no_time_is_listed(made: Shown) -> None:
 
 
 def damage(shown: Shown) -> None:
-    """Three partitions with a record each, of which the middle one cannot be read."""
+    """Three partitions with a record each; the middle one cannot be read."""
     for topic, partition in (("by-name", 0), ("orders", 0), ("orders", 1)):
         log(shown, topic, partition).append_as_leader(sent(b"value"))
     directory = shown.store.topics.directory("orders", 0)

@@ -42,7 +42,7 @@ OFFSETS_MAX = 5000
 
 
 class Checked(NamedTuple):
-    """The sound records of a view, and where damage is: the first offset behind it, and how many places there are."""
+    """The sound records of a view, and its damage: the first offset after it, and the number of places."""
 
     records: list[Record]
     first_lost: int | None
@@ -110,7 +110,7 @@ def check_reading(open_source: Callable[[TreeOptions], LogSource]) -> bool:
     visible = source.visible()
     expected = check(visible.view, source.files)
     if not expected.is_in_order:
-        return False  # a base offset has no checksum, and where it is wrong nobody knows what is right
+        return False  # a base offset has no checksum, and the right value of a wrong one is unknown
     by_offset = {record.offset: record for record in expected.records}
     check_stopping(visible, expected)
     check_skipping(open_source(TreeOptions(damage=Damage.SKIP)).visible(), expected)

@@ -1,4 +1,4 @@
-"""Whoever has a view open when retention takes its segments finishes undisturbed, and finds nothing shifted."""
+"""A reader that has a view open when retention deletes its segments finishes undisturbed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALL_BYTES = 10**7
 
 
 class Lab:
-    """A topic of which retention takes all but the last segment."""
+    """A topic whose segments, except for the last, retention deletes."""
 
     def __init__(self, store: Store, clock: StandingClock) -> None:
         store.topics.create("orders", 1, SETTINGS)

@@ -1,4 +1,4 @@
-"""What `info`, `transactions`, `producers` and `leader-epochs` say of logs of which everything is known."""
+"""`info`, `transactions`, `producers` and `leader-epochs` of logs with known contents."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def memory() -> Memory:
     return Memory()
 
 
-# A log of which everything is known
+# A log with known contents
 
 
 def test_transactions_tells_the_open_ones_first_and_the_latest_abort_next(memory: Memory) -> None:

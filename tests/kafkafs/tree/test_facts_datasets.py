@@ -227,11 +227,11 @@ def test_a_writer_sees_the_same(name: str, datasets: Callable[[str], Path], tmp_
         *said, strict=True
     ):
         assert followed == written
-        # As brokers do, whoever writes forgets the epoch of a leader that has not written anything.
+        # As brokers do, a writer forgets the epoch of a leader that has not written anything.
         end_offset = int(written_info["end.offset"])
         assert [row for row in followed_epochs if int(row["startOffset"]) < end_offset] == written_epochs
         different = {key for key in followed_info if followed_info[key] != written_info[key]}
-        # The indexes of the active segment are made long again for whoever writes.
+        # The indexes of the active segment are made long again for a writer.
         assert different - {"leader.epoch"} == {"is.writable", "index.bytes"}
         assert written_info["leader.epoch"] == written_epochs[-1]["epoch"]
 

@@ -97,7 +97,7 @@ def test_what_an_open_transaction_holds_up(made: Shown) -> None:
     transaction(made.store, "paid", 7, transactions.TransactionState.ONGOING, 0, 1)
     transaction(made.store, "ended", 8, transactions.TransactionState.COMPLETE_COMMIT)
     write(made.store, "orders", b"k", b"v", partition=1, producer_id=7)
-    write(made.store, "orders", b"k", b"v", partition=1, producer_id=9)  # of which no coordinator is known
+    write(made.store, "orders", b"k", b"v", partition=1, producer_id=9)  # without a known coordinator
     write(made.store, "orders", b"k", b"v", partition=0, producer_id=8)  # which hangs
     made.clock.ms += 60_000
     names, *rows = opened(made, "/.kafkafs/transactions")

@@ -1,4 +1,4 @@
-"""Internal topics that an attacker wrote: whatever they hold, every view ends, in time and within its memory."""
+"""Internal topics that an attacker wrote: every view of them ends, in time and within its memory."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_long_name_beside_each_of_many_partitions_is_not_made_into_gigabytes(s
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 3 * MEMORY_BYTES_MAX  # of which what the command printed is kept here, in three forms
+    assert peak < 3 * MEMORY_BYTES_MAX  # whose printed text is kept here in three forms
 
 
 def test_tasks_by_topics_are_not_tried_one_by_one(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""A partition that is moved to another log directory is gone on with there: by its names, and by what is open."""
+"""A partition that is moved to another log directory is served there, by its names and by open files."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def records(topic: InternalTopic, chance: random.Random) -> Iterator[Pair]:
 def rows(
     topic: InternalTopic, chance: random.Random, count: int
 ) -> list[tuple[int, bytes | None, bytes | None, tuple]]:
-    """So many records, of which most are mutated."""
+    """Return this many records, most of them mutated."""
     made: list[tuple[int, bytes | None, bytes | None, tuple]] = []
     while len(made) < count:
         for key, value in records(topic, chance):

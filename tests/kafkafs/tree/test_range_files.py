@@ -204,7 +204,7 @@ def test_an_empty_range(views: Views) -> None:
     ],
 )
 def test_a_range_of_times(views: Views, name: str, data: bytes) -> None:
-    """The second 9 is out of order: it is later than the record behind it."""
+    """The second 9 is out of order: it is later than the record after it."""
     lab = LogOnMemory()
     for time_ms, value in ((0, b"0"), (1000, b"1"), (2500, b"9"), (2000, b"2"), (3000, b"3")):
         lab.log.append_as_leader(sent([(1_700_000_000_000 + time_ms, value)]))
@@ -224,7 +224,7 @@ def test_a_range_of_times_that_is_open_at_the_start_has_what_has_no_time(views: 
 
 
 def damaged_lab() -> tuple[LogOnMemory, int]:
-    """Nine records, three a batch, of which the second batch is damaged; and where that is."""
+    """Nine records, three a batch, whose second batch is damaged; and its place."""
     lab = LogOnMemory()
     for number in range(3):
         lab.log.append_as_leader(sent([(NOW_MS, b"%d" % (number * 3 + each)) for each in range(3)]))

@@ -87,7 +87,7 @@ def test_what_it_says_is_passed_over_where_it_is_appended(views: Views) -> None:
 
 
 def test_how_transactions_ended(views: Views, *, is_followed: bool) -> None:
-    """One that is open holds the last stable offset back; those that begin behind it are decided all the same."""
+    """One that is open holds the last stable offset back; those that begin after it are decided all the same."""
     lab = LogOnMemory()
     lab.produce(b"committed", 0, transactional=True)
     lab.end_transaction(committed=True)

@@ -134,7 +134,7 @@ def test_closing_while_pieces_are_made_keeps_none_of_them(is_closed_by: str) -> 
 
 
 def test_a_read_reaches_what_was_there_when_it_began() -> None:
-    """Whoever makes pieces may know of no more than there was when it began to, and that may be some reads ago."""
+    """The maker of pieces knows only what existed when it began, perhaps some reads ago."""
     data = bytearray(DATA)
 
     def pieces_from(position: int) -> Iterator[tuple[int, bytes]]:
@@ -172,7 +172,7 @@ def test_what_was_removed_before_it_does_not_keep_a_read_from_its_bytes(*, is_un
             yield at, DATA[at : at + 100]
 
     run = RenderedRun(pieces_from)
-    last = 250 if is_under_way else 5100  # where it has come to the end, nothing is under way
+    last = 250 if is_under_way else 5100  # at the end nothing is under way
     assert bytes(run.read(100, last - 100)) == DATA[100:last]
     first_left = 4000
     if not is_under_way:

@@ -1,4 +1,4 @@
-"""Whoever has a file open when compaction replaces segments under it finishes with what there was."""
+"""A reader that has a file open when compaction replaces its segments finishes with the old contents."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_is_open_is_read_to_its_end(tmp_path: Path, name: str, begun_bytes:
     if begun_bytes:
         assert bytes(reading.read(0, begun_bytes)) == whole[:begun_bytes]
     lab.compact()
-    lab.file(name).attributes()  # somebody looks at what there is now
+    lab.file(name).attributes()  # another reader looks at the present contents
     assert bytes(reading.read(begun_bytes, ALL_BYTES)) == whole[begun_bytes:]
     assert len(bytes(lab.file(name).open().read(0, ALL_BYTES))) < len(whole) // 4
     lab.store.close()

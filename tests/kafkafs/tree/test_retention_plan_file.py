@@ -1,4 +1,4 @@
-"""`retention.plan` has the lines of the plan, whoever has the store open, and says that strays are left alone."""
+"""`retention.plan` has the lines of the plan, for writers and readers, and says that strays are left alone."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def read_all(node: SegmentTextFile | RawSegmentFile, size_bytes: int = 100_000) 
 
 
 def dumped(root: Path) -> Iterator[tuple[Path, bytes, bool]]:
-    """The logs that the real tool was asked about, what it printed behind its first line, and whether it died."""
+    """The logs that the real tool was asked about, what it printed after its first line, and whether it died."""
     for printed in sorted(root.rglob("*.log.txt")):
         parts = [part.removesuffix(".dump") for part in printed.relative_to(root).parts]
         log = root.joinpath(*parts).with_suffix("")

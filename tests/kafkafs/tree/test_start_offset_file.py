@@ -139,7 +139,7 @@ def test_a_topic_that_is_only_compacted_keeps_its_records(views: Views, policy: 
 
 
 def test_what_is_not_known_to_be_replicated_stays(tmp_path: Path) -> None:
-    """In a broker's replica, of which only the checkpoint says how far others have it."""
+    """In a broker's replica, only the checkpoint says how far others have it."""
     with Store.create([tmp_path], files=Files(), clock=Clock()) as store:
         store.topics.create("orders", 1)
         in_tree(tree_of(store), "orders/0/append").open_writing().write(b"a\nb\nc\nd\n")

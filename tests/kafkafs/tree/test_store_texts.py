@@ -1,4 +1,4 @@
-"""What `.kafkafs` says of a store, wherever that is."""
+"""The texts of `.kafkafs`, for stores at any path."""
 
 from __future__ import annotations
 

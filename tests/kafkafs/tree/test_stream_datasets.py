@@ -1,4 +1,4 @@
-"""The streams of every partition that real brokers wrote are what a plain scan finds, in whatever pieces."""
+"""The streams of every partition that real brokers wrote equal a plain scan, for reads of any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has read a stream to its end goes on there, whatever the log loses at its beginning."""
+"""A reader at a stream's end goes on there when the log loses its beginning."""
 
 from __future__ import annotations
 

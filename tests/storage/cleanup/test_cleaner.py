@@ -62,7 +62,7 @@ def test_a_plan_is_applied_only_to_the_log_that_it_speaks_of() -> None:
     compacting = Compacting(log.files, log.clock)
     plan = compacting.plan(log.log)
     log.put(("a", "later"))
-    compacting.compact(log.log, plan)  # what is appended behind it does not matter
+    compacting.compact(log.log, plan)  # later appends do not matter
     before = log.contents()
     with pytest.raises(LogChangedError, match="topic-0 are no longer those"):
         compacting.compact(log.log, plan)

@@ -1,4 +1,4 @@
-"""What compaction keeps of logs made at random: exactly what the model says, and what everybody may rely on."""
+"""What compaction keeps of logs made at random: exactly what the model says, and what every consumer may rely on."""
 
 from __future__ import annotations
 

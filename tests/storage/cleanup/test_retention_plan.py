@@ -22,7 +22,7 @@ KEEP_ALL = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 @dataclass
 class Lab:
-    """A log with a segment for each number of timestamps, two records of which are a batch of two offsets."""
+    """A log with a segment for each number of timestamps, two records a batch of two offsets."""
 
     timestamps: Sequence[int] = (NOW_MS, NOW_MS, NOW_MS)
     is_rolled: bool = False

@@ -1,4 +1,4 @@
-"""Following a log of `__consumer_offsets`: whatever happens to it, what is known is what reading it all gives."""
+"""Following a log of `__consumer_offsets` equals reading all of it, after any change."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_a_snapshot_without_a_log_is_all_that_there_is() -> None:
 
 
 class Denying(MemoryFiles):
-    """Files of which some may not be read."""
+    """Files of which some cannot be read."""
 
     denied = ""
 

@@ -166,7 +166,7 @@ def test_a_driver_that_repeats_its_transaction_after_its_death_finds_it_applied(
 
 
 def test_records_that_others_appended_in_between_are_kept(store: StagedStore) -> None:
-    """A broker knows nothing of the commit, and goes on behind what there is of it."""
+    """A broker knows nothing of the commit, and appends after its written part."""
     staged = store.stage(ROWS)
     store.interrupt([staged.name], is_seen=is_half_written)
     ledgers = {

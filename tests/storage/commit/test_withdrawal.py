@@ -1,4 +1,4 @@
-"""Commits that cannot be completed: an operator takes back what there is of them, and nobody has seen a half of one."""
+"""Commits that cannot be completed: an operator withdraws their written part, and no reader has seen half of one."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_completed_is_taken_back_and_repeated(store: StagedStore,
         remove(store, path)
     else:
         damage(store, path)
-    # The damage is not in what there is of the first partition, so that the attempt to complete the commit gets there.
+    # The damage is not in the written part of the first partition, so that completing the commit gets there.
     there = [] if has_gone and is_seen is decided else [Withdrawal(("t", 0), 1, 7, is_kept=False)]
     assert store.values(Mode.READ_ONLY) == BEFORE
     failed = recovered(store, withdraws=False)

@@ -95,7 +95,7 @@ class OverlayMachine(RuleBasedStateMachine):
 
     @rule(path=paths)
     def hold(self, path: str) -> None:
-        """Keep a file open, whatever becomes of its name."""
+        """Keep a file open, even without its name."""
         if self.copy.status(path) is not None:
             self.held = self.overlay.open_writing(path), self.copy.open_writing(path)
 

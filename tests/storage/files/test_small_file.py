@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FewBytesFile(ReadableFile):
-    """A file of which nobody asks for more than a header."""
+    """A file whose readers ask for no more than a header."""
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
         assert size_bytes < 100

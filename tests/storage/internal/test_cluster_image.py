@@ -1,4 +1,4 @@
-"""What a sequence of metadata records comes to is what a broker has in memory after them."""
+"""The image of a sequence of metadata records equals a broker's after them."""
 
 from __future__ import annotations
 

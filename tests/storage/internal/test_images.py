@@ -1,4 +1,4 @@
-"""What records of `__consumer_offsets`, `__transaction_state` and `__share_group_state` come to, one after another."""
+"""The images of records of `__consumer_offsets`, `__transaction_state` and `__share_group_state`."""
 
 from __future__ import annotations
 

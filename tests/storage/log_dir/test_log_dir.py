@@ -71,7 +71,7 @@ def test_what_may_have_changed_is_told_without_a_scan(tmp_path: Path) -> None:
     (tmp_path / "t-0").mkdir()
     log_dir = LogDir(Files().directory(tmp_path))
     log_dir.scan()
-    assert log_dir.may_have_changed()  # a name may have come just behind the scan, with no other time to show for it
+    assert log_dir.may_have_changed()  # a name may have come just after the scan, at the same time of the directory
     log_dir.scan()
     assert not log_dir.may_have_changed()
     (tmp_path / "t-0" / "file").touch()

@@ -25,7 +25,7 @@ SEGMENT = f"{0:020d}.log"
 
 
 def refuse(*paths: Path) -> str:
-    """What is said by every way of opening, none of which makes a file."""
+    """Check the error of every way of opening, which makes no file."""
     given = {"files": Files(), "clock": Clock()}
     recovering = {**given, "announce": lambda *_: None, "tell": print}
     ways = (

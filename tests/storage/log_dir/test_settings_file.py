@@ -1,4 +1,4 @@
-"""The settings file keeps everything that it says, whoever wrote it."""
+"""The settings file keeps all its entries, written by kafkafs or by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel and the plain-Python codec read every log alike, whatever a broker may have put in it."""
+"""The kernel and the plain-Python codec read every log that a broker can write alike."""
 
 from __future__ import annotations
 

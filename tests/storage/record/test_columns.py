@@ -1,4 +1,4 @@
-"""Columns hold exactly the records that reading one by one gives, whatever the chunks, the codecs and the damage."""
+"""Columns hold exactly the records of reading one by one, for all chunks, codecs and damage."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def rows(source: bytes, **options: Any) -> list[Row]:
 
 
 def shown(name: str) -> str:
-    """A header's name with U+FFFD for whatever is not UTF-8."""
+    """Return a header's name with U+FFFD for bytes that are not UTF-8."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

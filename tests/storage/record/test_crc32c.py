@@ -1,4 +1,4 @@
-"""CRC-32C by the instruction and by tables, against known values and an implementation nobody here wrote."""
+"""CRC-32C by the instruction and by tables, against known values and another implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fuzzer or a user has once found wrong, each as the smallest input that shows it."""
+"""Bugs that a fuzzer or a user once found, each by its smallest input."""
 
 from __future__ import annotations
 

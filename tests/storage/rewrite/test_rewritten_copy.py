@@ -104,7 +104,7 @@ def test_real_stores_stay_what_they_are_to_everybody(
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Make a store with plain records, and those of two producers, one of which aborts every other transaction."""
+    """Make a store with plain records, and those of two producers; one aborts every other transaction."""
     path, rng = tmp_path / "source", random.Random(4)
     sequences = {8: 0, 9: 0}
     with Store.create([path], files=FILES, clock=StandingClock()) as store:

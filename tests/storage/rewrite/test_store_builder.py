@@ -1,4 +1,4 @@
-"""A store that is built appears whole or not at all, whatever becomes of those who build it."""
+"""A store that is built appears whole or not at all, even if its builders die."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLOCK = StandingClock()
 
 
 def source_files() -> MemoryFiles:
-    """A store with a topic of two partitions, one of which is empty."""
+    """A store with a topic of two partitions; one is empty."""
     files = MemoryFiles()
     opening = LogOpener(rng=random.Random(0))  # without a thread, which would come when it likes
     given = {"files": files, "clock": CLOCK, "open_log": opening, "cluster_id": "of-the-source", "node_id": 5}

@@ -1,4 +1,4 @@
-"""Splits have every record of a range exactly once, whatever the range, the log and the size of a split.
+"""Splits have every record of a range exactly once, for every range, log and size of splits.
 
 What a range has is said by a scan of the whole log, batch by batch, as a consumer would read it.
 """

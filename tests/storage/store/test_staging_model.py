@@ -20,7 +20,7 @@ Rows = list[tuple[str, int, bytes]]
 
 
 class Drivers(RuleBasedStateMachine):
-    """`staged` are attempts that nobody removed, `applied` the rows that are in the store."""
+    """`staged` are attempts that were not removed, `applied` the rows that are in the store."""
 
     @initialize()
     def create(self) -> None:
@@ -95,7 +95,7 @@ class Drivers(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def discard(self, data: st.DataObject) -> None:
-        """A driver gives up what it staged; what a commit needs that nobody has completed yet stays."""
+        """A driver gives up what it staged, except what an uncompleted commit needs."""
         names = self.chosen(data)
         self.store.discard(names)
         needed = set(self.unsure[0]) if self.unsure is not None else set()
@@ -106,7 +106,7 @@ class Drivers(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        """Whoever opens the store for writing completes what was decided."""
+        """The next writer that opens the store completes what was decided."""
         found = self.store.values(Mode.READ_WRITE)
         if self.unsure is not None:
             (names, transaction), self.unsure = self.unsure, None

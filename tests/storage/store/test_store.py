@@ -120,7 +120,7 @@ def test_a_partition_in_two_places(stores, store) -> None:
             opened()
     assert (stores.files.steps, marked(stores)) == (steps, ["/a", "/b"])
     stores.paths = ("/a",)
-    stores.open().close()  # nobody holds the lock
+    stores.open().close()  # no process holds the lock
 
 
 def test_directories_that_are_not_one_brokers(stores, store) -> None:

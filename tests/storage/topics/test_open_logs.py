@@ -1,4 +1,4 @@
-"""A log is opened once, whoever asks at the same time, and holds up nobody else."""
+"""A log is opened once for simultaneous callers, and delays no other log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_threads_share_a_log_and_do_not_wait_for_another() -> None:
         results = [each.result(60) for each in slow]
         closing.result(60)
     assert opened.count("fast") == 1
-    # Whoever asks after the closing gets a log that is open.
+    # A caller after the closing gets an open log.
     assert opened.count("slow") == len(set(map(id, results)))
     assert sum(log.closed for log in {id(log): log for log in results}.values()) == 1
 

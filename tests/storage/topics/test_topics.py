@@ -139,7 +139,7 @@ def test_what_an_earlier_topic_left_is_not_inherited(stores, store) -> None:
     for path in ("/a", "/b"):
         assert stores.files.read(f"{path}/log-start-offset-checkpoint") == b"0\n0\n"
         assert stores.files.read(f"{path}/recovery-point-offset-checkpoint") == b"0\n0\n"
-    # A checkpoint that somebody else left behind.
+    # A checkpoint that another process left.
     with stores.files.open_writing("/b/log-start-offset-checkpoint") as file:
         file.truncate(0)
         file.write_at(0, [b"0\n2\nt 0 9\nkeep 0 9\n"])

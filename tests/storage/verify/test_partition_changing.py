@@ -23,7 +23,7 @@ FIRST = "00000000000000000000"
 
 
 class BusyFiles(PathFiles):
-    """Files of which somebody writes some whenever another is opened or read."""
+    """Files some of which are written whenever another is opened or read."""
 
     def __init__(self, files: MemoryFiles, write: Callable[[], None]) -> None:
         self._files = files

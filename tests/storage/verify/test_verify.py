@@ -233,7 +233,7 @@ def test_settings_that_cannot_be_read(paths: list[Path]) -> None:
 
 
 class RefusingFiles(PathFiles):
-    """Files of which some may not be read, whoever asks."""
+    """Files of which some cannot be read."""
 
     def __init__(self, refused: str) -> None:
         self._refused = refused

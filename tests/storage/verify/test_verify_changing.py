@@ -178,7 +178,7 @@ def test_a_high_watermark_from_before_a_truncation_is_no_damage(paths: list[Path
         os.utime(points, ns=(points_ns, points_ns))
         found = [finding for finding in verified(paths)[1] if finding.kind is FindingKind.LOST_TAIL]
         assert [finding.severity for finding in found] == [severity]
-    points.write_text("0\n1\norders 1 4\n")  # of which a truncation writes another
+    points.write_text("0\n1\norders 1 4\n")  # which a truncation replaces
     assert the_finding(paths)[0] is Severity.DAMAGE
 
 
