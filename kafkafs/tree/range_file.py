@@ -79,7 +79,7 @@ class RangeFile(File):
     def records(self) -> Iterator[Record]:
         """The records as they are now; raises `DamagedError` where damage lies within, unless it is to be skipped."""
         visible = self._source.visible()
-        return visible.anew().records(*self._resolved(visible))
+        return visible.fresh_copy().records(*self._resolved(visible))
 
     def _sized(self, visible: VisibleLog) -> RecordRun:
         """The range as it is, with its size if that can be told at once."""

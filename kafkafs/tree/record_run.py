@@ -54,7 +54,7 @@ class RecordRun:
     def __init__(self, visible: VisibleLog, start: int, end: int, form: Format, source: LogSource) -> None:
         self.start = start
         self.end = end
-        self._visible = visible.anew()
+        self._visible = visible.fresh_copy()
         self._form = form
         self._path = source.path
         self._sizes = source.range_sizes

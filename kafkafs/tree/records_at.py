@@ -29,5 +29,5 @@ def records_at(tree: Tree, node: Node) -> tuple[LogSource, Iterator[Record]] | N
         return source, node.records()
     if isinstance(node, StreamFile):
         visible = source.visible()
-        return source, visible.anew().records(visible.start_offset, visible.end_offset)
+        return source, visible.fresh_copy().records(visible.start_offset, visible.end_offset)
     return None

@@ -78,7 +78,7 @@ class VisibleLog:
         self._cache = cache
         self._aborted_in: dict[Segment, Sequence[AbortedTransaction]] = {}
 
-    def anew(self) -> VisibleLog:
+    def fresh_copy(self) -> VisibleLog:
         """Return a copy that has read nothing yet."""
         return VisibleLog(self.view, self._options, self._cache, identity=self.identity)
 

@@ -64,7 +64,7 @@ def stream(source: LogSource, form: PartitionFile = PartitionFile.VALUES, sizes:
 
 
 def expected(source: LogSource, form: PartitionFile = PartitionFile.VALUES) -> bytes:
-    visible = source.visible().anew()
+    visible = source.visible().fresh_copy()
     records = visible.records(visible.start_offset, visible.end_offset)
     if form is PartitionFile.VALUES:
         return b"".join((record.value or b"") + b"\n" for record in records)
