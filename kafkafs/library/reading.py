@@ -146,7 +146,7 @@ class LogReader:
 
     def splits(self, start: int, end: int, on_loss: OnLoss | None = None) -> list[Split]:
         """Return the splits of a range. Missing records are reported to `on_loss`, or raise `RecordsGoneError`."""
-        _, log_dir = self._context.store.topics.place(self.topic, self.partition)
+        _, log_dir = self._context.store.topics.location(self.topic, self.partition)
         return splits_of(
             self.log,
             PartitionPlace(str(log_dir.path), self.topic, self.partition),

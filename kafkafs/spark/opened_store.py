@@ -97,13 +97,13 @@ class OpenedStore:
 
     def place(self, partition: Partition) -> PartitionPlace:
         """Return a partition's directory; raises `UnknownPartitionError`."""
-        _, log_dir = self._store.topics.place(*partition)
+        _, log_dir = self._store.topics.location(*partition)
         return PartitionPlace(str(log_dir.path), *partition)
 
     def is_compacted(self, partition: Partition) -> bool:
         """True if the store says that a partition is or was compacted, so that it may lack offsets."""
         topic, number = partition
-        _, log_dir = self._store.topics.place(topic, number)
+        _, log_dir = self._store.topics.location(topic, number)
         was_compacted = partition in log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
         return was_compacted or topic in COMPACTED_BY_BROKERS or self._store.topics.config(topic).compact
 

@@ -194,7 +194,7 @@ class Commits:
         needed_bytes: defaultdict[LogDir, int] = defaultdict(int)
         for each in staged:
             for run in each.runs:
-                needed_bytes[self._topics.place(*run.partition)[1]] += run.size_bytes
+                needed_bytes[self._topics.location(*run.partition)[1]] += run.size_bytes
         for log_dir, size_bytes in needed_bytes.items():
             if size_bytes > log_dir.directory.free_bytes():
                 raise DiskFullError(f"nothing was committed: {size_bytes} bytes are needed", path=log_dir.path)

@@ -87,7 +87,7 @@ class _CompactedCopy:
         copier.put(self._checkpoint, self._stats(plan))
 
     def _known_checkpoint(self) -> int | None:
-        _, log_dir = self._store.topics.place(*self._copier.partition)
+        _, log_dir = self._store.topics.location(*self._copier.partition)
         return log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).get(self._copier.partition)
 
     def _plan(self, view: LogView) -> CompactionPlan:

@@ -217,7 +217,7 @@ def copy_rewritten(store: Store, build: StoreBuilder, partition: Partition, rule
             copier.finish()
         finally:
             copier.builder.close()
-        _, log_dir = store.topics.place(*partition)
+        _, log_dir = store.topics.location(*partition)
         checkpoint = log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).get(partition)
         if checkpoint is None and rewriter.tally.dropped:
             checkpoint = 0

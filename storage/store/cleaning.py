@@ -89,7 +89,7 @@ class StoreCompaction:
         store = self._store
         if view is None:
             return store.log(topic, partition).on_view(lambda view: self.plan(topic, partition, view))
-        _, log_dir = store.topics.place(topic, partition)
+        _, log_dir = store.topics.location(topic, partition)
         return plan_compaction(
             str(DirectoryName(topic, partition)),
             view,
@@ -112,7 +112,7 @@ class StoreCompaction:
         """
         store = self._store
         log = store.log_to_write(topic, partition)
-        _, log_dir = store.topics.place(topic, partition)
+        _, log_dir = store.topics.location(topic, partition)
         delay_ms = log.config.file_delete_delay_ms
 
         def removing(names: list[str]) -> None:

@@ -242,13 +242,13 @@ class Store:
         """Return what opens the log; raises `UnknownPartitionError`."""
         if self.mode is Mode.READ_ONLY or topic == CLUSTER_METADATA:
             return partial(self.follow_partition, topic, partition)
-        _, log_dir = self.topics.place(topic, partition)
+        _, log_dir = self.topics.location(topic, partition)
         checkpoints = PartitionCheckpoints(log_dir, (topic, partition))
         return partial(self._open_log, self.request(topic, partition), checkpoints)
 
     def request(self, topic: str, partition: int) -> LogRequest:
         """All that recovery has to know of a log; raises `UnknownPartitionError`, and as `Topics.topic_id` does."""
-        directory, log_dir = self.topics.place(topic, partition)
+        directory, log_dir = self.topics.location(topic, partition)
         self.topics.topic_id(topic)  # no log is written by settings that may be another topic's
         return LogRequest(
             self.files,
@@ -302,7 +302,7 @@ class Store:
 
         It shows nothing of a commit under way, or of what the caller says is `withheld` instead.
         """
-        directory, log_dir = self.topics.place(topic, partition)
+        directory, log_dir = self.topics.location(topic, partition)
         return FollowedLog(
             self._clock,
             directory,
@@ -332,7 +332,7 @@ class Store:
         """
         if self.is_made_here or self.topics.is_made_here(topic):
             return view.end_offset
-        _, log_dir = self.topics.place(topic, partition)
+        _, log_dir = self.topics.location(topic, partition)
         checkpointed = log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get((topic, partition), 0)
         return min(max(checkpointed, view.start_offset), view.end_offset)
 

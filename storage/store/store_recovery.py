@@ -199,7 +199,7 @@ class _Run:
         """The directories to be recovered."""
         inventory = self._store.topics.inventory
         for topic, partition in sorted(inventory.partitions()):
-            yield self._store.topics.place(topic, partition)[1], DirectoryName(topic, partition)
+            yield self._store.topics.location(topic, partition)[1], DirectoryName(topic, partition)
         yield from inventory.recovered_beside
         yield from inventory.links
 

@@ -132,7 +132,7 @@ class MemoryFiles(Files):
     ) -> WritableFile:
         """Open a file for writing, or make one."""
         name = os.fspath(path)
-        directory, leaf = self._place(path)
+        directory, leaf = self._directory_and_leaf(path)
         node = directory.entries.get(leaf)
         if node is not None and exclusive:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
@@ -171,8 +171,8 @@ class MemoryFiles(Files):
     def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
         """Give a file or directory another name within its directory."""
         node = self._node(old)
-        source, old_leaf = self._place(old)
-        target, new_leaf = self._place(new)
+        source, old_leaf = self._directory_and_leaf(old)
+        target, new_leaf = self._directory_and_leaf(new)
         assert source is target, "storage renames within a directory only"
         self.step(os.fspath(old))
         source.change({old_leaf: None, new_leaf: node})
@@ -181,7 +181,7 @@ class MemoryFiles(Files):
     def remove(self, path: str | os.PathLike[str]) -> None:
         """Take a file's name away."""
         self._content(path)
-        directory, leaf = self._place(path)
+        directory, leaf = self._directory_and_leaf(path)
         self.step(os.fspath(path))
         directory.change({leaf: None})
         self.stepped()
@@ -189,7 +189,7 @@ class MemoryFiles(Files):
     def make_directory(self, path: str | os.PathLike[str], *, like: str | os.PathLike[str] | None = None) -> None:
         """Make a directory."""
         name = os.fspath(path)
-        directory, leaf = self._place(path)
+        directory, leaf = self._directory_and_leaf(path)
         if leaf in directory.entries:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         parent = None if self.is_root(name) else self.directory(Path(name).parent)
@@ -212,7 +212,7 @@ class MemoryFiles(Files):
         """Remove an empty directory."""
         if self._directory(path).entries:
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), os.fspath(path))
-        directory, leaf = self._place(path)
+        directory, leaf = self._directory_and_leaf(path)
         self.step(os.fspath(path))
         directory.change({leaf: None})
         self.stepped()
@@ -266,7 +266,7 @@ class MemoryFiles(Files):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(path))
         return node
 
-    def _place(self, path: str | os.PathLike[str]) -> tuple[Directory, str]:
+    def _directory_and_leaf(self, path: str | os.PathLike[str]) -> tuple[Directory, str]:
         parent, leaf = os.path.split(os.fspath(path).rstrip("/"))
         return self._directory(parent), leaf
 

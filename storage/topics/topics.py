@@ -135,7 +135,7 @@ class Topics:
         now = self.inventory
         moved = {each for each in before.partitions() & now.partitions() if before.log_dir(*each) != now.log_dir(*each)}
         for topic, partition in sorted(moved):
-            logger.error("%s-%d was moved to %s", topic, partition, self.place(topic, partition)[1].path)
+            logger.error("%s-%d was moved to %s", topic, partition, self.location(topic, partition)[1].path)
         return moved
 
     def _inventory(self, earlier: Inventory | None) -> Inventory:
@@ -181,7 +181,7 @@ class Topics:
             raise UnknownPartitionError(f"there is no topic {topic!r}")
         return found
 
-    def place(self, topic: str, partition: int) -> tuple[Directory, LogDir]:
+    def location(self, topic: str, partition: int) -> tuple[Directory, LogDir]:
         """Return the partition's directory and its log directory; raises `UnknownPartitionError` if there is none."""
         log_dir = self.partitions(topic).get(partition)
         if log_dir is None:
@@ -190,7 +190,7 @@ class Topics:
 
     def directory(self, topic: str, partition: int) -> Directory:
         """Return where the partition is; raises `UnknownPartitionError` if there is no such partition."""
-        return self.place(topic, partition)[0]
+        return self.location(topic, partition)[0]
 
     def topic_id(self, topic: str) -> UUID | None:
         """The id that the topic's first partition here bears; None for a topic of a broker that gave it none.
@@ -294,21 +294,22 @@ class Topics:
         current = self.settings_file.current
         committed = current if known is None else current.with_topic(partitions[0][0], known)
         try:
-            self._directories.make(self._placed(partitions), topic_id, committed)
+            self._directories.make(self._log_dirs_for(partitions), topic_id, committed)
             self.made.update(partitions)
         finally:
             self.look()
 
-    def _placed(self, partitions: Sequence[Partition]) -> dict[Partition, LogDir]:
+    def _log_dirs_for(self, partitions: Sequence[Partition]) -> dict[Partition, LogDir]:
+        """Give each new partition the log directory that has the fewest."""
         there = [log_dir for log_dir in self._log_dirs if log_dir not in self._lost] or self._log_dirs
         # Brokers look for partitions in log.dirs only, and not in metadata.log.dir.
         load = self.inventory.load([each for each in there if not self.inventory.has_only_metadata(each)] or there)
-        places = {}
+        chosen = {}
         for partition in partitions:
             log_dir = min(load, key=lambda each: load[each])
-            places[partition] = log_dir
+            chosen[partition] = log_dir
             load[log_dir] += 1
-        return places
+        return chosen
 
     def delete(self, topic: str) -> list[Doomed]:
         """Delete a topic, durably, and return the directories that are left to remove.

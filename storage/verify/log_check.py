@@ -69,7 +69,7 @@ class LogCheck:
                     damaged = batch
                     checked = check_batch(batch)
                     damaged = None
-                    self._place(checked)
+                    self._take(checked)
                     yield checked
             except CorruptBatchError as error:
                 scan.next_offset = self.next_offset
@@ -80,7 +80,7 @@ class LogCheck:
                 scan.resume(gap)
         self._settle(None)
 
-    def _place(self, checked: CheckedBatch) -> None:
+    def _take(self, checked: CheckedBatch) -> None:
         """Take a sound batch into account, which may be out of place."""
         batch, first_offset, last_offset = checked.batch, checked.first_offset, checked.batch.last_offset
         if self._open:

@@ -127,28 +127,28 @@ cdef class ColumnFiller:
         self.finish()
         memset(&chunk, 0, sizeof(Chunk))
         chunk.row_room = rows
-        chunk.offset = <int64_t*>self.place_fixed("offset", rows)
-        chunk.timestamp = <int64_t*>self.place_fixed("timestamp", rows)
-        chunk.timestamp_type = <int32_t*>self.place_fixed("timestampType", rows)
-        chunk.producer_id = <int64_t*>self.place_fixed("producerId", rows)
-        chunk.producer_epoch = <int16_t*>self.place_fixed("producerEpoch", rows)
-        chunk.sequence = <int32_t*>self.place_fixed("sequence", rows)
-        chunk.codec = <int8_t*>self.place_fixed("codec", rows)
-        chunk.leader_epoch = <int32_t*>self.place_fixed("leaderEpoch", rows)
-        chunk.position = <int64_t*>self.place_fixed("position", rows)
+        chunk.offset = <int64_t*>self.room_for_fixed("offset", rows)
+        chunk.timestamp = <int64_t*>self.room_for_fixed("timestamp", rows)
+        chunk.timestamp_type = <int32_t*>self.room_for_fixed("timestampType", rows)
+        chunk.producer_id = <int64_t*>self.room_for_fixed("producerId", rows)
+        chunk.producer_epoch = <int16_t*>self.room_for_fixed("producerEpoch", rows)
+        chunk.sequence = <int32_t*>self.room_for_fixed("sequence", rows)
+        chunk.codec = <int8_t*>self.room_for_fixed("codec", rows)
+        chunk.leader_epoch = <int32_t*>self.room_for_fixed("leaderEpoch", rows)
+        chunk.position = <int64_t*>self.room_for_fixed("position", rows)
         if "isTransactional" in self.columns:
-            chunk.is_transactional = self.place_bits("isTransactional", rows, 0)
+            chunk.is_transactional = self.room_for_bits("isTransactional", rows, 0)
         if "isControl" in self.columns:
-            chunk.is_control = self.place_bits("isControl", rows, 0)
+            chunk.is_control = self.room_for_bits("isControl", rows, 0)
         if "key" in self.columns:
-            self.place_strings(&chunk.key, "key", rows, key_bytes)
+            self.room_for_strings(&chunk.key, "key", rows, key_bytes)
         if "value" in self.columns:
-            self.place_strings(&chunk.value, "value", rows, value_bytes)
+            self.room_for_strings(&chunk.value, "value", rows, value_bytes)
         if "headers" in self.columns:
             chunk.header_room = headers
-            chunk.header_ends = self.place_ends("headers.ends", rows)
-            self.place_strings(&chunk.header_key, "headers.key", headers, header_key_bytes)
-            self.place_strings(&chunk.header_value, "headers.value", headers, header_value_bytes)
+            chunk.header_ends = self.room_for_ends("headers.ends", rows)
+            self.room_for_strings(&chunk.header_key, "headers.key", headers, header_key_bytes)
+            self.room_for_strings(&chunk.header_value, "headers.value", headers, header_value_bytes)
         self.chunk = chunk
         self.mark = chunk
 
@@ -343,30 +343,30 @@ cdef class ColumnFiller:
             "the batch changed while it was read", position=self.batch.position, offset=self.batch.base_offset
         )
 
-    cdef uint8_t* place(self, str name, int64_t size_bytes) except NULL:
+    cdef uint8_t* room_for(self, str name, int64_t size_bytes) except NULL:
         """Room for a part of a column, and the bytes beyond it that copying short strings may touch."""
         cdef Output output = Output(self.allocate(size_bytes + SHORT), size_bytes + SHORT)
         self.outputs[name] = output
         return <uint8_t*>output.buffer.buf
 
-    cdef void* place_fixed(self, str name, int64_t rows) except? NULL:
-        return self.place(name, rows * <int64_t>WIDTHS[name]) if name in self.columns else NULL
+    cdef void* room_for_fixed(self, str name, int64_t rows) except? NULL:
+        return self.room_for(name, rows * <int64_t>WIDTHS[name]) if name in self.columns else NULL
 
-    cdef uint8_t* place_bits(self, str name, int64_t rows, int byte) except NULL:
-        cdef uint8_t* data = self.place(name, bits_size(rows))
+    cdef uint8_t* room_for_bits(self, str name, int64_t rows, int byte) except NULL:
+        cdef uint8_t* data = self.room_for(name, bits_size(rows))
         memset(data, byte, bits_size(rows))
         return data
 
-    cdef int32_t* place_ends(self, str name, int64_t rows) except NULL:
-        cdef int32_t* ends = <int32_t*>self.place(name, 4 * (rows + 1))
+    cdef int32_t* room_for_ends(self, str name, int64_t rows) except NULL:
+        cdef int32_t* ends = <int32_t*>self.room_for(name, 4 * (rows + 1))
         ends[0] = 0
         return ends
 
-    cdef int place_strings(self, Strings* column, str name, int64_t rows, int64_t room) except -1:
+    cdef int room_for_strings(self, Strings* column, str name, int64_t rows, int64_t room) except -1:
         column.room = room
-        column.validity = self.place_bits(name + ".validity", rows, 0xFF)
-        column.ends = self.place_ends(name + ".ends", rows)
-        column.data = self.place(name + ".data", room)
+        column.validity = self.room_for_bits(name + ".validity", rows, 0xFF)
+        column.ends = self.room_for_ends(name + ".ends", rows)
+        column.data = self.room_for(name + ".data", room)
         return 0
 
     cdef int take(self, dict parts, str name, int64_t used_bytes) except -1:

@@ -210,7 +210,7 @@ cdef class Walk:
         if length < wire.HEADER_SIZE - wire.LOG_OVERHEAD:
             raise FramingError(f"the batch length {length} has no room for a v2 header", position=self.position)
         frame = self.batch_type.__new__(self.batch_type)
-        self.place(frame, length, 2)
+        self.bind(frame, length, 2)
         read_header(frame)
         return frame
 
@@ -234,10 +234,11 @@ cdef class Walk:
                 if value_at + max(<int64_t>frame.value_size, 0) <= size:
                     frame.key_start = self.at + key_at
                     frame.value_start = self.at + value_at
-        self.place(frame, length, magic)
+        self.bind(frame, length, magic)
         return frame
 
-    cdef void place(self, Frame frame, int32_t length, int8_t magic):
+    cdef void bind(self, Frame frame, int32_t length, int8_t magic):
+        """Make the frame one of the bytes at hand, and go on after it."""
         frame.buffer = self.buffer
         frame.start = self.at
         frame.position = self.origin + self.at

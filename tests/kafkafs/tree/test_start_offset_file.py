@@ -224,7 +224,7 @@ def test_the_checkpoint_of_a_move_under_way_is_not_taken_back() -> None:
     with Store.create(["/a"], files=files, clock=StandingClock()) as store:
         store.topics.create("orders", 1)
         in_tree(tree_of(store), "orders/0/append").open_writing().write(b"a\nb\nc\nd\n")
-        PartitionCheckpoints(store.topics.place("orders", 0)[1], ("orders", 0)).move_start(2)
+        PartitionCheckpoints(store.topics.location("orders", 0)[1], ("orders", 0)).move_start(2)
         store.write_checkpoints()
         assert read_offsets(files.directory("/a"), OffsetCheckpoint.LOG_START) == {("orders", 0): 2}
 

@@ -28,8 +28,8 @@ def test_no_checkpoint_says_more_of_a_log_than_a_truncation_leaves(stores) -> No
     truncated = store.log("t", 0)
     assert isinstance(truncated, Log)
     truncated.truncate_to(2)
-    assert offsets(stores, store.topics.place("t", 0)[1].path, 0) == {2}
-    assert offsets(stores, store.topics.place("t", 1)[1].path, 1) == {4, 5}
+    assert offsets(stores, store.topics.location("t", 0)[1].path, 0) == {2}
+    assert offsets(stores, store.topics.location("t", 1)[1].path, 1) == {4, 5}
 
 
 def offsets(stores, log_dir: Path, number: int) -> set[int]:

@@ -40,9 +40,9 @@ def test_new_partitions_go_where_the_fewest_are(stores, store) -> None:
     stores.files.make_directory("/b/y-0.0123456789abcdef0123456789abcdef-delete")
     store.refresh()
     store.topics.create("t", 3)
-    assert [str(store.topics.place("t", number)[1].path) for number in range(3)] == ["/b", "/a", "/b"]
+    assert [str(store.topics.location("t", number)[1].path) for number in range(3)] == ["/b", "/a", "/b"]
     assert store.topics.add_partition("t") == 3
-    assert str(store.topics.place("t", 3)[1].path) == "/a"
+    assert str(store.topics.location("t", 3)[1].path) == "/a"
     assert read_topic_id(stores.files.directory("/a/t-3")) == store.topics.topic_id("t")
 
 
