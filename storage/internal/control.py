@@ -1,5 +1,7 @@
-"""Control records: ends of transactions, and those of a KRaft quorum in its log and its snapshots.
+"""Control records as Kafka's message definitions have them: ends of transactions, and those of a KRaft quorum.
 
+Each is read into the fields of its version, for readers of internal topics. What a log and its checks act on is decoded
+into classes by `storage.record.decode_control`, which refuses what is malformed and reads newer versions too.
 `decode` never raises for any bytes. Values begin with a version of 16 bits; that of a transaction's end comes
 before the message, the others have it as their first field.
 """
@@ -15,19 +17,19 @@ from storage.internal.definitions import table
 from storage.internal.outcome import Outcome, Raw, read, unknown_version
 from storage.record import ControlType
 from storage.record.kernel.message_writer import write_message
+from storage.record.layout import CONTROL_KEY
 
 if TYPE_CHECKING:
     from storage.internal.definitions import Definition
 
 _NUMBER: Final = struct.Struct(">h")
-_KEY: Final = struct.Struct(">hh")
 _KEY_VERSION: Final = 0
 _ENDS_OF_TRANSACTIONS: Final = (ControlType.ABORT, ControlType.COMMIT)
 
 
 def control_type(key: bytes | None) -> int | None:
     """Return the type that a control record's key states; None if it states none."""
-    return None if key is None or len(key) < _KEY.size else int(_KEY.unpack_from(key)[1])
+    return None if key is None or len(key) < CONTROL_KEY.size else int(CONTROL_KEY.unpack_from(key)[1])
 
 
 def decode(key: bytes | None, value: bytes | None) -> Outcome | None:
@@ -51,7 +53,7 @@ def decode(key: bytes | None, value: bytes | None) -> Outcome | None:
 
 def encode_key(record_type: int) -> bytes:
     """The bytes of a control record's key."""
-    return _KEY.pack(_KEY_VERSION, record_type)
+    return CONTROL_KEY.pack(_KEY_VERSION, record_type)
 
 
 def encode_value(record_type: int, version: int, fields: dict[str, Any]) -> bytes:

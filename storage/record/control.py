@@ -1,7 +1,9 @@
 """Control records, which brokers write into logs for each other and consumers never return.
 
-`decode_control` reads every type that Kafka defines; a newer type is an `UnknownControl`, for callers to count and
-skip. Only transaction markers are written here, because only they occur in partitions that we write.
+`decode_control` makes every type that Kafka defines an object, and refuses what is malformed; a newer type is an
+`UnknownControl`, for callers to count and skip. Their fields by Kafka's own names are read by
+`storage.internal.control`. Only transaction markers are written here, because only they occur in partitions that we
+write.
 """
 
 from __future__ import annotations
