@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storage.cluster import QUORUM_STATE_NAME
 from storage.ids import format_id
-from storage.internal import RESOURCE_NAMES, TOPIC_RESOURCE, metadata_versions
+from storage.internal import RESOURCE_NAMES, TOPIC_RESOURCE, metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -118,7 +118,7 @@ def config_rows(image: ClusterImage) -> Iterator[Row]:
 def feature_rows(image: ClusterImage) -> Iterator[Row]:
     """A row a feature, with the level that holds, and what Kafka calls that of `metadata.version`."""
     for name, level in sorted({**image.features, "kraft.version": image.kraft_version}.items()):
-        release = metadata_versions.NAMES.get(level) if name == metadata_versions.FEATURE else None
+        release = metadata.VERSION_NAMES.get(level) if name == metadata.VERSION_FEATURE else None
         yield {"feature": name, "level": level, "release": release}
 
 

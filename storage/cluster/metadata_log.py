@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from storage.cluster.quorum_state import read_quorum_state
 from storage.errors import CorruptBatchError, CorruptMetadataError, OffsetOutOfRangeError, StorageError
-from storage.internal import Message, control, metadata, metadata_versions
+from storage.internal import Message, control, metadata
 from storage.internal.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, RecordedSetting
 from storage.record.batch import RecordBatch
 from storage.segment.scan import LogScan
@@ -238,6 +238,6 @@ def _release(image: ClusterImage, node_id: int | None) -> int:
     """Return the release by the broker's registration, or by what the cluster as a whole has agreed on."""
     registration = None if node_id is None else image.brokers.get(node_id)
     features = () if registration is None else registration.get("features", ())
-    supported = [each["maxSupportedVersion"] for each in features if each["name"] == metadata_versions.FEATURE]
-    level = max(supported, default=image.features.get(metadata_versions.FEATURE, 0))
+    supported = [each["maxSupportedVersion"] for each in features if each["name"] == metadata.VERSION_FEATURE]
+    level = max(supported, default=image.features.get(metadata.VERSION_FEATURE, 0))
     return 4 if level >= _FIRST_OF_4 else 3

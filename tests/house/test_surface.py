@@ -89,7 +89,6 @@ SURFACE = {
         "consumer_protocol",
         "control",
         "metadata",
-        "metadata_versions",
         "offsets",
         "remote_logs",
         "shares",
