@@ -139,11 +139,6 @@ class ClusterImage:
         """Return why records of these types were not all read; empty if they were."""
         return next((self.unread[each] for each in (*names, _BEGIN, _END, _ABORT) if each in self.unread), "")
 
-    @property
-    def is_in_transaction(self) -> bool:
-        """True if records wait for the end of a metadata transaction."""
-        return self._pending is not None
-
     def topic(self, name: str) -> ClusterTopic | None:
         """Return the topic of that name; None if the cluster has none."""
         topic_id = self.topic_ids.get(name)

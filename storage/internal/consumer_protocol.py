@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import struct
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from storage.internal.definitions import table
 from storage.internal.outcome import Outcome, Raw, read
-from storage.record.kernel.message_writer import write_message
 
 if TYPE_CHECKING:
     from storage.internal.definitions import Definition
@@ -31,16 +30,6 @@ def decode_subscription(data: bytes) -> Outcome:
 def decode_assignment(data: bytes) -> Outcome:
     """Decode a member's assignment; never raises for any bytes."""
     return _decode(_definition("ConsumerProtocolAssignment"), data)
-
-
-def encode_subscription(version: int, fields: dict[str, Any]) -> bytes:
-    """The bytes of a subscription; raises `InvalidRecordError` for an unknown version or fields that do not fit it."""
-    return _NUMBER.pack(version) + write_message(_definition("ConsumerProtocolSubscription").schema(version), fields)
-
-
-def encode_assignment(version: int, fields: dict[str, Any]) -> bytes:
-    """The bytes of an assignment; raises `InvalidRecordError` for an unknown version or fields that do not fit it."""
-    return _NUMBER.pack(version) + write_message(_definition("ConsumerProtocolAssignment").schema(version), fields)
 
 
 @cache

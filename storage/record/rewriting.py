@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def assign_offset(target: Buffer, *, base_offset: int, leader_epoch: int) -> None:
     """Write the offset and the leader epoch into the v2 batch that a buffer begins with; no checksum covers them."""
-    patch_offset(target, 0, base_offset, leader_epoch)
+    patch_offset(target, base_offset, leader_epoch)
 
 
 def recompressed(

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from consumer_blobs import encode_assignment, encode_subscription
 from internal_messages import as_json
 
 from storage.internal import Message, consumer_protocol, control, metadata, offsets, transactions
@@ -109,13 +110,13 @@ def _with_blobs(member: dict[str, Any]) -> dict[str, Any]:
     subscription = consumer_protocol.decode_subscription(member["subscription"])
     assignment = consumer_protocol.decode_assignment(member["assignment"])
     assert isinstance(subscription, Message)
-    assert consumer_protocol.encode_subscription(subscription.version, subscription.fields) == member["subscription"]
+    assert encode_subscription(subscription.version, subscription.fields) == member["subscription"]
     shown = {"topics": [], "userData": b"", "ownedPartitions": [], "generationId": -1, "rackId": ""}
     shown |= {name: value for name, value in subscription.fields.items() if value is not None}
     if not member["assignment"]:
         return member | {"subscription": shown}
     assert isinstance(assignment, Message)
-    assert consumer_protocol.encode_assignment(assignment.version, assignment.fields) == member["assignment"]
+    assert encode_assignment(assignment.version, assignment.fields) == member["assignment"]
     assigned = assignment.fields | {"userData": assignment.fields["userData"] or b""}
     return member | {"subscription": shown, "assignment": assigned}
 

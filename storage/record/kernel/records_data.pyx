@@ -202,18 +202,17 @@ cdef bytes with_header(const uint8_t* header, bytes batch):
     return batch
 
 
-def patch_offset(target, start, base_offset, leader_epoch):
-    """Write the offset and epoch of the v2 batch at `start` of a writable buffer; no checksum covers them."""
-    cdef int64_t at = whole(start, "start", 0, INT64_MAX)
+def patch_offset(target, base_offset, leader_epoch):
+    """Write the offset and epoch of the v2 batch that a writable buffer begins with; no checksum covers them."""
     cdef int64_t offset = whole(base_offset, "base_offset", 0, INT64_MAX)
     cdef int64_t epoch = whole(leader_epoch, "leader_epoch", INT32_MIN, INT32_MAX)
     cdef Py_buffer buffer
     cdef uint8_t* batch
     PyObject_GetBuffer(target, &buffer, PyBUF_WRITABLE)
     try:
-        if at > buffer.len - wire.HEADER_SIZE or (<uint8_t*>buffer.buf)[at + wire.MAGIC_AT] != MAGIC:
-            raise InvalidRecordError("no v2 batch begins there", position=at)
-        batch = <uint8_t*>buffer.buf + at
+        batch = <uint8_t*>buffer.buf
+        if buffer.len < wire.HEADER_SIZE or batch[wire.MAGIC_AT] != MAGIC:
+            raise InvalidRecordError("no v2 batch begins there", position=0)
         wire.store64(batch, <uint64_t>offset)
         wire.store32(batch + wire.LEADER_EPOCH_AT, <uint32_t>epoch)
     finally:

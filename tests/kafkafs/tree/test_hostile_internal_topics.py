@@ -15,12 +15,13 @@ from uuid import UUID
 
 import pytest
 from click.testing import CliRunner
+from consumer_blobs import encode_assignment
 from group_stores import TIME_MS, commit, transaction, write
 
 from kafkafs.cli import main
 from storage.clock import Clock
 from storage.files import Files
-from storage.internal import consumer_protocol, metadata, offsets, shares, transactions
+from storage.internal import metadata, offsets, shares, transactions
 from storage.log.producers.state import AppendOrigin
 from storage.record import batches_of_rows
 from storage.store.store import Store
@@ -152,9 +153,7 @@ def classic(group: str, members: list[dict[str, Any]]) -> tuple[bytes, bytes]:
 def test_a_long_name_beside_each_of_many_partitions_is_not_made_into_gigabytes(store: Store) -> None:
     """Each record has less than a megabyte, and its rows would have many gigabytes."""
     numbers = list(range(200_000))
-    assignment = consumer_protocol.encode_assignment(
-        0, {"assignedPartitions": [{"topic": "\x1b" + "t" * 32_000, "partitions": numbers}]}
-    )
+    assignment = encode_assignment(0, {"assignedPartitions": [{"topic": "\x1b" + "t" * 32_000, "partitions": numbers}]})
     write(store, offsets.TOPIC, *classic("g", [member("m" * 32_000, assignment)]))
     fields = {
         "producerId": 1,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
+from consumer_blobs import encode_assignment
 
 from storage.cluster.group_description import Surroundings, describe_group, group_rows
 from storage.ids import format_id
-from storage.internal.consumer_protocol import encode_assignment
 from storage.internal.groups_image import GroupsImage
 from storage.internal.shares_image import ShareStart
 

@@ -104,13 +104,16 @@ def test_settings_are_replaced_and_removed() -> None:
 def test_what_a_transaction_holds_counts_when_it_ends() -> None:
     begin = ("BeginTransactionRecord", {"name": None})
     image = image_of(begin, topic("orders", ORDERS))
-    assert (image.topic("orders"), image.is_in_transaction, image.end_offset) == (None, True, 2)
+    assert (image.topic("orders"), image.end_offset) == (None, 2)
     image.apply("EndTransactionRecord", {}, 2)
     found = image.topic("orders")
     assert found is not None
-    assert (found.offset, image.is_in_transaction) == (1, False)
+    assert found.offset == 1
+    image.apply(*topic("payments", OTHER), 3)
+    assert image.topic("payments") is not None
     aborted = image_of(begin, topic("orders", ORDERS), ("AbortTransactionRecord", {"reason": None}))
-    assert (aborted.topic("orders"), aborted.is_in_transaction) == (None, False)
+    aborted.apply(*topic("payments", OTHER), 3)
+    assert (aborted.topic("orders"), aborted.topic("payments") is None) == (None, False)
 
 
 def test_a_broker_is_registered_fenced_changed_and_removed() -> None:

@@ -6,6 +6,7 @@ import doctest
 from uuid import UUID
 
 import pytest
+from consumer_blobs import encode_assignment, encode_subscription
 
 import storage.internal
 from storage.errors import InvalidRecordError
@@ -173,13 +174,13 @@ def test_share_updates_are_read_as_kafka_wrote_them() -> None:
 
 def test_blobs_of_a_newer_version_are_read_as_the_newest() -> None:
     fields = {"topics": ["a", "b"], "userData": None, "ownedPartitions": [], "generationId": 4, "rackId": "r"}
-    newer = b"\0\x09" + consumer_protocol.encode_subscription(3, fields)[2:] + b"more"
+    newer = b"\0\x09" + encode_subscription(3, fields)[2:] + b"more"
     outcome = consumer_protocol.decode_subscription(newer)
     assert isinstance(outcome, Message)
     assert (outcome.version, outcome.fields, outcome.rest) == (9, fields, b"more")
     assert outcome.stated() == fields
     assigned = {"assignedPartitions": [{"topic": "a", "partitions": [0, 1]}], "userData": b"u"}
-    assert consumer_protocol.decode_assignment(consumer_protocol.encode_assignment(0, assigned)).fields == assigned
+    assert consumer_protocol.decode_assignment(encode_assignment(0, assigned)).fields == assigned
     assert consumer_protocol.decode_assignment(b"") == Raw(b"", None, None, "the blob is shorter than its version")
     assert isinstance(consumer_protocol.decode_assignment(b"\xff\xff"), Raw)
 
