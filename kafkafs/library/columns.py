@@ -47,12 +47,14 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     reader = SplitReader(context.files, context.clock, columns=stored, on_loss=_fail)
     for log, (start, end) in ranges:
-        for split in log.splits(start, end):
+        splits, damage = log.splits(start, end), log.damage_after(end)
+        for split in splits:
             for batch in reader.read(split):
                 if batch.num_rows:
                     arrays = [_array(name, batch, log) for name in schema.names]
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-        log.check_end(end)
+        if damage is not None:
+            raise damage
 
 
 def _array(name: str, batch: pa.RecordBatch, log: LogReader) -> pa.Array[Any]:

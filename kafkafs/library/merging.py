@@ -41,13 +41,15 @@ def merged(ranges: Sequence[tuple[LogReader, tuple[int, int]]]) -> Iterator[Reco
 
 
 def _records(log: LogReader, start: int, end: int, portion_bytes: int) -> Iterator[Record]:
-    for split in log.splits(start, end):
+    splits, damage = log.splits(start, end), log.damage_after(end)
+    for split in splits:
         pieces = [split]
         while pieces:
             portion, offset = _portion(log, pieces, portion_bytes)
             yield from portion
             pieces = [] if offset is None else log.splits(offset, split.end_offset)
-    log.check_end(end)
+    if damage is not None:
+        raise damage
 
 
 def _portion(log: LogReader, pieces: Sequence[Split], portion_bytes: int) -> tuple[list[Record], int | None]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from kafkafs.library.lookup import records_from
 from kafkafs.library.selection import parse_range, parse_times
 from kafkafs.locator.offsets import AtOffset, Edge, FromEnd
+from storage.errors import CorruptBatchError
 from storage.log import ReadableLog
 from storage.split import SPLIT_WINDOW_BYTES, PartitionPlace, RecordReader, splits_of
 
@@ -133,9 +134,11 @@ class LogReader:
 
         A range that goes up to the log's end, an empty one too, ends with `FramingError` if damage hides what follows.
         """
-        for split in self.splits(start, end, on_loss):
+        splits, damage = self.splits(start, end, on_loss), self.damage_after(end)
+        for split in splits:
             yield from self.read(split, on_loss)
-        self.check_end(end)
+        if damage is not None:
+            raise damage
 
     def read(
         self, split: Split, on_loss: OnLoss | None = None, *, window_bytes: int = SPLIT_WINDOW_BYTES
@@ -157,15 +160,19 @@ class LogReader:
             on_loss=on_loss or _fail,
         )
 
-    def check_end(self, end: int) -> None:
-        """Raise `FramingError` if a range with this end goes up to the log's, and damage hides what follows."""
+    def damage_after(self, end: int) -> CorruptBatchError | None:
+        """Return the damage that hides what follows a range with this end now, if the range goes up to the log's."""
         isolation = self._context.isolation
 
-        def check(view: LogView) -> None:
+        def check(view: LogView) -> CorruptBatchError | None:
             if view.segments and end >= view.bound(isolation):
-                view.segments[-1].check_end(view.end_position)
+                try:
+                    view.segments[-1].check_end(view.end_position)
+                except CorruptBatchError as error:
+                    return error
+            return None
 
-        self.log.on_view(check)
+        return self.log.on_view(check)
 
 
 def _fail(loss: RecordsGoneError) -> NoReturn:

@@ -184,6 +184,18 @@ def test_what_lies_before_a_damaged_end_comes_first(log: Path) -> None:
             partition.record("latest")  # which may follow in what is damaged
 
 
+@pytest.mark.parametrize("reading", [values, rows])
+def test_what_is_open_is_read_to_its_end_although_the_topic_goes(
+    log: Path, reading: Callable[..., Iterator[tuple[int, bytes | None]]]
+) -> None:
+    expected, _ = read(log, reading)
+    with kafkafs.open(log.parents[1]) as store:
+        found = reading(store["orders"][0])
+        first = next(found)
+        shutil.rmtree(log.parent)
+        assert [first, *found] == expected
+
+
 def test_damage_is_found_where_it_is_looked_for_alone(log: Path) -> None:
     sound = bytearray(log.read_bytes())
     place = list(batches_of(bytes(sound)))[4]
