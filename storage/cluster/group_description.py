@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from typing import TypeAlias
     from uuid import UUID
 
-    from storage.internal.groups_image import CommittedOffset, Fields, Group, TopicPartition
+    from storage.internal.groups_image import CommittedOffset, Group, TopicPartition
+    from storage.internal.outcome import Fields
     from storage.internal.shares_image import SharePartition, ShareStart
 
     TopicName: TypeAlias = Callable[[UUID], str | None]

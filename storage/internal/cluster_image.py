@@ -8,13 +8,14 @@ aborted. Reading files and decoding records is left to the caller.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from uuid import UUID
 
-Fields = dict[str, Any]
+    from storage.internal.outcome import Fields
+
 """The fields of one record, by the names that Kafka's schemas give them."""
 
 NO_LEADER_CHANGE: Final = -2

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Fields = dict[str, Any]
-"""The fields of a key or a value, by the names that Kafka's schemas give them."""
+    from storage.internal.outcome import Fields
+
 
 TopicPartition = tuple[str, int]
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from storage.internal.definitions import Definition, Release
     from storage.record.kernel.message_schema import MessageSchema
 
+Fields: TypeAlias = dict[str, Any]
+"""The fields of a key or a value, by the names that Kafka's schemas give them."""
+
 
 class Message(NamedTuple):
     """A message that was read: every field of its version by Kafka's JSON names, absent ones with their defaults.
@@ -21,7 +24,7 @@ class Message(NamedTuple):
 
     definition: Definition
     version: int
-    fields: dict[str, Any]
+    fields: Fields
     rest: bytes = b""
 
     @property

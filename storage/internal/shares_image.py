@@ -7,12 +7,13 @@ group and a partition are in one partition of the topic, so images of several ad
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-Fields = dict[str, Any]
+    from storage.internal.outcome import Fields
+
 SharePartition = tuple[str, "UUID", int]
 """A group, and a partition by its topic's id and its number."""
 

@@ -7,11 +7,13 @@ about a transactional id are in one partition, so images of several partitions a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from storage.internal.transactions import TransactionState
 
-Fields = dict[str, Any]
+if TYPE_CHECKING:
+    from storage.internal.outcome import Fields
+
 
 _OPEN: Final = frozenset({TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 _STATES: Final = frozenset(TransactionState)
