@@ -11,7 +11,7 @@ except ImportError as error:
     message = f"Arrow's columns need pyarrow: run `pip install 'kafkafs[arrow]'` for {sys.executable}"
     raise ImportError(message, name="pyarrow") from error
 
-from storage.record.columns import DEFAULT_COLUMNS, schema_of
+from storage.record.columns import COLUMN_TYPES, DEFAULT_COLUMNS, schema_of
 from storage.split import SplitReader
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ def record_batches(
     if isinstance(columns, str):
         raise TypeError(f"columns are a list of names: [{columns!r}]")
     stored = [name for name in columns if name not in _OF_PLACE]
+    unknown = [name for name in stored if name not in COLUMN_TYPES]
+    if unknown:
+        raise ValueError(f"there is no column {unknown[0]!r}: choose from {', '.join((*_OF_PLACE, *COLUMN_TYPES))}")
     types = schema_of(stored or DEFAULT_COLUMNS)
     if not columns or len(set(columns)) != len(columns):
         raise ValueError("choose at least one column, and each only once")

@@ -22,6 +22,7 @@ REFUSED_READING: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda topic: topic[0].records(times=("-2h", "-1h", "now")), ValueError, "a beginning and an end, and this has 3"),
     (lambda topic: topic[0].follow(1.5), TypeError, "an offset is an int"),
     (lambda topic: topic[0].to_batches(columns="key"), TypeError, r"columns are a list of names: \['key'\]"),
+    (lambda topic: topic.to_batches(columns=["x"]), ValueError, "no column 'x': choose from topic, partition, offset,"),
     (lambda topic: topic.follow({"0": 42}), TypeError, "a partition is an int, not '0', so its offset"),
     (lambda topic: topic.follow({0: "42"}), TypeError, "an offset is an int"),
     (lambda topic: topic.follow({0: -1}), ValueError, "-1 is no offset"),
