@@ -2,7 +2,7 @@
 
 from storage.files.directory import SMALL_FILE_BYTES_MAX, TEMPORARY_SUFFIX, Directory
 from storage.files.opened import FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile
-from storage.files.overlay import OverlayFiles
+from storage.files.overlay import OverlayDirectory
 from storage.files.system import Files, NamedFiles, read_small_file, replace_file
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "Files",
     "MappedRegion",
     "NamedFiles",
-    "OverlayFiles",
+    "OverlayDirectory",
     "ReadableFile",
     "WritableFile",
     "read_small_file",

@@ -1,4 +1,4 @@
-"""Planned changes of files: they are kept in memory, and not one byte of the files below changes.
+"""Planned changes of the files in a directory: they are kept in memory, and not one byte of the files changes.
 
 Recovery runs over them to say what it would do. Written data takes memory; cutting, renaming and removing take none.
 A plan does not go on to write: making and removing directories, allocating and mapping raise `UnsupportedOperation`.
@@ -12,83 +12,76 @@ import os
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from storage.errors import SymbolicLinkError
+from storage.files.directory import Directory
 from storage.files.opened import FileStatus, ReadableFile, WritableFile
 from storage.files.ownership import Access, access_of, terms_of_file
-from storage.files.paths import PathDirectory
-from storage.files.system import Files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from typing_extensions import Buffer
 
-    from storage.files.directory import Directory
     from storage.files.opened import FileLock, MappedRegion
 
 _PAGE_BYTES: Final = 64 * 1024
 
 
-class OverlayFiles(Files):
-    """The files of another `Files`, with the changes that were made here."""
+class OverlayDirectory(Directory):
+    """The files of another directory, with the changes that were made here. Nothing is moved out of it or into it."""
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._contents: dict[str, _Content | None] = {}  # by path, None for what was removed
+    def __init__(self, below: Directory) -> None:
+        super().__init__(below.path)
+        self._below = below
+        self._contents: dict[str, _Content | None] = {}  # by name, None for a file that was removed
 
-    def add_root(self, directory: str | os.PathLike[str]) -> Directory:
-        """Name a directory as a user did, and return it."""
-        self._files.add_root(directory)
-        return super().add_root(directory)
+    @property
+    def above(self) -> Directory | None:
+        """The log directory that this is a partition's directory in."""
+        return self._below.above
 
-    def directory(self, path: str | os.PathLike[str]) -> PathDirectory:
-        """Return the directory of a path, which need not exist."""
-        return PathDirectory(self, path)
+    @property
+    def is_of_store(self) -> bool:
+        """True if new files in it are given to its owner."""
+        return self._below.is_of_store
 
-    def parent(self, path: str | os.PathLike[str]) -> tuple[PathDirectory, str]:
-        """Return the directory of a file, and the file's name in it."""
-        parent, name = os.path.split(path)
-        return PathDirectory(self, parent), name
+    def at(self, name: str) -> OverlayDirectory:
+        """Return the directory of this name in it, without any changes."""
+        return OverlayDirectory(self._below.at(name))
 
-    def open_reading(self, path: str | os.PathLike[str]) -> ReadableFile:
-        """Open an existing file for reading."""
-        name = os.fspath(path)
+    def open_reading(self, name: str) -> ReadableFile:
+        """Open a file that exists for reading."""
         if name not in self._contents:
-            return self._files.open_reading(path)
-        return _OverlayFile(name, self._present(name))
+            return self._below.open_reading(name)
+        return _OverlayFile(self.path_of(name), self._present(name))
 
-    def open_writing(
-        self, path: str | os.PathLike[str], *, create: bool = False, exclusive: bool = False
-    ) -> WritableFile:
+    def open_writing(self, name: str, *, create: bool = False, exclusive: bool = False) -> WritableFile:
         """Open a file for writing, or make an empty one; `exclusive` refuses one that exists."""
-        name = os.fspath(path)
         exists = self.status(name) is not None
         if exists and exclusive:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path_of(name))
         if not exists and create:
-            parent, leaf = os.path.split(name)
-            terms = terms_of_file(self.directory(parent), leaf, os.geteuid())
+            terms = terms_of_file(self, name, os.geteuid())
             made = Access(os.geteuid(), os.getegid(), terms.making_mode)
-            self._contents[name] = _Content(self._files, None, 0, terms.settled(made))
-        return _OverlayFile(name, self._present(name))
+            self._contents[name] = _Content(None, 0, terms.settled(made))
+        return _OverlayFile(self.path_of(name), self._present(name))
 
     def _present(self, name: str) -> _Content:
         """Return the contents of an existing file, to be changed."""
         if name not in self._contents:
-            status = self._files.status(name)
+            status = self._below.status(name)
             if status is not None and status.is_link:
-                raise SymbolicLinkError(name)
+                raise SymbolicLinkError(self.path_of(name))
             if status is not None:
-                self._contents[name] = _Content(self._files, name, status.size_bytes, access_of(status))
+                self._contents[name] = _Content((self._below, name), status.size_bytes, access_of(status))
         content = self._contents.get(name)
         if content is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path_of(name))
         return content
 
-    def status(self, path: str | os.PathLike[str]) -> FileStatus | None:
-        """Return what is known of a path. A file that was made or changed here has no time."""
-        name = os.fspath(path)
+    def status(self, name: str) -> FileStatus | None:
+        """Return what is known of a file. One that was made or changed here has no time."""
         if name not in self._contents:
-            return self._files.status(path)
+            return self._below.status(name)
         content = self._contents[name]
         if content is None:
             return None
@@ -97,67 +90,69 @@ class OverlayFiles(Files):
             content.size_bytes, 0, False, (0, id(content)), uid=access.uid, gid=access.gid, mode=access.mode
         )
 
-    def names(self, directory: str | os.PathLike[str]) -> list[str]:
-        """List the names in a directory, in no order."""
-        names = set(self._files.names(directory))
-        for path, content in self._contents.items():
-            parent, leaf = os.path.split(path)
-            if parent == os.fspath(directory):
-                names.discard(leaf)
-                if content is not None:
-                    names.add(leaf)
-        return list(names)
+    def own_status(self) -> FileStatus | None:
+        """Return the file system's answer about its path now."""
+        return self._below.own_status()
 
-    def links(self, directory: str | os.PathLike[str]) -> list[str]:
-        """List the symbolic links in a directory, in no order."""
-        parent = os.fspath(directory)
-        return [name for name in self._files.links(directory) if f"{parent}/{name}" not in self._contents]
+    def names(self) -> list[str]:
+        """List the names in it, in no order."""
+        present = (name for name, content in self._contents.items() if content is not None)
+        return [*(name for name in self._below.names() if name not in self._contents), *present]
 
-    def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
-        """Rename a file. A file that has the new name is replaced."""
-        content = self._present(os.fspath(old))
-        self._contents[os.fspath(old)] = None
-        self._contents[os.fspath(new)] = content
+    def links(self) -> list[str]:
+        """List the symbolic links in it, in no order."""
+        return [name for name in self._below.links() if name not in self._contents]
 
-    def remove(self, path: str | os.PathLike[str]) -> None:
+    def rename(self, old: str, new: str, into: Directory | None = None) -> None:
+        """Rename a file in it. A file that has the new name is replaced."""
+        if into is not None and into is not self:
+            _refuse(into.path)
+        content = self._present(old)
+        self._contents[old] = None
+        self._contents[new] = content
+
+    def remove(self, name: str) -> None:
         """Unlink a file."""
-        self._present(os.fspath(path))
-        self._contents[os.fspath(path)] = None
+        self._present(name)
+        self._contents[name] = None
 
-    def sync_directory(self, path: str | os.PathLike[str]) -> None:
+    def sync(self) -> None:
         """Do nothing: there is no disk to wait for."""
 
-    def make_directory(self, path: str | os.PathLike[str], *, like: str | os.PathLike[str] | None = None) -> None:  # noqa: ARG002 -- as in Files
+    def make(self, *, like: Directory | None = None) -> None:  # noqa: ARG002 -- as in Directory
         """Refuse."""
-        _refuse(path)
+        _refuse(self.path)
 
-    def remove_directory(self, path: str | os.PathLike[str]) -> None:
+    def remove_directory(self, name: str) -> None:
         """Refuse."""
-        _refuse(path)
+        _refuse(self.path_of(name))
 
-    def lock(self, path: str | os.PathLike[str]) -> FileLock:
+    def lock(self, name: str) -> FileLock:
         """Refuse: a plan keeps no other process out."""
-        _refuse(path)
+        _refuse(self.path_of(name))
 
-    def check_can_give(self, directory: str | os.PathLike[str]) -> None:
+    def is_locked(self, name: str) -> bool:
+        """Return True if another process has that lock."""
+        return self._below.is_locked(name)
+
+    def free_bytes(self) -> int:
+        """Return the space that its file system has left."""
+        return self._below.free_bytes()
+
+    def check_can_give(self) -> None:
         """Do nothing: a planned file needs no owner."""
 
-    def is_locked(self, path: str | os.PathLike[str]) -> bool:
-        """Return True if another process has that lock."""
-        return self._files.is_locked(path)
-
-    def free_bytes(self, path: str | os.PathLike[str]) -> int:
-        """Return the space that the path's file system has left."""
-        return self._files.free_bytes(path)
+    def access_list(self, name: str) -> bytes | None:
+        """Return the POSIX access list of a file that is not changed here."""
+        return None if name in self._contents else self._below.access_list(name)
 
 
 class _Content:
     """The bytes of a file: written pages, over the beginning of a file that does not change."""
 
-    def __init__(self, files: Files, base: str | None, size_bytes: int, access: Access) -> None:
+    def __init__(self, base: tuple[Directory, str] | None, size_bytes: int, access: Access) -> None:
         self.size_bytes = size_bytes
         self.access = access
-        self._files = files
         self._base = base
         self._base_bytes = size_bytes  # of the file below, as many as are still to be seen
         self._pages: dict[int, bytearray] = {}
@@ -179,7 +174,8 @@ class _Content:
         start = number * _PAGE_BYTES
         below = b""
         if self._base is not None and start < self._base_bytes:
-            with self._files.open_reading(self._base) as file:
+            directory, name = self._base
+            with directory.open_reading(name) as file:
                 below = file.read_at(start, min(_PAGE_BYTES, self._base_bytes - start))
         return below.ljust(_PAGE_BYTES, b"\0")
 
@@ -245,5 +241,5 @@ class _OverlayFile(WritableFile):
         _refuse(self.path)
 
 
-def _refuse(path: str | os.PathLike[str]) -> NoReturn:
-    raise io.UnsupportedOperation(f"{os.fspath(path)}: who plans does not go on writing")
+def _refuse(path: str) -> NoReturn:
+    raise io.UnsupportedOperation(f"{path}: a plan does not write")

@@ -90,7 +90,7 @@ class SplitWalk(ABC, Generic[T]):
     def _open(self, split: Split) -> ReadableFile | None:
         """Open the split's file; None if it no longer holds the split."""
         try:
-            file = self._files.open_reading(split.path)
+            file = self._files.partition(split.place.directory).open_reading(split.log_name)
         except FileNotFoundError:
             return None
         try:

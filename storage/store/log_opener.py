@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import MetadataLossError
-from storage.files import OverlayFiles
+from storage.files import OverlayDirectory
 from storage.log.flushing import Durability
 from storage.log.log import Log
 from storage.log.opening import open_sound_log
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.config import TopicConfig
-    from storage.files import Directory, Files
+    from storage.files import Directory
     from storage.log.awake_logs import AwakeLogs
     from storage.log.recover.report import RecoveryReport, Step
     from storage.log_dir.checkpoints import Partition
@@ -46,7 +46,6 @@ class LogRequest:
     `recovery_point` is on disk. It begins at `start_offset` or later, and `allows_offset_gaps` if a broker had it.
     """
 
-    files: Files
     clock: Clock
     directory: Directory
     partition: Partition
@@ -59,8 +58,7 @@ class LogRequest:
 
     def in_overlay(self) -> Self:
         """Return the same log without changes on disk: recovery's writes are kept in memory."""
-        overlay = OverlayFiles(self.files)
-        return replace(self, files=overlay, directory=overlay.directory(self.directory))
+        return replace(self, directory=OverlayDirectory(self.directory))
 
 
 if TYPE_CHECKING:

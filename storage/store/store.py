@@ -251,7 +251,6 @@ class Store:
         directory, log_dir = self.topics.location(topic, partition)
         self.topics.topic_id(topic)  # no log is written by settings that may be another topic's
         return LogRequest(
-            self.files,
             self._clock,
             directory,
             (topic, partition),

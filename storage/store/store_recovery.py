@@ -256,7 +256,6 @@ def request_beside(store: Store, clock: Clock, log_dir: LogDir, name: DirectoryN
         return log_dir.offsets(checkpoint).get((topic, partition), 0) if is_spoken_of else 0
 
     return LogRequest(
-        store.files,
         clock,
         log_dir.directory.at(str(name)),
         (topic, partition),

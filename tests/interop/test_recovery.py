@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import shutil
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from storage.clock import Clock
 from storage.config import TopicConfig
-from storage.files import Files, OverlayFiles
+from storage.files import Files, OverlayDirectory
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.recover.recovery import recover_log
 from storage.log.recover.report import RecoveryReport, Repair
@@ -23,12 +24,12 @@ from storage.segment.checked_scan import CheckedScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from typing import TypeAlias
 
+    from storage.files import Directory
     from storage.record import Record
 
-    Recover: TypeAlias = Callable[[Files, Path], RecoveryReport]
+    Recover: TypeAlias = Callable[[Directory], RecoveryReport]
 
 pytestmark = pytest.mark.interop
 
@@ -68,12 +69,12 @@ def recover(topic_settings: dict[str, dict[str, str]]) -> Recover:
     return partial(recover_partition, topic_settings)
 
 
-def recover_partition(settings: dict[str, dict[str, str]], files: Files, directory: Path) -> RecoveryReport:
+def recover_partition(settings: dict[str, dict[str, str]], directory: Directory) -> RecoveryReport:
     topic, _, partition = directory.name.rpartition("-")
-    starts = read_offsets(FILES.directory(directory.parent), OffsetCheckpoint.LOG_START)
+    starts = read_offsets(FILES.directory(Path(directory).parent), OffsetCheckpoint.LOG_START)
     return recover_log(
         Clock(),
-        files.directory(directory),
+        directory,
         TopicConfig.resolve(settings[topic]),
         is_clean=False,
         start_offset=starts.get((topic, int(partition)), 0),
@@ -81,8 +82,8 @@ def recover_partition(settings: dict[str, dict[str, str]], files: Files, directo
     )
 
 
-def contents(files: Files, directory: Path) -> dict[str, bytes]:
-    return {name: files.read(directory / name) for name in files.names(directory)}
+def contents(directory: Directory) -> dict[str, bytes]:
+    return {name: directory.read(name) for name in directory.names()}
 
 
 def changed(before: dict[str, bytes], after: dict[str, bytes]) -> set[str]:
@@ -111,18 +112,18 @@ def test_every_damage_comes_out_as_the_broker_left_it(
     for directory in partitions(tmp_path / "before"):
         if directory.name.startswith("__cluster_metadata"):
             continue
-        before = contents(FILES, directory)
-        report = recover(FILES, directory)
+        before = contents(FILES.directory(directory))
+        report = recover(FILES.directory(directory))
         ours, theirs = (
-            contents(FILES, directory),
-            contents(FILES, root / "after" / directory.parent.name / directory.name),
+            contents(FILES.directory(directory)),
+            contents(FILES.directory(root / "after" / directory.parent.name / directory.name)),
         )
         assert ours.pop(EPOCHS_NAME).splitlines()[2:] == epochs_but_the_last(theirs.pop(EPOCHS_NAME))
         assert ours == theirs, directory.name
-        assert named(report, before) == changed(before, contents(FILES, directory)), directory.name
+        assert named(report, before) == changed(before, contents(FILES.directory(directory))), directory.name
         repairs = [step.repair for step in report.steps if step.repair not in BESIDE and ".snapshot" not in step.name]
         found[directory.name] = (repairs, report.lost_bytes)
-        again = recover(FILES, directory)
+        again = recover(FILES.directory(directory))
         assert (again.steps, again.end_offset) == ([], report.end_offset)
     damages = (root / "before" / "DAMAGE.txt").read_text().splitlines()
     assert {line.partition(":")[0] for line in damages if line.startswith("t-")} == EXPECTED.keys()
@@ -135,10 +136,10 @@ def test_a_quorums_log_keeps_what_the_broker_kept(
     (root,) = datasets("kafka-3.9-recovery").iterdir()
     name = "__cluster_metadata-0"
     shutil.copytree(root / "before" / "d1", tmp_path / "d1")
-    before = contents(FILES, tmp_path / "d1" / name)
-    assert recover(FILES, tmp_path / "d1" / name).lost_bytes == 0
+    before = contents(FILES.directory(tmp_path / "d1" / name))
+    assert recover(FILES.directory(tmp_path / "d1" / name)).lost_bytes == 0
     log = f"{0:020d}.log"
-    after = contents(FILES, tmp_path / "d1" / name)
+    after = contents(FILES.directory(tmp_path / "d1" / name))
     assert after[log] == before[log]
     assert FILES.read(root / "after" / "d1" / name / log).startswith(after[log])
 
@@ -149,14 +150,14 @@ def test_a_plan_is_what_is_done(part: str, datasets: Callable[[str], Path], reco
     broker = root / "before" if part == "kafka-3.9-recovery" else root
     shutil.copytree(broker, tmp_path / "broker")
     for directory in partitions(tmp_path / "broker"):
-        before = contents(FILES, directory)
-        overlay = OverlayFiles(FILES)
-        plan = recover(overlay, directory)
-        assert contents(FILES, directory) == before
-        planned = contents(overlay, directory)
-        report = recover(FILES, directory)
+        before = contents(FILES.directory(directory))
+        overlay = OverlayDirectory(FILES.directory(directory))
+        plan = recover(overlay)
+        assert contents(FILES.directory(directory)) == before
+        planned = contents(overlay)
+        report = recover(FILES.directory(directory))
         assert (plan.steps, plan.summary()) == (report.steps, report.summary())
-        assert planned == contents(FILES, directory)
+        assert planned == contents(FILES.directory(directory))
 
 
 def records_of(log: Path) -> list[Record]:
@@ -170,7 +171,7 @@ def test_a_killed_broker_loses_nothing(datasets: Callable[[str], Path], recover:
     count = 0
     for directory in partitions(tmp_path / "broker"):
         printed = killed.with_name(f"{killed.name}.dump") / directory.parent.name / directory.name
-        recover(FILES, directory)
+        recover(FILES.directory(directory))
         for text in sorted(printed.glob("*.log.txt")):
             lines = text.read_text(errors="replace").splitlines()
             offsets = [int(line.split()[2]) for line in lines if line.startswith("| offset: ")]

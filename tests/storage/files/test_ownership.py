@@ -13,7 +13,7 @@ from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.errors import OwnerError
 from storage.files import Files, replace_file
-from storage.files.overlay import OverlayFiles
+from storage.files.overlay import OverlayDirectory
 from storage.log_dir.log_dir import LogDir
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.writable_segment import WritableSegment
@@ -108,11 +108,12 @@ class TestOwners:
     def test_a_plan_shows_what_would_be(self) -> None:
         files = memory()
         put(files, segment_file(0, Kind.LOG), 0o600)
-        overlay = OverlayFiles(files)
-        overlay.add_root("/logs")
+        files.add_root("/logs")
         path = segment_file(9, Kind.LOG)
-        overlay.open_writing(path, create=True).close()
-        found = overlay.status(path)
+        directory, name = files.parent(path)
+        overlay = OverlayDirectory(directory)
+        overlay.open_writing(name, create=True).close()
+        found = overlay.status(name)
         assert found is not None
         assert found.mode == 0o600
         if os.geteuid() == 0:

@@ -11,7 +11,7 @@ import pytest
 
 from storage.errors import SymbolicLinkError
 from storage.files import Files, NamedFiles, replace_file
-from storage.files.overlay import OverlayFiles
+from storage.files.overlay import OverlayDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,8 +143,8 @@ def test_a_file_that_rested_is_not_woken_through_a_link(files: Files, store: Pat
 
 def test_a_plan_opens_no_link_either(files: Files, store: Path) -> None:
     with pytest.raises(SymbolicLinkError):
-        OverlayFiles(files).open_writing(store / "t-0" / "link")
-    assert sorted(OverlayFiles(files).links(store / "t-0")) == ["dangling", "link"]
+        OverlayDirectory(files.directory(store / "t-0")).open_writing("link")
+    assert sorted(OverlayDirectory(files.directory(store / "t-0")).links()) == ["dangling", "link"]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
