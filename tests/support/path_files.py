@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from storage.files import Files
-from storage.files.paths import PathDirectory
+from storage.testing.path_directory import PathDirectory
 
 if TYPE_CHECKING:
     from storage.files import Directory

@@ -1,4 +1,4 @@
-"""Directories over files that are reached by their paths, as planned files and files in memory are."""
+"""Directories over files that are reached by their paths, as files in memory are."""
 
 from __future__ import annotations
 
