@@ -48,13 +48,13 @@ def open_closed_log(request: LogRequest, _: PartitionCheckpoints) -> Log:
     rng = random.Random(0)
     parts = open_sound_log(
         request.clock,
-        request.files.directory(request.directory),
+        request.directory,
         request.config,
         rng=rng,
         start_offset=request.start_offset,
         producer_expiration_ms=PRODUCER_EXPIRATION_MS,
     )
-    return Log(request.clock, request.files.directory(request.directory), request.config, parts, rng=rng)
+    return Log(request.clock, request.directory, request.config, parts, rng=rng)
 
 
 class Content(NamedTuple):
