@@ -1,4 +1,4 @@
-"""How a command ends: with an exit code that means the same for every command, and a sentence if it does not succeed.
+"""The end of a command: an exit code that means the same for every command, and a sentence if it fails.
 
 There is never a traceback, unless KAFKAFS_TRACEBACK is set. Usage errors are click's.
 """

@@ -194,7 +194,7 @@ def _lines(recovered: Recovered) -> Iterator[str]:
 
 
 def _reason(recovered: Recovered) -> str:
-    """Why a partition was not recovered."""
+    """Return why a partition was not recovered."""
     assert recovered.error is not None
     return sentence(recovered.error)
 

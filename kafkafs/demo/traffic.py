@@ -20,7 +20,7 @@ def draw_for(topic: str) -> random.Random:
 
 
 def moments(count: int, now_ms: int, rng: random.Random) -> list[int]:
-    """So many times of the day before now, in order: one somewhere in each of as many equal parts of it."""
+    """Return this many times of the day before now, in order: a random one in each of as many equal parts."""
     step_ms = DAY_MS // count
     return [now_ms - DAY_MS + number * step_ms + rng.randrange(step_ms) for number in range(count)]
 

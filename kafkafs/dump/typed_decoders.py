@@ -92,7 +92,7 @@ def _is_newer(message: Message) -> bool:
 
 
 def _failure(outcome: Outcome, definition_of: Callable[[int], Definition | None], release: Release) -> str | None:
-    """Why the release cannot read the value, in the words of its tool; None if it can."""
+    """Return why the release cannot read the value, in the words of its tool; None if it can."""
     if outcome.version is None:
         assert isinstance(outcome, Raw)
         return _unframed(outcome.data)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storage.split import Split
 
 _HELD_BYTES: Final = 64 * 1024 * 1024
-"""What all logs hold together, as long as each holds no less than the following."""
+"""The records that all logs hold together, as long as each holds at least the following."""
 _PORTION_BYTES_MIN: Final = 16 * 1024
 _WINDOW_BYTES_MIN: Final = 32 * 1024
 _RECORD_BYTES: Final = 300  # what Python's objects for a record take without their bytes

@@ -12,4 +12,4 @@ class MountError(Exception):
 
 
 class NotMountedError(MountError):
-    """Nothing of kafkafs is mounted there."""
+    """No mount of kafkafs is there."""

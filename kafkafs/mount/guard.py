@@ -30,7 +30,7 @@ _SAID_MAX: Final = 10_000
 
 
 class Guarded(Protocol):
-    """What has guarded handlers."""
+    """An object with guarded handlers."""
 
     metrics: Metrics
     refusals: Refusals

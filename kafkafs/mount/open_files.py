@@ -35,7 +35,7 @@ class OpenFile(Protocol):
     inode: Inode
 
     async def read(self, position: int, size_bytes: int) -> Buffer:
-        """What is there."""
+        """Return the bytes from the position."""
 
     async def write(self, data: bytes) -> None:
         """Take all of it, or raise an error."""
@@ -88,7 +88,7 @@ class FileForReading:
         raise OSError(9, f"{self.inode.path} is not open for writing ({len(data)} bytes)")
 
     async def flush(self) -> bool:
-        """Nothing is held back."""
+        """Do nothing: no bytes are held back."""
         return False
 
     async def sync(self) -> None:

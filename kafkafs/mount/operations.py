@@ -64,7 +64,7 @@ class NodeTree(Protocol):
     """The source of nodes, such as `kafkafs.tree.tree.Tree`."""
 
     def node(self, path: TreePath) -> Node:
-        """What is at a path."""
+        """Return the node at a path."""
 
     def child(self, parent: TreePath, name: str) -> Node:
         """What a name leads to in a directory."""
@@ -161,7 +161,7 @@ class TreeOperations(ForbiddenOperations):
 
     @guarded()
     async def readlink(self, inode: InodeT, ctx: RequestContext) -> FileNameT:  # noqa: ARG002
-        """Where a link leads."""
+        """Return the target of a link."""
         found = self.inodes[inode]
 
         def target() -> bytes:

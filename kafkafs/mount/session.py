@@ -28,7 +28,7 @@ log: Final = logging.getLogger("kafkafs.mount")
 GRACE_S: Final = 0.5
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SWITCH_INTERVAL_S: Final = 0.001
-"""How long a thread that decodes may hold up the event loop; Python's own is five times that."""
+"""How long a decoding thread may delay the event loop; Python's default is five times that."""
 _GARBAGE_OBJECTS: Final = 20_000
 """How many new objects start a search for cycles: requests make many objects and hardly ever a cycle."""
 

@@ -31,9 +31,9 @@ _SHOWN_USES_MAX: Final = 10
 _SOON_S: Final = 2
 """How long a process has to begin closing its store before a message says what keeps it."""
 _PATIENCE_S: Final = 30
-"""How long a process that runs has to answer before it is left alone."""
+"""How long a running process has to answer before it is left alone."""
 _CONTINUED_S: Final = 10
-"""How long a process that did not answer has to end of itself before its mount is taken away from it."""
+"""How long a silent process has to end by itself before its mount is detached."""
 _QUIET_S: Final = 5
 _CLOSING_S: Final = 600
 

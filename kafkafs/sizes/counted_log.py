@@ -342,7 +342,7 @@ class CountedLog:
 
     @property
     def counted_bytes(self) -> int:
-        """How many bytes of the log were counted."""
+        """Return how many bytes of the log were counted."""
         seen = self._seen
         return 0 if seen is None else sum(file.counted.end.position - file.counted.start for file in seen.files)
 

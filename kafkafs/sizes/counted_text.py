@@ -99,7 +99,7 @@ class CountedText:
 
     @property
     def counted_bytes(self) -> int:
-        """How many bytes of the file were counted."""
+        """Return how many bytes of the file were counted."""
         return 0 if self._known is None else self._known.end.position
 
     def counted(self) -> list[CountedFile]:

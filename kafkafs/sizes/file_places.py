@@ -105,7 +105,7 @@ def _named(file: SeenFile) -> ReadableFile | None:
 
 
 def _whole_end(file: ReadableFile, start: int) -> int:
-    """Where the whole batches from a position on end."""
+    """Return where the whole batches from a position on end."""
     scan = LogScan(file, start=start)
     try:
         for _ in scan:

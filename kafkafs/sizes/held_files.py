@@ -65,7 +65,7 @@ class HeldFiles:
                     self._held[identity] = _Held(opened)
 
     def has(self, identity: Identity) -> bool:
-        """Whether the file is held now."""
+        """True if the file is held now."""
         return identity in self._held
 
     def lend(self, identity: Identity) -> ReadableFile | None:

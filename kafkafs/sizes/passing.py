@@ -31,7 +31,7 @@ _THREADS_MAX: Final = 4
 _THREADS: Final = min(os.cpu_count() or 1, _THREADS_MAX)
 _POOL: Final = ThreadPoolExecutor(_THREADS, "batches")
 _GROUP_BYTES_MAX: Final = 256 * 1024
-"""How much of the log one thread takes at a time: enough that handing it over does not matter."""
+"""How much of the log one thread takes at a time: enough to make the handover cheap."""
 
 
 class Passing:
@@ -78,7 +78,7 @@ class Passing:
         return _THREADS == 1 or not batch.attributes & CODEC_MASK or batch.base_offset >= self._visible.end_offset
 
     def _rest(self, groups: deque[Group], group: list[Batch], end: int) -> Iterator[Told]:
-        """What is left of the groups, and a last one, none of which are left then."""
+        """Take the remaining groups, and a last one."""
         if group:
             groups.append(self._begun(group, end))
         while groups:

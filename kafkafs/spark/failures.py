@@ -64,7 +64,7 @@ def kind_of_ours(error: BaseException) -> str | None:
 
 
 def startup_reason(chatter: str) -> str | None:
-    """Why Spark has not started, given what it has written to standard error; None if that does not tell."""
+    """Return why Spark has not started, by its standard error; None if that does not tell."""
     if said := _IN_MAIN.findall(chatter):
         return str(said[-1])
     return next((line for line in chatter.splitlines() if line and not _CHATTER.match(line)), None)

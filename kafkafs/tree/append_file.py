@@ -37,7 +37,7 @@ class AppendFile(LogInput):
         self._clock = clock
 
     def text(self) -> bytes:
-        """Nothing: the records are in other views."""
+        """Return no text: the records are in other views."""
         return b""
 
     def open_writing(self) -> Appending:

@@ -69,7 +69,7 @@ class ClusterDirectory(StoreDirectoryNode):
         self._metadata = tree.store.cluster
 
     def names(self) -> Iterator[str]:
-        """What is there."""
+        """Yield the names of the files, and of the other directories and views."""
         files, directory = self._store.files, self._log_dir.path
         yield from (name for name in _NAMES if files.status(directory / name) is not None)
         if not isinstance(self.path, ClusterPath):

@@ -1,4 +1,4 @@
-"""What the metadata log says of the cluster, as rows: one function for each view, a dict for each thing.
+"""The rows of the metadata log's views: one function for each view, a dict for each thing.
 
 Field names are those of Kafka's records, with the same meaning. Settings whose names say that they are secret are shown
 as `REDACTED`, as Kafka's own tools do not show them either.
@@ -206,7 +206,7 @@ COLUMNS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def source_of(image: ClusterImage, setting: RecordedSetting | Credential) -> str:
-    """Where a setting or a credential comes from, in words."""
+    """Return the source of a setting or a credential, in words."""
     if setting.offset is not None:
         return f"metadata log, offset {setting.offset}"
     return f"metadata log, snapshot {image.snapshot}"

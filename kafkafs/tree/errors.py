@@ -20,7 +20,7 @@ class NotPermittedError(TreeError):
 
 
 class InvalidInputError(TreeError):
-    """What was written, or a name that was to be made, is malformed: EINVAL."""
+    """The written bytes, or the name to be made, are malformed: EINVAL."""
 
 
 class ReadOnlyTreeError(TreeError):
@@ -36,4 +36,4 @@ class DamagedError(TreeError):
 
 
 class GoneError(TreeError):
-    """What is read has been removed since it was opened: EIO."""
+    """The records were removed since the file was opened: EIO."""

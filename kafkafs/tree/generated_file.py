@@ -55,7 +55,7 @@ class GeneratedFile(File):
 
     @property
     def is_made(self) -> bool:
-        """Whether what it holds was made a moment ago."""
+        """True if the text was generated a moment ago."""
         return self._made is not None and self._clock.elapsed_s() - self._made[0] < _KEPT_S
 
     def made(self) -> Generated:
@@ -74,7 +74,7 @@ class BytesReading:
         self._data = data
 
     def size_bytes(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._data)
 
     def read(self, position: int, size_bytes: int) -> bytes:
@@ -82,11 +82,11 @@ class BytesReading:
         return self._data[position : position + size_bytes]
 
     def read_soon(self, position: int, size_bytes: int) -> bytes:
-        """The same, which never takes long."""
+        """Return the same, which never takes long."""
         return self.read(position, size_bytes)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 class _CutReading:
@@ -107,8 +107,8 @@ class _CutReading:
         return data
 
     def read_soon(self, position: int, size_bytes: int) -> bytes:
-        """The same, which never takes long."""
+        """Return the same, which never takes long."""
         return self.read(position, size_bytes)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""

@@ -45,7 +45,7 @@ class HeldSegments:
                 self._held.want(self, [each for each in wanted.values() if each is not None], is_late=True)
 
     def has(self, segment: Segment) -> bool:
-        """Whether the segment is held."""
+        """True if the segment is held."""
         wanted = self._wanted.get(segment)
         return wanted is not None and self._held.has(wanted.identity)
 

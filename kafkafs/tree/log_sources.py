@@ -60,7 +60,7 @@ class LogSources:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the store is open for writing."""
+        """True if the store is open for writing."""
         return self.store.mode is Mode.READ_WRITE
 
     def refresh(self) -> None:

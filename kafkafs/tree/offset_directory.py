@@ -74,7 +74,7 @@ class OffsetDirectory(Directory):
             yield from map(Entry, _EDGES)
 
     def _listed(self, visible: VisibleLog) -> str | None:
-        """How many records are listed of how many offsets; None if all are."""
+        """Return how many records are listed of how many offsets; None if all are."""
         limit = self._source.options.list_limit
         if not limit or visible.from_end(limit + 1) is None:
             return None

@@ -92,7 +92,7 @@ def _listed(partitions: tuple[tuple[str, int], ...]) -> str:
 
 
 def _abort(at: OpenInPartition) -> str:
-    """What ends a transaction in a partition, once the place of a broker is put in."""
+    """Return the command that ends a transaction in a partition, for a broker to be filled in."""
     return (
         f"kafka-transactions.sh --bootstrap-server BROKER:9092 abort --topic {shlex.quote(at.topic)} "
         f"--partition {at.partition} --start-offset {at.first_offset}"

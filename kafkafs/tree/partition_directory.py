@@ -42,7 +42,7 @@ class PartitionNode(Directory):
         self._source = source
 
     def attributes(self) -> Attributes:
-        """As old as the log's last change; as its directory's where the log itself cannot be looked at."""
+        """Report the log's last change, or its directory's if the log cannot be read."""
         source = self._source
         try:
             modified_ms = source.modified_ms(source.visible().view)

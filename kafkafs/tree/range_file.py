@@ -53,7 +53,7 @@ class RangeFile(File):
         super().__init__(path, identity=source.visible().identity)
 
     def attributes(self) -> Attributes:
-        """As old as the segment with the last of the records."""
+        """Report the time of the segment with the last record."""
         run = self._source.ask(self._sized)
         segment = self._source.visible().view.segment_of(max(run.end - 1, run.start))
         status = None if segment is None else segment.log_status()
@@ -64,7 +64,7 @@ class RangeFile(File):
         )
 
     def xattrs(self) -> Mapping[str, bytes]:
-        """Why the size is unknown if it is, and how many damaged places were left out."""
+        """Report why the size is unknown, if it is, and how many damaged places were left out."""
         size = self._source.ask(self._sized).size
         if size is None:
             return {_SIZE_XATTR: b"pending"}

@@ -27,7 +27,7 @@ class RangeKey(NamedTuple):
 
 
 class RangeSize(NamedTuple):
-    """What was counted: None for the size where damage keeps it from being known."""
+    """A counted range: the size is None if damage keeps it unknown."""
 
     size_bytes: int | None
     skipped: int

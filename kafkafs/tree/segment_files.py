@@ -40,7 +40,7 @@ class SegmentDirectory(Directory):
         self._source = source
 
     def attributes(self) -> Attributes:
-        """As old as the real directory."""
+        """Report the real directory's time."""
         status = self._source.files.status(self._source.find_directory())
         return Attributes(modified_ms=0 if status is None else status.modified_ms, place=self._source.directory)
 
@@ -78,7 +78,7 @@ class RawSegmentFile(File):
         self._path = path
 
     def attributes(self) -> Attributes:
-        """What the file system says."""
+        """Report what the file system says."""
         status = _status(self._source, self._path)
         return Attributes(
             size_bytes=status.size_bytes,
@@ -117,7 +117,7 @@ class RawReading:
         return self._file.read_at(position, size_bytes)
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """The same if they are in memory."""
+        """Return the same if they are in memory."""
         return self._file.read_cached_at(position, size_bytes)
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class RawReading:
 
 
 class SegmentTextFile(File):
-    """What kafka-dump-log prints of a real file; the first line has the file's name without its directory."""
+    """The text that kafka-dump-log prints of a real file, with the file's bare name in the first line."""
 
     def __init__(self, path: SegmentPath, source: LogSource, sizes: SizeCache) -> None:
         kind = dumped_kind(path.file)
@@ -141,14 +141,14 @@ class SegmentTextFile(File):
         super().__init__(path, identity=status.identity[1])
 
     def attributes(self) -> Attributes:
-        """As old as the real file."""
+        """Report the real file's time."""
         status = _status(self._source, self._path)
         return Attributes(
             size_bytes=self._text.size_bytes(status), modified_ms=status.modified_ms, place=self._source.directory
         )
 
     def xattrs(self) -> dict[str, bytes]:
-        """Whether the size is unknown."""
+        """Report if the size is unknown."""
         return unknown_xattr(self._text.size_bytes(_status(self._source, self._path)))
 
     def open(self) -> Reading:
@@ -160,5 +160,5 @@ class SegmentTextFile(File):
         self._text.warm(is_cancelled)
 
     def counting(self) -> tuple[int, int]:
-        """How many bytes of the real file were counted, and how many there are."""
+        """Return how many bytes of the real file were counted, and how many there are."""
         return self._text.counted_bytes, _status(self._source, self._path).size_bytes

@@ -70,7 +70,7 @@ class LogText:
 
     @property
     def counted_bytes(self) -> int:
-        """How many bytes of the log were counted."""
+        """Return how many bytes of the log were counted."""
         return self._counted.counted_bytes
 
     def _open(self) -> ReadableFile:
@@ -179,7 +179,7 @@ class EntryText:
 
     @property
     def counted_bytes(self) -> int:
-        """Nothing is ever counted."""
+        """Return 0: nothing is ever counted."""
         return 0
 
     def _runs(self) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ class StoreDirectoryNode(Directory):
         self._log_dir = log_dir or store.log_dirs[0]
 
     def attributes(self) -> Attributes:
-        """As old as the log directory."""
+        """Report the log directory's time."""
         return Attributes(modified_ms=modified_ms(self._store, self._log_dir), place=self._log_dir.path)
 
 

@@ -88,12 +88,12 @@ def in_a_line(path: Path) -> str:
 
 
 def as_one_line(text: str) -> str:
-    """The same for any text."""
+    """Return the same for any text."""
     return _BENDING.sub(lambda found: escaped_character(found[0]), text)
 
 
 def readme_text(store: Store) -> str:
-    """What this tree is, with commands that work in it as it is now."""
+    """Return a description of this tree, with commands that work in it now."""
     examples = list(_examples(store))
     width = max((len(example.command) for example in examples), default=0)
     lines = [

@@ -30,7 +30,7 @@ class StoreTimeDirectory(StoreDirectoryNode):
     """Every time can be opened in it. None is listed, because each takes searching all partitions."""
 
     def names(self) -> Iterator[str]:
-        """None."""
+        """Return no names."""
         return iter(())
 
 

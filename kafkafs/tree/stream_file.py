@@ -63,7 +63,7 @@ class StreamFile(File):
         )
 
     def xattrs(self) -> Mapping[str, bytes]:
-        """Whether the size is unknown, and how many damaged batches were left out."""
+        """Report if the size is unknown, and how many damaged batches were left out."""
         seen, _ = self._counted.look()
         found = unknown_xattr(self._size(seen), is_damaged=self._positions.damage(seen) is not None)
         if self._source.options.damage is Damage.SKIP:
@@ -82,7 +82,7 @@ class StreamFile(File):
         self._sizes.count(self._counted, is_cancelled)
 
     def counting(self) -> tuple[int, int]:
-        """How many bytes of the log were counted, and how many there are."""
+        """Return how many bytes of the log were counted, and how many there are."""
         seen, _ = self._counted.look()
         counted_bytes = self._counted.counted_bytes
         return counted_bytes, counted_bytes + self._counted.uncounted_bytes(seen)

@@ -59,7 +59,7 @@ class TimeLink(Link):
         return f"../offset/{self._offset}{self._form}"
 
     def attributes(self) -> Attributes:
-        """As old as the time that it is called by, and owned as the log's directory is."""
+        """Report the time in its name, and the log's directory as owner."""
         return super().attributes()._replace(modified_ms=self._time_ms, place=self._source.directory)
 
 

@@ -42,7 +42,7 @@ class HotKeys:
         self._kept_bytes = 0
 
     def add(self, key: bytes | None, records: int, data_bytes: int) -> None:
-        """So many more records of a key."""
+        """Add this many records of a key."""
         known = self._kept.get(key)
         if known is None:
             self._kept[key] = CountedKey(key, records, data_bytes, self.floor)
