@@ -45,9 +45,9 @@ def append(
     envelopes, append.raw for all of it as one record, append.batch for record batches. Everything is on disk when the
     command ends. The store must not be open elsewhere: where it is mounted, write to the mount.
 
-    What is refused ends the command, which says how many records were stored before; from the same input the rest can
-    be appended once that is mended. SIGTERM and SIGHUP end it as SIGINT does: the write under way is finished, and the
-    store closed. Receipts that cannot be printed do not stop it: it stores the rest, and says so.
+    A refused record ends the command, which says how many records were stored before it; fix it, and append the rest of
+    the input. SIGTERM and SIGHUP end it as SIGINT does: the write under way is finished, and the store closed. Receipts
+    that cannot be printed do not stop it: it stores the rest, and says so.
     """
     check_may_change(store, may_change_any=may_change_any)
     with (

@@ -92,7 +92,7 @@ def compact(
     nothing is changed, and a broker may be running. With --apply the store must not be open elsewhere. Topics whose
     settings are unknown are left alone.
 
-    Exit code 3 says that some partition could not be looked at, or not be compacted.
+    Exit code 3 says that a partition could not be read or compacted.
     """
     if dry_run and is_applying:
         raise click.UsageError("--dry-run and --apply exclude each other.")

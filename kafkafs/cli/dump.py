@@ -208,10 +208,10 @@ def dump(
     metadata snapshot (.checkpoint), or a checkpoint of offsets or leader epochs. Options that choose records are for
     logs. A time is epoch milliseconds, ISO 8601 (UTC when no zone is given), `now`, or `-15m` (s m h d w).
 
-    A decoder reads the logs of an internal topic. What it cannot read it says in the record's line, and goes on.
+    A decoder reads the logs of an internal topic. It names what it cannot read in the record's line, and goes on.
 
-    Indexes are compared with the log beside them. Where they differ, and where a log's offsets jump, is said on
-    standard error. Where a file is damaged a line says so, and the dump goes on if it can.
+    Indexes are compared with the log beside them. Differences, and jumps of a log's offsets, are reported on standard
+    error. A line reports damage in a file, and the dump goes on if it can.
 
     Exit code 1 says that something is damaged or a FILE is not there, 2 that it is none of these, 3 that it is unread.
     """

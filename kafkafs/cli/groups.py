@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 def groups(ctx: click.Context, *, store: tuple[Path, ...], group: str | None) -> None:
     """Print how far the groups of a store, or one of them, have come: committed offset, end offset and lag.
 
-    There is a row for each partition that a group has committed an offset of or a member has, and one for each member
-    that has none. The groups are those that the store's partitions of __consumer_offsets tell of, so each broker of a
-    cluster has some. A share group has in startOffset the first offset that it has not done with, where the store has
-    that partition of __share_group_state, and its lag leaves out what it has done with already. endOffset is the end of
-    the log in this store, and ageSeconds tells how long ago the offset was committed. What these topics do not tell is
-    not shown: a classic group that is rebalancing is Stable.
+    There is a row for each partition with a committed offset or a member of the group, and one for each member without
+    partitions. The groups are those in the store's partitions of __consumer_offsets, so each broker of a cluster has
+    some. A share group has in startOffset the first offset that it has not finished, where the store has that partition
+    of __share_group_state, and its lag leaves out the finished ones. endOffset is the end of the log in this store, and
+    ageSeconds tells how long ago the offset was committed. These topics do not have everything: a classic group that is
+    rebalancing is shown as Stable.
 
     Nothing is changed, and a broker may be running. Damage is skipped and reported on standard error.
     """
@@ -48,7 +48,7 @@ def groups(ctx: click.Context, *, store: tuple[Path, ...], group: str | None) ->
         for shortcoming in found.shortcomings:
             say(shortcoming)
         if not found.is_there:
-            say(f"the store has no partition of {offsets.TOPIC}, and so tells of no groups")
+            say(f"the store has no partition of {offsets.TOPIC}, and so has no groups")
         if group is not None and group not in found.groups:
             if found.is_there:
                 say(f"there is no group {group!r} in this store's partitions of {offsets.TOPIC}")

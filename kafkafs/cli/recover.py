@@ -59,17 +59,17 @@ def recover(
 ) -> None:
     """Print what would repair a store after a crash; repair it with --apply.
 
-    Logs that were not closed properly are read from where they are known to be on disk. What cannot be kept is cut,
-    indexes and producer snapshots are built again, and then the store counts as closed properly. What a broker would do
-    when it starts is done, for copies between log directories (-future) and strays too; it then starts at once. A
-    broker's clean-shutdown marker is believed, as a broker believes it, unless --ignore-clean-shutdown is given.
+    Logs that were not closed properly are read from where they are known to be on disk. Damaged ends are cut, indexes
+    and producer snapshots are built again, and then the store counts as closed properly. It does what a starting broker
+    would do, for copies between log directories (-future) and strays too; a broker then starts at once. A broker's
+    clean-shutdown marker is believed, as a broker believes it, unless --ignore-clean-shutdown is given.
 
     The cluster's metadata log is not cut where it is damaged, unless --cut-metadata is given: a broker that starts
     without its last records renames the partitions of all topics made in them to -stray.
 
     A commit of records from Spark whose driver died is completed. If a file that was staged for it is damaged or gone,
-    that cannot be; then --withdraw-commit takes back what was written of it, and the job can be run again. Records that
-    a broker may have added after them stay, and so do those.
+    --withdraw-commit instead takes back its written part, and the job can be run again. If a broker has added records
+    after that part, both stay.
 
     Each file that changes is printed. A partition that cannot be repaired, or a commit that cannot be completed, ends
     the command with the exit code of a failure, after all others are done.

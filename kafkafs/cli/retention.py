@@ -86,11 +86,11 @@ def retention(
 ) -> None:
     """Delete the oldest segments of a store's logs, or of some of its topics, as a broker's retention would.
 
-    What goes by the log's start, by retention.bytes and by retention.ms is said segment by segment, with the reason.
+    The plan says segment by segment what goes by the log's start, by retention.bytes and by retention.ms, and why.
     Without --apply nothing is changed, and a broker may be running. With it the store must not be open elsewhere, and
     the files are gone when the command ends. Topics whose settings are unknown are left alone.
 
-    Exit code 3 says that some partition could not be looked at, or not be cleaned up.
+    Exit code 3 says that a partition could not be read or cleaned up.
     """
     if dry_run and is_applying:
         raise click.UsageError("--dry-run and --apply exclude each other.")

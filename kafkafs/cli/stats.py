@@ -49,7 +49,7 @@ def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...
     """Count what each partition of a store, or of some of its topics, holds.
 
     Every log is read once. Nothing is changed, and a broker may be running. firstTimestamp is the smallest that a batch
-    begins with, lastTimestamp the largest of all. damages counts the places beyond which a segment could not be read;
+    begins with, lastTimestamp the largest of all. damages counts the places after which a segment could not be read;
     they are printed on standard error, and what lies after them in their segment is not counted.
     """
     form = chosen_form(ctx) or Form.TABLE

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def umount(mount_point: Path, *, is_forced: bool) -> None:
     """Unmount MOUNTPOINT and return once its store is closed.
 
-    Where files are open it is left as it is, and the processes that have them are named. A mount whose process has died
-    is taken away at once. One whose process does not answer is left, and --force ends it. Where a bind mount or another
-    mount name space has a copy, it is detached here, and it is said who holds it; --force ends it there too. It fails
-    as well if the store was not closed properly.
+    If files are open it is left as it is, and the processes that have them are named. A mount whose process has died is
+    removed at once. One whose process does not answer is left, and --force ends it. If a bind mount or another mount
+    name space has a copy, it is detached here, and the holders are named; --force ends it there too. The command also
+    fails if the store was not closed properly.
     """
     unmount(mount_point, is_forced=is_forced, say=_say)
 

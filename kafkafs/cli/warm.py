@@ -56,10 +56,10 @@ def warm(
     counted, values and records.jsonl; of segments/ the texts of its logs. Everything else has a size without counting,
     and nothing is printed for it.
 
-    What was counted is kept in the cache directory of the user, where a mount by the same user finds it, and only what
-    was appended since is counted again. Nothing in the store is changed, and a broker may be running.
+    Counts are kept in the cache directory of the user, where a mount by the same user finds them, and only records
+    appended since are counted later. Nothing in the store is changed, and a broker may be running.
 
-    Exit code 3 says that some size stays unknown.
+    Exit code 3 says that a size stays unknown.
     """
     form = chosen_form(ctx) or Form.TABLE
     with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, damage), server_properties) as tree:

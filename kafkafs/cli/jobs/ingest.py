@@ -91,11 +91,11 @@ def ingest(
     the same records. They keep their partitions, in the order of their offsets; a missing topic is made with
     num.partitions partitions, so make it first where it needs more, or let keys choose with --by-key.
 
-    An input is in the store once: it is known by its files' names, sizes and times and by these options, or by --id,
-    and what was killed is run again as it was. Files that come to a directory make it another input: give them alone.
+    An input is stored once: it is known by its files' names, sizes and times and by these options, or by --id; repeat a
+    killed command as it was. New files in a directory make it another input: give them alone.
 
-    With --from-kafka what is new in topics of a live cluster is appended, as --checkpoint knows it. Spark comes without
-    its connector, which one of its settings has fetched:
+    With --from-kafka it appends the new records of a live cluster's topics, as recorded in --checkpoint. Spark comes
+    without its connector, which one of its settings has fetched:
 
     \b
       kafkafs spark ingest /tmp/store --from-kafka broker:9092 --topic orders --checkpoint /tmp/ingested \\

@@ -53,15 +53,15 @@ def lag(
 ) -> None:
     """Count what the groups of a store, or some of them, have not consumed.
 
-    There is a row for each partition that a group has committed an offset of or a member has. lag is endOffset less
-    committedOffset, as kafka-consumer-groups prints it; records is how many records there really are from the
-    committed offset on, firstTimestamp is the first one's, and behindSeconds how long ago that was. The groups are
-    those that the store's partitions of __consumer_offsets tell of.
+    There is a row for each partition with a committed offset or a member of the group. lag is endOffset less
+    committedOffset, as kafka-consumer-groups prints it; records is how many records there really are from the committed
+    offset on, firstTimestamp is the first one's, and behindSeconds how long ago that was. The groups are those in the
+    store's partitions of __consumer_offsets.
 
     With --against there are the offsets of that store's logs, otherLag and otherRecords from the same committed offset
     on, and missingRecords: those of records that lie outside of its offsets. An otherLag below 0 says that the
     committed offset is beyond its end. With --at, timeOffset is the offset of the first record that is not before the
-    time, and recordsBefore are those of records that lie below it.
+    time, and recordsBefore counts those of records that lie below it.
 
     Nothing is changed, and a broker may be running. Damage ends the job.
     """

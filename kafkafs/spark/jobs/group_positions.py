@@ -69,7 +69,7 @@ def group_positions(
     """
     partitions = {each for each in planning.partitions(must_exist=False) if each[0] == offsets.TOPIC}
     if not partitions:
-        raise MissingTopicError(f"the store has no partition of {offsets.TOPIC}, and so tells of no groups")
+        raise MissingTopicError(f"the store has no partition of {offsets.TOPIC}, and so has no groups")
     starts, sizes = planning.earliest(partitions), planning.log_bytes(partitions)
     there = sorted(starts.keys() & sizes.keys())
     packs = packed(_Piece(planning.place(each), starts[each], sizes[each]) for each in there)

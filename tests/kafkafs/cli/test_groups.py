@@ -133,7 +133,7 @@ def test_a_group_that_is_not_there(store: Path) -> None:
 def test_a_store_without_the_topic_says_so(tmp_path: Path) -> None:
     with Store.create([tmp_path / "store"], files=Files(), clock=Clock()) as opened:
         opened.topics.create("orders", 1)
-    said = "kafkafs: the store has no partition of __consumer_offsets, and so tells of no groups\n"
+    said = "kafkafs: the store has no partition of __consumer_offsets, and so has no groups\n"
     result = groups(tmp_path / "store", "--json")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "[]\n", said)
     result = groups(tmp_path / "store", "some")
