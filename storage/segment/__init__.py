@@ -1,7 +1,7 @@
 """One segment of a log: its files, the walk over its batches, and its indexes (`storage.segment.index`).
 
-`Segment` is one that is read, `FollowedSegment` one that another process may be writing. `LogScan` gives the batches of
-a `.log` file, `GappedScan` goes on after damage. `FileName` and `parse_name` are the names of files in a partition.
+`Segment` reads a segment, `FollowedSegment` one that another process may be writing. `LogScan` gives the batches of a
+`.log` file, `GappedScan` goes on after damage. `FileName` and `parse_name` are the names of files in a partition.
 """
 
 from __future__ import annotations

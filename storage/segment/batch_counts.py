@@ -1,7 +1,7 @@
-"""Numbers about the batches of a segment, counted from their headers, which are read once, in bounded memory.
+"""Counts of the batches of a segment, taken from their headers in one read and in bounded memory.
 
-Checksums and records are not looked at, except where a header does not say how many records there are: in compressed
-batches of the old versions, and in the batch that the log's start lies in.
+Checksums are not checked. Records are read only where a header does not count them: in compressed batches of the old
+versions, and in the batch that holds the log start offset.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _HEADER_HAS_NO_FIRST_TIMESTAMP: Final = DELETE_HORIZON_BIT | LOG_APPEND_TIME_BIT
 
 
 class CountedRange(NamedTuple):
-    """The batches to be counted of one segment: those of its log from the position `start` up to `end`.
+    """The batches to count in one segment: those of its log from the position `start` up to `end`.
 
-    Of their records those below `start_offset` are hidden. `damage` is what lies at the end, if it is none that a log
-    ends with. `index_bytes` is the length of the index files beside the log. It is all that a counting has to know, on
-    whatever machine.
+    Records below `start_offset` are hidden and do not count. `damage` is the damage at the end; None if the log ends as
+    a log may. `index_bytes` is the length of the index files beside the log. A count needs nothing else, on any
+    machine.
     """
 
     path: str
@@ -45,12 +45,12 @@ class CountedRange(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The bytes to be read."""
+        """The number of bytes to read."""
         return self.end - self.start
 
     @classmethod
     def of(cls, segment: Segment, end: int | None, start_offset: int) -> CountedRange:
-        """That of a segment as part of a log that begins at an offset; raises a `FileNotFoundError` if it is gone."""
+        """Return the range of a segment, in a log from `start_offset` on; raises `FileNotFoundError` if it is gone."""
         bound = segment.size_bytes if end is None else end
         found = [segment.own_files.status(kind) for kind in SEGMENT_KINDS if kind is not Kind.LOG]
         start: int | None = None
@@ -74,9 +74,9 @@ class CountedRange(NamedTuple):
 class BatchCounts:
     """The counts of a range.
 
-    `kinds` says how many batches have which magic and attributes; `batch_bytes` is what they take, and
-    `largest_batch_bytes` the largest of them. `first_timestamp` is the smallest that a batch begins with and
-    `last_timestamp` the largest of all, None where no record has one.
+    `kinds` counts batches by magic and attributes. `batch_bytes` is their size, `largest_batch_bytes` that of the
+    largest. `first_timestamp` is the smallest first timestamp of a batch and `last_timestamp` the largest of all; both
+    are None where no record has a timestamp.
     """
 
     kinds: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -145,7 +145,7 @@ class _Counting:
 
 
 def _first_timestamp(batch: Batch) -> int:
-    """The first record's timestamp."""
+    """Return the first record's timestamp."""
     if not batch.attributes & _HEADER_HAS_NO_FIRST_TIMESTAMP:
         return batch.base_timestamp
     if batch.attributes & LOG_APPEND_TIME_BIT:

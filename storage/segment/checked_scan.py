@@ -1,7 +1,7 @@
 """A `.log` file read as recovery reads it: up to the first byte that a broker would not keep.
 
-A batch is kept if it is framed, has its checksum, and follows on the one before. Whether its records decode is not
-asked: a broker does not ask either, and what it took once it serves for ever.
+A batch is kept if it is framed, its checksum is right, and its offsets follow those of the batch before it. Its records
+need not decode: a broker does not decode them either, and serves for ever what it once accepted.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class CheckedScan:
-    """The batches of a segment's log that are to be kept, in order; iterate over it once.
+    """The batches of a segment's log that recovery keeps, in order; iterate over it once.
 
-    Once it has ended, `position` and `next_offset` follow the last of them. `error` says why the rest is bad, and
-    is None where the file ends, be it within a batch. `overflows` says that the next batch is sound, but that its
-    offsets cannot be told in 31 bits from the segment's base.
+    After the iteration `position` and `next_offset` follow the last of them. `error` says why the rest is bad; it is
+    None where the file ends, even within a batch. `overflows` is true if the next batch is sound, but its offsets do
+    not fit into 31 bits relative to the segment's base.
     """
 
     def __init__(self, file: ReadableFile, base_offset: int) -> None:
@@ -37,13 +37,13 @@ class CheckedScan:
 
     @property
     def trailing_bytes(self) -> int:
-        """The bytes after the last batch that is kept."""
+        """The number of bytes after the last batch that is kept."""
         return self._scan.end - self.position
 
     def __iter__(self) -> Iterator[Batch]:
         offset_max = self._base_offset + LARGEST_OFFSET_DELTA
         path = self._scan.file.path
-        next_offset = self.next_offset  # a log has very many batches
+        next_offset = self.next_offset  # a local variable, as a log has very many batches
         kept: Batch | None = None
         try:
             for batch in self._scan:
@@ -74,10 +74,10 @@ class CheckedScan:
 
 
 def lacks_offsets(base_offset: int, batches: Iterable[Batch]) -> bool:
-    """True if offsets are missing before the batches of a segment, between them or, by their headers, within one.
+    """Return True if offsets are missing before a segment's batches, between them or, by their headers, within one.
 
-    Of batches that were only ever appended none is; after a compaction, as a rule, many are. The header of a batch
-    with a wrong checksum shows nothing.
+    Batches that were only appended lack none; after a compaction most segments lack many. The header of a batch with a
+    wrong checksum proves nothing.
     """
     next_offset = base_offset
     before: Batch | None = None

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def is_finished(segment: Segment) -> bool:
-    """True if the log ends with a whole batch, no index has unused slots, and the last time is that of a batch.
+    """Return True if the log ends with a whole batch, the indexes have no unused slots, and the last time is a batch's.
 
-    Costs a look at the end of each file.
+    Reads the end of each file.
     """
     try:
         return whole_end(segment) is not None and _are_indexes_trimmed(segment) and _is_last_time_whole(segment)
@@ -30,7 +30,7 @@ def is_finished(segment: Segment) -> bool:
 
 
 def whole_end(segment: Segment) -> int | None:
-    """The offset after the last batch; None unless the log ends with a whole one, as far as the index leads there."""
+    """Return the next offset; None unless the log, read from the last index entry on, ends with a whole batch."""
     next_offset = None
     try:
         start = segment.offset_index.lookup(segment.offset_index.last_offset).position
@@ -57,7 +57,7 @@ def _are_indexes_trimmed(segment: Segment) -> bool:
 
 
 def _is_last_time_whole(segment: Segment) -> bool:
-    """True if the last entry of the time index, which a roll writes just before it trims the file, is not torn."""
+    """Return True if the time index's last entry, which a roll writes just before trimming the file, is not torn."""
     if segment.size_bytes == 0 or segment.time_index.entries_count == 0:
         return True
     last = segment.time_index.last_entry

@@ -1,7 +1,7 @@
-"""A segment that another process appends to, or left without closing it. Its end is looked for again and again.
+"""A segment that another process appends to, or left without closing it. A reader looks for its end repeatedly.
 
-After its end there may be a batch that is being written, the zeros of a preallocated file, or damage; only the last
-is an error, for those who want to read on. Which segments a log has is left to others.
+After its end there may be a batch that is being written, the zeros of a preallocated file, or damage. Only damage is an
+error, and only for a reader that wants to read on. Which segments a log has is left to others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _FILE_END: Final = 2**63 - 1
 _TRAIL_BATCHES: Final = 64
-_LOOKS_AT_DAMAGE: Final = 2  # as many as show that it is not something that was being written at the first
+_LOOKS_AT_DAMAGE: Final = 2  # the second look shows that the first did not see a write in progress
 
 
 class Change(Enum):
@@ -38,9 +38,9 @@ class Change(Enum):
 
 
 class SegmentEnd(NamedTuple):
-    """The end of the batches of a segment, and what the last of them looks like.
+    """The end of a segment's batches, and the header of the last one.
 
-    From there to `zeros_end` there were only zeros. `damage` says why they end.
+    Only zeros lay between `position` and `zeros_end`. `damage` says why the batches end.
     """
 
     position: int
@@ -52,17 +52,17 @@ class SegmentEnd(NamedTuple):
 
     @classmethod
     def after(cls, batch: Batch) -> Self:
-        """The end if this is the last batch."""
+        """Return the end of a segment whose last batch this is."""
         header = bytes(batch.view(0, min(batch.size_bytes, BATCH_HEADER_BYTES)))
         return cls(batch.position + batch.size_bytes, batch.last_offset + 1, batch.position, header)
 
 
 class FollowedSegment(Segment):
-    """A segment of another's log, of which nothing is believed but what its batches say.
+    """A segment of a log that another process writes; only its batches are trusted.
 
-    It ends with its last whole batch, as far as framing leads from the last sound entry of its index; in front of the
-    zeros of a preallocated file that batch is whole if it has its checksum. The end is looked for when it is first
-    asked for, and stays where it is until `look`.
+    It ends with its last whole batch, found by framing from the last sound entry of its index. In front of the zeros of
+    a preallocated file that batch is whole if its checksum is right. The end is looked for when it is first needed, and
+    stays where it is until `look`.
     """
 
     __slots__ = ("_end", "_looking", "_tail", "_trail")
@@ -70,9 +70,9 @@ class FollowedSegment(Segment):
     def __init__(self, directory: Directory, names: SegmentNames) -> None:
         super().__init__(directory, names.base_offset, is_finished=False, names=names)
         self._end: SegmentEnd | None = None
-        self._tail: tuple[int, int, bool] | None = None  # the last bytes after the end that were looked at
+        self._tail: tuple[int, int, bool] | None = None  # the last bytes read after the end
         self._trail: deque[SegmentEnd] = deque(maxlen=_TRAIL_BATCHES)  # where the last batches end, ascending
-        self._looking = RLock()  # held while the end is looked for, and while what depends on it is
+        self._looking = RLock()  # held while the end, or a value that depends on it, is looked for
 
     @property
     def end(self) -> SegmentEnd:
@@ -85,30 +85,30 @@ class FollowedSegment(Segment):
 
     @property
     def known_end(self) -> SegmentEnd | None:
-        """The same without looking for it; None if it was not looked for yet."""
+        """The end without looking for it; None before the first look."""
         return self._end
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all batches."""
+        """The size of all batches."""
         return self.end.position
 
     @property
     def largest_timestamp(self) -> tuple[int, int]:
-        """The largest timestamp, -1 for none, and an offset that leads to the first batch that has it."""
+        """The largest timestamp, -1 if there is none, and an offset that leads to the first batch with it."""
         if self._largest is None:
             with self._looking:
                 if self._largest is None:
                     self._largest = self.read_largest_timestamp()
-                    self.unload()  # one that is not used for anything else keeps no memory
+                    self.unload()  # a segment that is used for nothing else keeps no memory
         return self._largest
 
     def look(self) -> Change:
-        """Bring in what has changed since the end was last looked for; nothing if it never was.
+        """Update the end, if it is known, and the indexes that were used, and return what changed.
 
-        A truncation shows if the last batch that was known is no longer at its place, with the offset, leader epoch and
-        checksum that it had. Since no two leaders write in the same epoch, the batches before it are then the same too;
-        in the old formats, which have no epochs, that is as sure as a checksum.
+        The log was truncated if the last known batch is no longer at its place, with its offset, leader epoch and
+        checksum. As no two leaders write in the same epoch, a batch that is still there proves that the batches before
+        it are the same too. In the old formats, which have no epochs, that is as sure as a checksum.
         """
         with self._looking:
             known = self._end
@@ -131,21 +131,21 @@ class FollowedSegment(Segment):
             return Change.GROWN
 
     def common_offset(self) -> int | None:
-        """The offset up to which the file still holds what it did, to be asked once `look` says that it was replaced.
+        """Return the offset up to which the file is unchanged, for a caller to whom `look` reported a replacement.
 
-        That goes back no further than the last batches that were seen to come; None if none of them is there.
+        It is one of the ends of the last batches that were seen to arrive; None if none of those batches is there.
         """
         with self._looking, self.open_log() as file:
             return next((end.next_offset for end in reversed(self._trail) if _has(file, end)), None)
 
     def refresh_indexes(self) -> None:
-        """Bring in what has changed in those indexes that were used."""
+        """Refresh the indexes that were used."""
         for index in (self._offset_reader, self._time_reader, self._transaction_reader):
             if index is not None:
                 index.refresh()
 
     def check_end(self, end: int | None = None) -> None:
-        """Raise `FramingError` if the batches end before this at damage, after which there may be more."""
+        """Raise `FramingError` if the batches end before `end` at damage, after which more may follow."""
         known = self.end
         if end is not None and end < known.position:
             return
@@ -159,7 +159,7 @@ class FollowedSegment(Segment):
             )
 
     def _hides_batches(self, known: SegmentEnd) -> bool:
-        """Return True if the bytes after the end begin as a batch that is being written would, and are something else.
+        """Return True if the bytes after the end look like an unfinished batch, but a sound batch follows them.
 
         An appender writes one batch after another, so no sound batch follows one that is not whole.
         """
@@ -171,7 +171,7 @@ class FollowedSegment(Segment):
             if self._tail is None or self._tail[:2] != (start, end):
                 hidden = None
                 with self.open_log() as file:
-                    if next(iter(LogScan(file, start=start, end=end)), None) is None:  # it has not grown since
+                    if next(iter(LogScan(file, start=start, end=end)), None) is None:  # the log has not grown meanwhile
                         hidden = find_sound_batch(
                             file, start + 1, end, base_offset=self.base_offset, next_offset=known.next_offset
                         )
@@ -185,18 +185,18 @@ class FollowedSegment(Segment):
                 start = first.position
                 break
         except FramingError:
-            pass  # the segment begins with what is no batch
+            pass  # no batch begins the segment
         with self.open_log() as file:
             end, _ = self._scan(file, SegmentEnd(start, self.base_offset))
             is_whole = end.position > start
-            # Nothing has summed up the header of the last batch: what is before it says what it can be.
+            # No checksum of the last batch was computed: the batches before it say what its header can be.
             is_as_indexed = end.header_position > start or end.next_offset == self.offset_index.last_offset + 1
             if start > 0 and not (is_whole and is_as_indexed):
                 end, _ = self._scan(file, SegmentEnd(0, self.base_offset))
         return end
 
     def _scan(self, file: ReadableFile, known: SegmentEnd) -> tuple[SegmentEnd, tuple[int, int]]:
-        """The end, sought from a known one on, and the largest timestamp on the way with its batch's last offset."""
+        """Return the end, sought from a known one on, and the largest timestamp passed with its batch's last offset."""
         end, largest, looks = known, (NO_TIMESTAMP, self.base_offset), 0
         while looks < _LOOKS_AT_DAMAGE:
             previous: Batch | None = None
@@ -225,19 +225,19 @@ class FollowedSegment(Segment):
         return end._replace(zeros_end=0, damage=reason), largest
 
     def _credible(self, end: SegmentEnd, before: SegmentEnd) -> SegmentEnd:
-        """The end of a batch whose header may be damaged: after the batch before it, and within the segment."""
+        """Return the end; if its offset cannot be right, with the least that a batch after `before` ends with."""
         if before.next_offset < end.next_offset <= self.base_offset + LARGEST_OFFSET_DELTA + 1:
             return end
         return end._replace(next_offset=before.next_offset + 1)
 
 
 def _has(file: ReadableFile, end: SegmentEnd) -> bool:
-    """True if the last known batch is still there."""
+    """Return True if the last known batch is still there."""
     if file.size_bytes() < end.position:
         return False
     return file.read_at(end.header_position, len(end.header)) == end.header
 
 
 def _is_unused(file: ReadableFile, position: int, zeros_end: int, file_end: int) -> bool:
-    """True if there are nothing but zeros from the position on; those up to `zeros_end` are written in order only."""
+    """Return True if only zeros follow the position. Those up to `zeros_end` are overwritten only in order."""
     return is_zero(file, position, position + BATCH_HEADER_BYTES) and is_zero(file, max(position, zeros_end), file_end)

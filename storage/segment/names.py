@@ -1,10 +1,10 @@
 """The names of files in a partition's directory, and the segments that a set of names makes up.
 
-A segment's files bear its base offset in twenty digits. A producer snapshot bears the offset up to which it holds.
-A second suffix marks a file that is being put in place, or is to be removed.
+A segment's files bear its base offset in twenty digits. A producer snapshot bears the offset up to which it holds. A
+second suffix marks a file that is being put in place, or is to be removed.
 
-A replacement counts as soon as it is complete: while a `.cleaned` file is left, the old segments are the log. After
-that the `.swap` segments are, and hide the old ones in their range. Only their batches say how far that range goes.
+A replacement counts once it is complete: while a `.cleaned` file is left, the old segments are the log. After that the
+`.swap` segments are, and hide the old ones in their range. Only their batches say how far that range goes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Kind(StrEnum):
 
 
 class FileSuffix(StrEnum):
-    """The second suffix of a file: none for one in place."""
+    """The second suffix of a file: empty for a file in place."""
 
     LIVE = ""
-    DELETED = ".deleted"  # to be removed, and still read by those who hold the segment
-    CLEANED = ".cleaned"  # being written, by a cleaning or a split that may not end
-    SWAP = ".swap"  # complete, and about to stand in for what it replaces
+    DELETED = ".deleted"  # to be removed, and still read by readers that hold the segment
+    CLEANED = ".cleaned"  # being written, by a cleaning or a split that may be interrupted
+    SWAP = ".swap"  # complete, and about to replace the old files
 
 
 SEGMENT_KINDS: Final = (Kind.LOG, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
@@ -47,7 +47,7 @@ _NAME: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """The name of a segment's file, taken apart."""
+    """The parsed name of a segment's file."""
 
     offset: int
     kind: Kind
@@ -57,12 +57,12 @@ class FileName:
         return f"{self.offset:020d}{self.kind}{self.suffix}"
 
     def with_suffix(self, suffix: FileSuffix) -> FileName:
-        """The same file with another suffix."""
+        """Return the name of the same file with another suffix."""
         return FileName(self.offset, self.kind, suffix)
 
 
 def parse_name(name: str) -> FileName | None:
-    """Take the name of a file in a partition's directory apart; None if it is no segment's."""
+    """Parse the name of a file in a partition's directory; None if it is no segment's."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -70,7 +70,7 @@ def parse_name(name: str) -> FileName | None:
 
 
 def live_offsets(names: Iterable[str], kind: Kind) -> list[int]:
-    """The offsets in the names of the files of a kind that are in place, ascending; for logs the segments' bases."""
+    """Return the offsets in the names of a kind's files that are in place, ascending; for logs the segments' bases."""
     found = map(parse_name, names)
     return sorted(name.offset for name in found if name and name.kind is kind and name.suffix is FileSuffix.LIVE)
 
@@ -87,12 +87,12 @@ class SegmentNames(NamedTuple):
         return Kind.LOG in self.swapped
 
     def name(self, kind: Kind) -> str:
-        """The name of the segment's file of this kind, if it has one."""
+        """Return the name of the segment's file of this kind, if it has one."""
         return str(FileName(self.base_offset, kind, FileSuffix.SWAP if kind in self.swapped else FileSuffix.LIVE))
 
 
 def segments_named(texts: Iterable[str]) -> list[SegmentNames]:
-    """The segments that these names make up, ascending. Those that a swap segment hides are among them."""
+    """Return the segments that these names make up, ascending. Those that a swap segment hides are among them."""
     names = {name for text in texts if (name := parse_name(text)) is not None and name.kind in SEGMENT_KINDS}
     incomplete_from = min((name.offset for name in names if name.suffix is FileSuffix.CLEANED), default=None)
     swapped: dict[int, set[Kind]] = {}
@@ -109,5 +109,5 @@ def segments_named(texts: Iterable[str]) -> list[SegmentNames]:
 
 
 def _swapped(kinds: set[Kind]) -> frozenset[Kind]:
-    """Files beside a log that has yet to get its name are named like it, if there are any."""
+    """Return the kinds of files that have the names of swap files: all of them if the log has."""
     return frozenset(SEGMENT_KINDS) if Kind.LOG in kinds else frozenset(kinds)

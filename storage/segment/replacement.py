@@ -1,9 +1,9 @@
 """Putting new segments in the place of old ones, in steps that a crash may interrupt anywhere.
 
-New segments are written beside the old ones as `.cleaned`. Once all of them are on disk they become `.swap`, the one
-with the highest base first, and with the last of these names they are the log. So while a `.cleaned` is left, the old
-segments count and everything new is void; afterwards the new ones do. What a crash interrupts, `finish_replacements`
-brings to the one end or the other.
+New segments are written beside the old ones as `.cleaned`. Once all of them are on disk they are renamed to `.swap`,
+the one with the highest base first; the last of these renames is the commit point. While a `.cleaned` is left, the old
+segments count and the new ones are void; afterwards the new ones count. After a crash `finish_replacements` completes
+or discards them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Leftover(NamedTuple):
-    """A file that a crash had left. It was renamed to `became`, or removed if that is None."""
+    """A file that a crash left. It was renamed to `became`, or removed if that is None."""
 
     name: str
     became: str | None
@@ -33,12 +33,12 @@ class Leftover(NamedTuple):
 
 
 def replace_segments(directory: Directory, new: Sequence[int], old: Sequence[Segment]) -> list[str]:
-    """Have the segments that stand as `.cleaned` and are on disk replace old ones, which ascend: all of them or none.
+    """Replace old segments, which ascend, by those that are on disk as `.cleaned`: all of them or none.
 
-    Without new ones the old ones go one after the other, the first one first, and a crash may leave the last of them.
+    Without new ones the old ones are deleted in order, and a crash may leave the last of them.
 
-    Returns the old segments' files, which bear the suffix `.deleted` and are the caller's to remove; those who read
-    the old segments go on with them. When it returns, the names are on disk.
+    Returns the names of the old segments' files, which bear the suffix `.deleted`; the caller removes them. Their
+    readers go on. When this returns, the names are on disk.
     """
     for base_offset in sorted(new, reverse=True):
         _rename(directory, base_offset, FileSuffix.CLEANED, FileSuffix.SWAP)
@@ -51,7 +51,7 @@ def replace_segments(directory: Directory, new: Sequence[int], old: Sequence[Seg
 
 
 def _rename(directory: Directory, base_offset: int, before: FileSuffix, after: FileSuffix) -> None:
-    """Rename what there is of a segment."""
+    """Rename the files that a segment has."""
     for kind in SEGMENT_KINDS:
         name = FileName(base_offset, kind, before)
         if directory.status(str(name)) is not None:
@@ -59,9 +59,9 @@ def _rename(directory: Directory, base_offset: int, before: FileSuffix, after: F
 
 
 def finish_replacements(directory: Directory, names: Iterable[str]) -> list[Leftover]:
-    """End what a crash interrupted, as far as it had got, and remove what was about to be removed.
+    """Complete or discard the replacements that a crash interrupted, and remove `.deleted` files.
 
-    `names` are those in the directory.
+    `names` are the names in the directory.
     """
     finishing = _Finishing(directory, names)
     for name in finishing.having(FileSuffix.DELETED):
@@ -77,7 +77,7 @@ def finish_replacements(directory: Directory, names: Iterable[str]) -> list[Left
 
 
 class _Finishing:
-    """A directory that is being leftovers, and what has been done to it."""
+    """A directory while its leftovers are removed, and the changes made so far."""
 
     def __init__(self, directory: Directory, names: Iterable[str]) -> None:
         self.leftovers: list[Leftover] = []
@@ -93,7 +93,7 @@ class _Finishing:
         self.leftovers.append(Leftover(str(name), None, reason))
 
     def remove_incomplete(self) -> None:
-        """Remove new segments as long as one of them is not complete."""
+        """Remove new segments if one of them is not complete."""
         cleaned = self.having(FileSuffix.CLEANED)
         if cleaned:
             void = [
@@ -104,7 +104,7 @@ class _Finishing:
                 self.remove(name, "it belongs to a replacement that was not complete")
 
     def remove_replaced(self) -> None:
-        """Remove what new segments, which are complete, replace."""
+        """Remove the segments that complete new segments replace."""
         swapped = [name.offset for name in self.having(FileSuffix.SWAP) if name.kind is Kind.LOG]
         if swapped:
             end = max(_next_offset(self._directory, FileName(offset, Kind.LOG, FileSuffix.SWAP)) for offset in swapped)

@@ -1,4 +1,4 @@
-"""When a log begins a new segment. Doing it is left to the log."""
+"""The rules by which a log rolls a new segment. Rolling is left to the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RollReason(enum.Enum):
-    """Why an append goes into a new segment."""
+    """The reason why an append goes into a new segment."""
 
     SIZE = "the segment would exceed segment.bytes"
     AGE = "the segment's first batch is older than segment.ms"
@@ -24,9 +24,9 @@ class RollReason(enum.Enum):
 
 
 def roll_reason(segment: WritableSegment, placed: PlacedBatches, config: TopicConfig, now_ms: int) -> RollReason | None:
-    """Why the append cannot go into the segment; None if it can.
+    """Return why the append cannot go into the segment; None if it can.
 
-    Age is counted in the time of the records; only where the first batch has no timestamp is it the segment's own.
+    Age is counted from the first batch's timestamp; only where that has none, from the segment's creation.
     """
     age_ms = 0
     if segment.size_bytes:
@@ -55,6 +55,6 @@ def outgrown_reason(
 
 
 def draw_jitter_ms(config: TopicConfig, rng: random.Random) -> int:
-    """By how much earlier a new segment is to be rolled for its age, so that many logs do not roll at once."""
+    """Draw the time by which a segment is rolled early for its age, so that many logs do not roll at once."""
     limit_ms = min(config.segment_jitter_ms, config.segment_ms)
     return rng.randrange(limit_ms) if limit_ms else 0

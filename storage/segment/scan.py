@@ -1,6 +1,6 @@
 """The walk over the batches of a `.log` file, in bounded memory.
 
-`LogScan` gives whole batches, by Kafka's own rules of where a log ends: silently before a batch that the file does not
+`LogScan` gives whole batches and ends where Kafka's rules end a log: silently before a batch that the file does not
 hold whole, and with an error at a length that no batch can have. `GappedScan` goes on after damage. Neither judges
 checksums, offsets or records: their callers do, with `check_place` for offsets, and report what they find.
 """
@@ -30,10 +30,10 @@ WINDOW_BYTES = 1024 * 1024
 class LogScan:
     """The whole batches of a log from `start` up to `end`, in order; iterate over it once.
 
-    The file's end is taken when the scan is made: what a broker appends meanwhile is not seen. Memory stays within the
-    larger of a window and a batch, and a batch that declares more than `limit_bytes` is a `FramingError`.
+    The scan takes the file's end when it is made: it does not see what a broker appends afterwards. Memory stays within
+    the larger of a window and a batch, and a batch that declares more than `limit_bytes` is a `FramingError`.
 
-    A caller who has learned that `end` lies within the file says `is_within`, and the file's length is not asked for.
+    A caller that knows that `end` lies within the file says `is_within`, which saves asking for the file's length.
     `window_begin` is the position of the first byte of the buffer that holds the last batch given.
     """
 
@@ -69,13 +69,13 @@ class LogScan:
 
     @property
     def next_last_offset(self) -> int | None:
-        """The last offset of the batch at the position, by its header alone; None if none can begin there."""
+        """The last offset of the batch at the position, by its header alone; None if no batch can begin there."""
         return self._look(BATCH_HEADER_BYTES).next_last_offset
 
     def seek(self, offset: int) -> None:
-        """Pass over the batches that end below the offset, of which only the headers are looked at.
+        """Pass over the batches that end below the offset. Only their headers are read.
 
-        The position stays in front of what cannot be a batch.
+        The position stays in front of bytes that cannot be a batch.
         """
         while True:
             walk = self._look(BATCH_HEADER_BYTES)
@@ -92,7 +92,7 @@ class LogScan:
             self._walk = read_batches(b"", origin=position)
 
     def find(self, offset: int) -> Batch | None:
-        """The first batch from the position on that does not end below the offset; None if there is none."""
+        """Return the first batch from the position on that does not end below the offset; None if there is none."""
         self.seek(offset)
         try:
             batch = next(self._walk, None)
@@ -117,7 +117,7 @@ class LogScan:
             needed_bytes = max(self._window_end - walk.position + walk.missing_bytes, 1)
 
     def _look(self, needed_bytes: int) -> Walk[RecordBatch, LegacyBatch]:
-        """A walk at the position through a window that has so many bytes from there, or all that are left."""
+        """Return a walk at the position through a window that has so many bytes from there, or all that are left."""
         walk = self._walk
         position = walk.position
         if self._window_end - position >= needed_bytes:  # as for nearly every lookup
@@ -128,16 +128,16 @@ class LogScan:
             window = self.file.read_at(position, size_bytes)
             self._window_end = position + len(window)
             if len(window) < size_bytes:
-                self.end = self._window_end  # the file was cut while we read it
+                self.end = self._window_end  # the file was truncated during the scan
             self._walk, self.window_begin = read_batches(window, origin=position), position
         return self._walk
 
 
 class Gap(NamedTuple):
-    """Bytes of a log from `position` on that hold no sound batch, for the reason that `error` has.
+    """Bytes of a log from `position` on that hold no sound batch, for the reason in `error`.
 
-    The scan can go on at `end`, which is None if nothing sound follows. `is_unused` says that only zeros do, as in a
-    file that its broker has allocated in advance, and `is_overrun` that what may be a batch reaches beyond the end.
+    The scan can go on at `end`, which is None if nothing sound follows. `is_unused` says that only zeros follow, as in
+    a file that its broker preallocated, and `is_overrun` that a possible batch reaches beyond the end.
     """
 
     position: int
@@ -152,7 +152,7 @@ class GappedScan:
 
     An iteration raises `FramingError` where no batch can begin, and at bytes after the last whole batch. The caller
     finds other damage. `next_offset` is the offset after the last batch given, or what the caller sets: no batch after
-    a gap begins below it. `is_done` says that nothing more can be given.
+    a gap begins below it. `is_done` says that no more batches can follow.
     """
 
     def __init__(self, scan: LogScan, base_offset: int, *, end: int | None = None) -> None:
@@ -175,7 +175,7 @@ class GappedScan:
 
     @property
     def is_cut_short(self) -> bool:
-        """True if the file turned out to be shorter than the scan was to go."""
+        """True if the file turned out to be shorter than the range to scan."""
         return self._scan.end < self.end
 
     def __iter__(self) -> Iterator[Batch]:
@@ -190,10 +190,10 @@ class GappedScan:
         self.is_done = True
 
     def gap_of(self, error: CorruptBatchError, batch: Batch | None = None) -> Gap:
-        """The gap that an error leaves: of the iteration, or of a batch that the caller found damaged.
+        """Return the gap that an error leaves: of the iteration, or of a batch that the caller found damaged.
 
-        A damaged batch's gap ends where the batch does, if another seems to begin there. Otherwise, and without a
-        batch, the gap ends at the next place where a sound batch begins.
+        A damaged batch's gap ends with the batch if another seems to begin there. Otherwise, and without a batch, the
+        gap ends at the next place where a sound batch begins.
         """
         file = self._scan.file
         error = error.located(path=file.path)
@@ -208,13 +208,13 @@ class GappedScan:
         return Gap(position, end, error, is_overrun=is_overrun)
 
     def resume(self, gap: Gap) -> None:
-        """Have the next iteration begin after a gap."""
+        """Continue the next iteration after a gap."""
         self.is_done = gap.end is None
         if gap.end is not None:
             self._scan.move_to(gap.end)
 
     def extend_to(self, end: int) -> None:
-        """Have the next iteration go up to a later end."""
+        """Continue the next iteration up to a later end."""
         self.end = self._scan.end = end
 
 

@@ -1,7 +1,7 @@
-"""One segment of a log, read: where an offset or a time lies in it, and what batches it has.
+"""One segment of a log, read: the places of offsets and times in it, and its batches.
 
 Nothing is opened before it is needed. Each reading opens the log and closes it when it ends; only lookups may hold the
-log open. That and what indexes have loaded is kept until `unload`. A segment that is deleted or replaced can be read
+log open. The held log and the loaded indexes are kept until `unload`. A segment that is deleted or replaced can be read
 until its files are removed. A reading under way then goes on to its end, and a new one raises `FileNotFoundError`.
 """
 
@@ -35,7 +35,7 @@ _LAST_TIMESTAMP: Final = 2**63 - 1
 
 
 class TimestampAndOffset(NamedTuple):
-    """A record's offset, its timestamp and the epoch of the leader that wrote it; -1 for what there is none of."""
+    """A record's offset, its timestamp and the epoch of the leader that wrote it; -1 where there is none."""
 
     offset: int
     timestamp: int
@@ -45,14 +45,14 @@ class TimestampAndOffset(NamedTuple):
 class Segment:
     """The segment of a directory that begins at `base_offset`.
 
-    `size_bytes` says where its batches end if the file may be longer; without, the file has nothing else. One that is
-    not finished, because a broker still appends to it or died, has a time index that lacks what came last, and may have
-    entries in it that a truncation left. A lookup always reads the place that an entry of the offset index leads to,
-    and passes over an entry that makes no sense. Any number of threads may use a segment. Bounds called `end` are
-    positions; None stands for the segment's own end.
+    `size_bytes` is where its batches end in a file that may be longer; without it the batches fill the file. An
+    unfinished segment, to which a broker still appends or appended when it died, has a time index that lacks the last
+    batches and may hold entries from before a truncation. A lookup always reads the place that an entry of the offset
+    index leads to, and passes over an entry that makes no sense. Any number of threads may use a segment. Bounds called
+    `end` are positions; None is the segment's end.
 
-    `own_files` follows the names of its files. A second object for the same segment is made with `share_files_with`
-    the first, so that a deletion or a move reaches both.
+    `own_files` follows the names of its files. A second object for the same segment is made with `share_files_with` the
+    first, so that a deletion or a move reaches both.
     """
 
     __slots__ = (
@@ -91,7 +91,7 @@ class Segment:
         self._offset_reader: OffsetIndexReader | None = None
         self._time_reader: TimeIndexReader | None = None
         self._transaction_reader: TransactionIndexReader | None = None
-        self._lock = Lock()  # held while an index is made, so that there is one of each
+        self._lock = Lock()  # held while an index object is made, so that there is one of each
 
     @property
     def directory(self) -> Directory:
@@ -112,7 +112,7 @@ class Segment:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all batches."""
+        """The size of all batches."""
         if self._size_bytes is None:
             status = self.log_status()
             if status is None:
@@ -122,7 +122,7 @@ class Segment:
 
     @property
     def offset_index(self) -> OffsetIndex:
-        """From offsets to positions."""
+        """The index from offsets to positions."""
         if self._offset_reader is None:
             with self._lock:
                 if self._offset_reader is None:
@@ -132,7 +132,7 @@ class Segment:
 
     @property
     def time_index(self) -> TimeIndex:
-        """From timestamps to offsets."""
+        """The index from timestamps to offsets."""
         if self._time_reader is None:
             with self._lock:
                 if self._time_reader is None:
@@ -141,7 +141,7 @@ class Segment:
 
     @property
     def transaction_index(self) -> TransactionIndex:
-        """The transactions that were aborted in here."""
+        """The index of the transactions that were aborted in this segment."""
         if self._transaction_reader is None:
             with self._lock:
                 if self._transaction_reader is None:
@@ -150,7 +150,7 @@ class Segment:
         return self._transaction_reader
 
     def batches(self, start: int = 0, end: int | None = None, *, window_bytes: int = WINDOW_BYTES) -> Iterator[Batch]:
-        """The batches from the position `start`, at which one begins, up to the end."""
+        """Yield the batches from the position `start`, at which one begins, up to the end."""
         bound = self.size_bytes if end is None else end
         if start >= bound:
             return
@@ -158,7 +158,7 @@ class Segment:
             yield from LogScan(file, start=start, end=bound, window_bytes=window_bytes)
 
     def batches_from(self, offset: int, end: int | None, *, window_bytes: int = WINDOW_BYTES) -> Iterator[Batch]:
-        """The batches from the one on that `find` gives."""
+        """Yield the batches from the one on that `find` returns."""
         bound = self.size_bytes if end is None else end
         if bound <= 0:
             return
@@ -171,13 +171,13 @@ class Segment:
                     yield from LogScan(file, start=start, end=bound, window_bytes=window_bytes)
 
     def open_log(self) -> ReadableFile:
-        """The log as the file that it is, to be closed by who opens it."""
+        """Open the log. The caller closes it."""
         return self.own_files.open_log()
 
     def find(self, offset: int, end: int | None = None, *, holds_log: bool = False) -> Batch | None:
-        """The first batch whose last offset is not below the offset; it may begin above it where offsets are missing.
+        """Return the first batch whose last offset is not below the offset; where offsets are missing it begins above.
 
-        None if there is none, which says nothing of the segments after this one. `holds_log` leaves the log open for
+        None if there is none; segments after this one may still have the offset. `holds_log` leaves the log open for
         the next lookup.
         """
         bound = self.size_bytes if end is None else end
@@ -193,14 +193,14 @@ class Segment:
         return self.scan_near(file, offset, end, LOOKUP_WINDOW_BYTES).find(offset)
 
     def batches_near(self, offset: int, end: int | None, *, window_bytes: int = LOOKUP_WINDOW_BYTES) -> Iterator[Batch]:
-        """The batches from one on before which all offsets are below this one."""
+        """Yield the batches from one on before which all offsets are below this one."""
         bound = self.size_bytes if end is None else end
         if bound > 0:
             with self.open_log() as file:
                 yield from self.scan_near(file, offset, bound, window_bytes)
 
     def scan_near(self, file: ReadableFile, offset: int, end: int, window_bytes: int) -> LogScan:
-        """A scan of the open log up to the position `end`, from a batch before which all offsets are below this one."""
+        """Return a scan of the open log up to `end`, from a batch before which all offsets are below this one."""
         index = self.offset_index
         scan = self._scan_from(file, index.lookup(offset), end, window_bytes)
         if scan is None:
@@ -209,7 +209,7 @@ class Segment:
         return LogScan(file, end=end, is_within=True, window_bytes=window_bytes) if scan is None else scan
 
     def _scan_from(self, file: ReadableFile, entry: OffsetEntry, end: int, window_bytes: int) -> LogScan | None:
-        """A scan from the batch that an entry points to; None if that is not what the entry says."""
+        """Return a scan from the batch that an entry points to; None if that is not the batch that it describes."""
         if entry.position < 0:
             return None
         scan = LogScan(file, start=entry.position, end=end, is_within=True, window_bytes=window_bytes)
@@ -220,12 +220,12 @@ class Segment:
         return scan
 
     def locate(self, offset: int, end: int | None = None) -> int | None:
-        """The position of that batch."""
+        """Return the position of the batch that `find` returns; None if there is none."""
         batch = self.find(offset, end)
         return None if batch is None else batch.position
 
     def find_timestamp(self, timestamp: int, starting_offset: int, end: int | None = None) -> TimestampAndOffset | None:
-        """The first record from `starting_offset` whose timestamp is not below this one."""
+        """Return the first record from `starting_offset` whose timestamp is not below this one."""
         known = self._believed(timestamp, end)
         for batch in self.batches_near(max(known.offset, starting_offset), end):
             if batch.max_timestamp >= timestamp:
@@ -235,7 +235,7 @@ class Segment:
         return None
 
     def _believed(self, timestamp: int, end: int | None) -> TimeEntry:
-        """Return the time index's entry for a timestamp, if the batches up to the end confirm it."""
+        """Return the time index's entry for a timestamp, or an earlier one, that the batches up to the end confirm."""
         index = self.time_index
         entry = index.lookup(timestamp)
         if self._is_finished or self._confirms(entry, end):
@@ -244,19 +244,19 @@ class Segment:
         return next((each for each in index.earlier(timestamp) if self._confirms(each, end)), nothing)
 
     def _confirms(self, entry: TimeEntry, end: int | None) -> bool:
-        """True if the batch that the entry speaks of has its timestamp."""
+        """Return True if the batch that the entry names has its timestamp."""
         if entry.timestamp < 0:
             return True
         batch = self.find(entry.offset, end)
         return batch is not None and batch.max_timestamp == entry.timestamp
 
     def find_largest_timestamp(self, end: int | None = None) -> TimestampAndOffset | None:
-        """The first record that has the largest timestamp of all, which is -1 where none has one; None without records.
+        """Return the first record with the largest timestamp, which is -1 where none has one; None without records.
 
-        Records of version 0 cannot have one and are passed over.
+        Records of version 0 cannot have a timestamp and are passed over.
         """
         timestamp, offset = self.largest_timestamp
-        # The offset is the batch's last one, or that of the record itself: some versions wrote that.
+        # The offset is the batch's last one, or the record's own, which some versions wrote.
         for batch in self.batches_near(offset, end):
             if batch.max_timestamp == timestamp and batch.magic > 0:
                 for record in batch.records():
@@ -266,13 +266,13 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> tuple[int, int]:
-        """The largest timestamp, -1 for none, and an offset that leads to the first batch that has it."""
+        """The largest timestamp, -1 if there is none, and an offset that leads to the first batch with it."""
         if self._largest is None:
             self._largest = self.time_index.last_entry if self._is_finished else self.read_largest_timestamp()
         return self._largest
 
     def read_largest_timestamp(self) -> tuple[int, int]:
-        """Do the same, and read the batches after the time index's last entry too."""
+        """Return `largest_timestamp`, read from the batches after the time index's last entry too."""
         largest: tuple[int, int] = self._believed(_LAST_TIMESTAMP, None)
         for batch in self.batches_near(largest[1], None, window_bytes=WINDOW_BYTES):
             if batch.max_timestamp > largest[0]:
@@ -290,7 +290,7 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        """The first batch's largest timestamp, by which segments are rolled; -1 for none."""
+        """The first batch's largest timestamp, by which segments are rolled; -1 if there is none."""
         if self._first_timestamp is None:
             for batch in self.batches(window_bytes=LOOKUP_WINDOW_BYTES):
                 self._first_timestamp = batch.max_timestamp
@@ -300,7 +300,7 @@ class Segment:
         return self._first_timestamp
 
     def read_next_offset(self) -> int:
-        """Return the offset after the last batch, which is read from the offset index's last entry on."""
+        """Return the offset after the last batch, read from the offset index's last entry on."""
         next_offset = self.base_offset
         for batch in self.batches_near(self.offset_index.last_offset, None, window_bytes=WINDOW_BYTES):
             next_offset = batch.last_offset + 1
@@ -316,10 +316,10 @@ class Segment:
         return next_offset
 
     def check_end(self, end: int | None = None) -> None:
-        """Raise `FramingError` if the batches end before this at damage, after which there may be more."""
+        """Raise `FramingError` if the batches end before `end` at damage, after which more may follow."""
 
     def unload(self) -> None:
-        """Give back the memory of the indexes and the descriptor of the log; both are had again when needed."""
+        """Free the memory of the indexes and the descriptor of the log; both are opened again when needed."""
         self.own_files.release_log()
         for index in (self._offset_reader, self._time_reader, self._transaction_reader):
             if index is not None:

@@ -1,8 +1,8 @@
 """The files of one segment, which readers find through renames.
 
-A writer that takes a segment out of a log renames its files to `.deleted`, and another segment may have their names
-right after. It publishes the names here before and after renaming. Readers check them again after opening a file, and
-retry, so that they go on with the files that they meant. No reader waits for a lock.
+A writer that deletes a segment renames its files to `.deleted`, and another segment may have their names right after.
+It publishes the names here before and after renaming. Readers check them again after opening a file, and retry, so that
+they read the files that they meant. No reader waits for a lock.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from storage.segment.index.loaded import IndexSource
     from storage.segment.names import SegmentNames
 
-# Where a file may be, in the order in which it is looked for.
+# The names that a file may have, in the order in which readers try them.
 _IN_PLACE: Final = (FileSuffix.LIVE,)
 _ON_ITS_WAY: Final = (FileSuffix.LIVE, FileSuffix.DELETED)
 _DELETED: Final = (FileSuffix.DELETED,)
 _GONE: Final = ()
 
 HELD_LOGS_MAX: Final = 64
-"""The logs that a process holds open for lookups, of all stores together."""
+"""The number of logs that a process holds open for lookups, of all stores together."""
 
 
 class SegmentFiles:
-    """The files of a segment that bear these names, to begin with.
+    """The files of a segment, with these names until they are renamed.
 
-    One thread at a time renames them, by `delete`; any number look at them. A file that was deleted and then removed is
-    a `FileNotFoundError` to those who want the log, and to those who ask for an index as well, of which there may have
-    been none otherwise. But a log that `lend` gives is there, whatever became of its names, with the indexes that are.
+    One thread at a time renames them, by `delete`; any number read them. Once the files are deleted and removed,
+    opening the log or an index raises `FileNotFoundError`; otherwise a missing index is one that the segment never had.
+    But a log that `lend` gives is there, even without its names, with the indexes that remain.
     """
 
     __slots__ = ("__weakref__", "_held", "_names", "_suffixes", "directory", "lend")
@@ -69,36 +69,36 @@ class SegmentFiles:
                 return found
 
     def open_log(self) -> ReadableFile:
-        """The log, to be closed by who opens it."""
+        """Open the log. The caller closes it."""
         file = self.lend() or self._open(Kind.LOG)
         if file is None:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), self.path(Kind.LOG))
         return file
 
     def held_log(self) -> HeldLog:
-        """The log, open for this lookup and for later ones. Only for logs that no other process deletes or replaces.
+        """Return the log, open for this and later lookups. Only for logs that no other process deletes or replaces.
 
-        It is closed once others are looked up, once its name changes, or by `release_log`; a lookup under way reads on.
+        It is closed after lookups in other logs, on a rename, or by `release_log`; a lookup under way reads on.
         """
         held = self._held
         if held is None:
             held = HeldLog(self.open_log())
             self._held = held
-            if self._suffixes is not _IN_PLACE:  # `delete` may have come between
+            if self._suffixes is not _IN_PLACE:  # `delete` may have run meanwhile
                 self._held = None
             _held_logs.add(self)
         return held
 
     def release_log(self) -> None:
-        """Do not hold the log open any longer."""
+        """Stop holding the log open."""
         self._held = None
 
     def index(self, kind: Kind) -> IndexSource:
-        """An index as it is read."""
+        """Return an index for reading."""
         return _IndexOfSegment(self, kind)
 
     def open_index(self, kind: Kind) -> ReadableFile | None:
-        """The index, to be closed by who opens it; None if the segment has none."""
+        """Open the index, which the caller closes; None if the segment has none."""
         file = self._open(kind)
         if file is None:
             self.check_is_there()
@@ -114,10 +114,10 @@ class SegmentFiles:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), self.path(Kind.LOG))
 
     def delete(self) -> list[str]:
-        """Give the files the suffix `.deleted`, with which they are the caller's to remove, and return their names.
+        """Give the files the suffix `.deleted` and return their names. The caller removes them.
 
-        Other files may have their names afterwards. What an earlier segment with the same names has left under the new
-        ones is removed first; its readers have been told by `lose`.
+        Other files may have their names afterwards. Files of the new names, left of an earlier segment, are removed
+        first; `lose` has marked them as gone for that segment's readers.
         """
         for kind in SEGMENT_KINDS:
             with suppress(FileNotFoundError):
@@ -134,11 +134,11 @@ class SegmentFiles:
         return renamed
 
     def move(self, directory: Directory) -> None:
-        """Take notice that the files were moved to another directory, under the same names."""
+        """Record that the files were moved to another directory, under the same names."""
         self.directory, self._held = directory, None
 
     def lose(self) -> None:
-        """The files are gone for good, or are about to be, and others may have any of their names."""
+        """Record that the files are gone, or are about to be, and that other files may have any of their names."""
         self._suffixes = _GONE
         self._held = None
 
@@ -176,14 +176,14 @@ class HeldLog:
 
 
 class _HeldLogs:
-    """The segments whose logs were opened last to be held."""
+    """The segments whose logs were last opened to be held."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._holders: deque[ref[SegmentFiles]] = deque()
 
     def add(self, holder: SegmentFiles) -> None:
-        """Count one more, and release the log that has been held longest if there are too many."""
+        """Add a segment, and release the log that was held longest if there are too many."""
         with self._lock:
             self._holders.append(ref(holder))
             longest = self._holders.popleft()() if len(self._holders) > HELD_LOGS_MAX else None
@@ -199,7 +199,7 @@ def _nothing() -> None:
 
 
 class _IndexOfSegment:
-    """An index of a segment, under whatever name."""
+    """An index of a segment, under the name that it has at the time."""
 
     def __init__(self, files: SegmentFiles, kind: Kind) -> None:
         self._files = files

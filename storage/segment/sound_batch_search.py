@@ -1,8 +1,8 @@
 """The search for the next sound batch of a log after damage.
 
-A place counts only if a whole batch with the right checksum and offsets that can be the segment's begins there, so
-what is found is no guess. Records that look like batches inside of records would pass too; such a batch has offsets
-that are in the way of those after it.
+A place counts only if a whole batch with the right checksum and offsets within the segment begins there, so the result
+is no guess. Records that look like batches inside of records would pass too; the offsets of such a batch contradict
+those after it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _FRAME: Final = Struct(">qiib")  # offset, length, leader epoch or CRC, magic
 _OFFSET_AND_LENGTH: Final = Struct(">qi")
-_HEADER_BYTES: Final = 18  # what a reader wants to see of a batch to take it for one
+_HEADER_BYTES: Final = 18  # the bytes from which a reader recognises a batch
 _BATCH_BYTES_MIN: Final = LOG_OVERHEAD_BYTES + 14
 _MAGIC_MAX: Final = 2
 _WINDOW_BYTES: Final = 1024 * 1024
-# So much may be read for batches that turn out not to be any, and so many times the range.
+# Limits of reading for places that turn out to be no batch: this, and so many times the range.
 _TRIED_BYTES_MIN: Final = 64 * 1024 * 1024
 _TRIES: Final = 8
 
@@ -34,10 +34,10 @@ _TRIES: Final = 8
 def position_after(
     file: ReadableFile, start: int, own_end: int | None, end: int, *, base_offset: int, next_offset: int
 ) -> int | None:
-    """The position after a damaged batch at `start`, of a batch whose offset is not below `next_offset`.
+    """Return the position after a damaged batch at `start`, of a batch whose offset is not below `next_offset`.
 
-    That is the damaged one's own end, if it is framed and a batch seems to begin there or the file ends; otherwise the
-    beginning of the next sound batch. None if nothing follows up to `end`.
+    It is the end of the damaged batch, if that is framed and a batch seems to begin there or the file ends; otherwise
+    the beginning of the next sound batch. None if nothing follows up to `end`.
     """
     if own_end is not None and _may_go_on_at(file, own_end, base_offset, next_offset):
         return own_end
@@ -46,10 +46,10 @@ def position_after(
 
 
 def _may_go_on_at(file: ReadableFile, position: int, base_offset: int, next_offset: int) -> bool:
-    """True if the file ends there, or a batch seems to begin."""
+    """Return True if the file ends there, or a batch seems to begin."""
     header = file.read_at(position, _FRAME.size)
     if len(header) < _FRAME.size:
-        return True  # nothing, or a tail that is too short for a batch
+        return True  # the end, or a tail that is too short for a batch
     offset, length, _, magic = map(int, _FRAME.unpack(header))
     is_placed = next_offset <= offset <= base_offset + LARGEST_OFFSET_DELTA
     is_framed = _BATCH_BYTES_MIN <= LOG_OVERHEAD_BYTES + length <= file.size_bytes() - position
@@ -57,10 +57,10 @@ def _may_go_on_at(file: ReadableFile, position: int, base_offset: int, next_offs
 
 
 def find_sound_batch(file: ReadableFile, start: int, end: int, *, base_offset: int, next_offset: int) -> int | None:
-    """Return where the first sound batch between `start` and `end` begins that goes on at or above `next_offset`.
+    """Return where the first sound batch between `start` and `end` begins whose offset is not below `next_offset`.
 
-    None if there is none. The range is read once, and a batch at each place where the bytes might be one's header;
-    where that comes to many times what has been read, as somebody may have contrived it, large ones are passed over.
+    None if there is none. The range is read once, and a batch at each place where the bytes look like a header. Where
+    that comes to many times the bytes read so far, as an attacker may have contrived, large ones are passed over.
     """
     offset_max = base_offset + LARGEST_OFFSET_DELTA
     tried_bytes = 0
@@ -77,7 +77,7 @@ def find_sound_batch(file: ReadableFile, start: int, end: int, *, base_offset: i
 def _candidates(
     file: ReadableFile, start: int, end: int, base_offset: int, offset_max: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Positions whose bytes have the upper half of an offset of the segment and a magic byte in the right places."""
+    """Yield positions with the upper half of an offset of the segment and a magic byte in the right places."""
     upper_halves = {base_offset >> 32, offset_max >> 32}
     uppers = b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(upper_halves))
     header = re.compile(rb"(?=(?:" + uppers + rb").{4}[\x00-\x7f].{7}[\x00-\x02].)", re.DOTALL)

@@ -1,6 +1,6 @@
-"""A segment that spans more offsets than an index can tell, cut into several that do not.
+"""A segment that spans more offsets than its indexes can hold, cut into several that do not.
 
-Old brokers and cleaners made such segments. The parts get no indexes: the caller is about to build them.
+Old brokers and cleaners made such segments. The parts get no indexes: the caller builds them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COPY_BYTES: Final = WINDOW_BYTES
 
 
 def split_segment(directory: Directory, base_offset: int) -> list[int]:
-    """Replace the segment by parts, each beginning at the first batch that the one before cannot have.
+    """Replace the segment by parts, each beginning at the first batch that does not fit into the one before.
 
     Returns their base offsets, of which the segment's own is the first. Bytes that are no batch stay at the end.
     """
@@ -47,7 +47,7 @@ def _parts(log: ReadableFile, base_offset: int) -> list[tuple[int, int]]:
             if batch.last_offset - parts[-1][0] > LARGEST_OFFSET_DELTA:
                 parts.append((batch.read_first_offset(), batch.position))
     except CorruptBatchError:
-        pass  # what is damaged goes with the last part, and its recovery sees it
+        pass  # the damage goes into the last part, and its recovery sees it
     return parts
 
 

@@ -1,12 +1,12 @@
 """The place in a segment where its log may have been truncated since the segment began, as its batches tell.
 
-A leader makes a follower truncate its log where the follower has records that the leader does not have. What follows
-then are the leader's records, and they are of another leader epoch than those before. So in a log without such a
-change nothing was truncated, but perhaps at its end, where nothing has followed yet.
+A leader makes a follower truncate its log where the follower has records that the leader does not have. The leader's
+records follow, and their leader epoch differs from the one before. So a log without such a change was not truncated,
+except perhaps at its end, where no records have followed yet.
 
-Three things leave that open, and then any place counts: batches without an epoch, as before Kafka 0.11; damage; and an
-epoch that is missing between two others, whose leader may have written records that were all truncated, so that the
-leader before it seems to have gone on.
+In three cases any place counts: batches without an epoch, as before Kafka 0.11; damage; and an epoch that is missing
+between two others. The missing epoch's leader may have written records that were all truncated, so that the leader
+before it seems to have gone on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class EarliestTruncation:
-    """The first place of a segment at which its log may have been truncated; its batches pass by once, in order.
+    """The first place of a segment at which its log may have been truncated; add its batches once, in order.
 
     A segment that `begins_epoch` may have been truncated to nothing.
     """
@@ -34,7 +34,7 @@ class EarliestTruncation:
             self.lose()
 
     def add(self, batch: Batch, first_offset: int) -> None:
-        """The next batch."""
+        """Add the next batch."""
         if self._place is not None:
             return
         epoch = batch.leader_epoch
@@ -46,16 +46,16 @@ class EarliestTruncation:
         self._largest = max(self._largest, batch.max_timestamp)
 
     def lose(self) -> None:
-        """Take in that the next batch is unknown, so that the log may have been truncated anywhere."""
+        """Record that the next batch is unknown, so that the log may have been truncated anywhere."""
         self._place = self._base_offset, 0, NO_TIMESTAMP
 
     def end(self, offset: int, position: int) -> None:
-        """The log ends there."""
+        """Record that the log ends there."""
         if self._place is None:
             self._place = offset, position, self._largest
 
     def explains(self, offset: int, *, position: int | None = None, timestamp: int | None = None) -> bool:
-        """True if an index entry may be of a log that was truncated, as far as has passed."""
+        """Return True if an index entry may come from before a truncation, by the batches added so far."""
         if self._place is None:
             return False
         first_offset, first_position, largest = self._place

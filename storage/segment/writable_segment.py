@@ -1,7 +1,7 @@
-"""The segment that a log appends to: its files as a live broker has them, and what an append does to each.
+"""The segment that a log appends to: its files as a live broker has them, and the changes that an append makes in each.
 
-An append that fails leaves the segment as it was, unless undoing it fails too, which is an error of its own kind. When
-to roll or flush, and which batches may be appended, is left to the log. One thread changes a segment; meanwhile another
+An append that fails leaves the segment as it was, unless undoing it fails too, which is an error of its own kind. The
+log decides when to roll or flush, and which batches may be appended. One thread changes a segment; meanwhile another
 may flush it, and any number may read it up to a `size_bytes` that they have seen.
 """
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 class PlacedBatches(NamedTuple):
-    """Batches at the offsets that they have in the log, and the buffers that hold them one after the other: one append.
+    """Batches with their offsets in the log, and the buffers that hold them one after the other: one append.
 
-    `first_offset` is the last one of the first batch if that is of an old version, whose first offset is not known
+    `first_offset` is the first batch's last offset if that is of an old version, whose first offset is not known
     without decompressing it.
     """
 
@@ -47,7 +47,7 @@ class PlacedBatches(NamedTuple):
 
     @classmethod
     def of(cls, batches: Sequence[Batch], *buffers: Buffer) -> Self:
-        """All of the batches that these buffers hold; at least one."""
+        """Return the append of all batches in these buffers; at least one."""
         first, last = batches[0], batches[-1]
         return cls(
             buffers,
@@ -59,13 +59,13 @@ class PlacedBatches(NamedTuple):
         )
 
     def segment_base(self, end_offset: int) -> int:
-        """The base offset of a segment that is made for them, in a log that ends there."""
+        """Return the base offset of a segment that is rolled for them in a log that ends at `end_offset`."""
         is_known = isinstance(self.batches[0], RecordBatch)
         return max(end_offset, self.first_offset if is_known else self.last_offset - LARGEST_OFFSET_DELTA)
 
 
 class WritableSegment(Segment):
-    """A segment whose files are ours alone. `created_ms` is when it became the one that is appended to."""
+    """A segment whose files only this process writes. `created_ms` is when it became the active segment."""
 
     __slots__ = (
         "_bytes_since_entry",
@@ -117,9 +117,9 @@ class WritableSegment(Segment):
         now_ms: int,
         jitter_ms: int = 0,
     ) -> Self:
-        """Make an empty segment in place of whatever has its names.
+        """Make an empty segment and replace files of its names.
 
-        If it fails, there is none, unless what was made cannot be removed, which is a `PoisonedLogError`.
+        An error leaves no segment; if its files cannot be removed, it is a `PoisonedLogError`.
         """
         segment = cls(directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms)
         segment._is_named_on_disk = False
@@ -159,7 +159,7 @@ class WritableSegment(Segment):
         jitter_ms: int = 0,
         share_files_with: Segment | None = None,
     ) -> Self:
-        """Open a segment to go on with it; its files are whole, and its log ends with its last batch."""
+        """Open a segment to append to it. Its files are whole, and its log ends with its last batch."""
         segment = cls(
             directory, base_offset, config, now_ms=now_ms, jitter_ms=jitter_ms, share_files_with=share_files_with
         )
@@ -190,24 +190,24 @@ class WritableSegment(Segment):
 
     @property
     def offset_index(self) -> OffsetIndexWriter:
-        """From offsets to positions."""
+        """The index from offsets to positions."""
         return self._offset_index
 
     @property
     def time_index(self) -> TimeIndexWriter:
-        """From timestamps to offsets."""
+        """The index from timestamps to offsets."""
         return self._time_index
 
     @property
     def transaction_index(self) -> TransactionIndexWriter:
-        """The transactions that were aborted in here."""
+        """The index of the transactions that were aborted in this segment."""
         return self._transaction_index
 
     def append(self, placed: PlacedBatches) -> None:
         """Write batches and index each of them.
 
-        An `Exception` says that nothing was appended; a `PoisonedLogError`, and what is no `Exception`, that something
-        may have been. The indexes have their space before anything is written.
+        After an `Exception` nothing was appended; after a `PoisonedLogError` or another `BaseException` some of it may
+        have been. The indexes have their space before anything is written.
         """
         self._reserve(placed)
         position = self._size_bytes
@@ -238,7 +238,7 @@ class WritableSegment(Segment):
         self._size_bytes = at
 
     def _reserve(self, placed: PlacedBatches) -> None:
-        """Have space for the entries of an append, and for the one that finishes the time index."""
+        """Allocate index space for the entries of an append, and for the final entry of the time index."""
         indexed_bytes = self._bytes_since_entry + placed.size_bytes
         entries = min(len(placed.batches), indexed_bytes // (self._index_interval_bytes + 1))
         self._offset_index.reserve(entries)
@@ -246,19 +246,19 @@ class WritableSegment(Segment):
 
     def _undo(self, position: int, counts: tuple[int, int] | None) -> None:
         if self._log.size_bytes() > position:
-            # Where the log is preallocated, this gives up the space: zeros must follow the last batch.
+            # In a preallocated log this frees the space: zeros must follow the last batch.
             self._log.truncate(position)
-            self._log.sync()  # or else what was refused may be back after a loss of power
+            self._log.sync()  # or else the refused batches may be back after a loss of power
         if counts is not None:
             self._offset_index.truncate_to_entries(counts[0])
             self._time_index.truncate_to_entries(counts[1])
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
-        """Note a transaction whose abort marker is the last batch."""
+        """Index a transaction whose abort marker is the last batch."""
         self._transaction_index.append(transaction)
 
     def sync_log(self) -> None:
-        """Return when the batches and the aborted transactions are on disk, with which the rest can be rebuilt."""
+        """Return when the batches and the aborted transactions are on disk, from which the rest can be rebuilt."""
         self._log.sync()
         self._transaction_index.flush()
         if not self._is_named_on_disk:
@@ -266,7 +266,7 @@ class WritableSegment(Segment):
             self._is_named_on_disk = True
 
     def flush(self) -> None:
-        """Return when all of the segment is on disk, as all of one at rest is."""
+        """Return when all of the segment is on disk. A resting segment is on disk already."""
         if self.is_resting:
             return
         self._log.sync()
@@ -278,9 +278,9 @@ class WritableSegment(Segment):
             self._is_named_on_disk = True
 
     def finalise(self) -> None:
-        """Give the files the form that they have in a segment that is not appended to; they stay open to be flushed.
+        """Give the files the form that they have in an inactive segment; they stay open to be flushed.
 
-        Nothing fails for want of space.
+        A full disk causes no error.
         """
         self._is_finalised = True
         if self._largest[0] >= 0:
@@ -291,14 +291,14 @@ class WritableSegment(Segment):
             self._log.truncate(self._size_bytes)
 
     def prepare(self) -> None:
-        """Have room in the indexes for what is appended next, if the segment was finalised; entries are kept."""
+        """Make room in the indexes for the next append, if the segment was finalised; entries are kept."""
         if self._is_finalised:
             self._offset_index.expand()
             self._time_index.expand()
             self._is_finalised = False
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Drop the batch that has the offset, and everything after it. The rest can be appended to.
+        """Drop the batch that has the offset, and everything after it. Appends may follow.
 
         The log's new length is on disk when this returns.
         """
@@ -320,25 +320,25 @@ class WritableSegment(Segment):
         self._largest = self.read_largest_timestamp()
 
     def closed(self) -> Segment:
-        """The segment once it is finished, as it is read then."""
+        """Return the segment as readers see it once it is finished."""
         return Segment(self.directory, self.base_offset, size_bytes=self._size_bytes, share_files_with=self)
 
     def unload(self) -> None:
-        """Give back the log's descriptor for lookups. The indexes are mapped, and hold no memory of their own."""
+        """Close the log's descriptor for lookups. The indexes are mapped, and hold no memory of their own."""
         self.own_files.release_log()
 
     @property
     def is_resting(self) -> bool:
-        """True if it holds no descriptors, and is to be woken before it is changed."""
+        """True if it holds no descriptors, and must be woken before it is changed."""
         return self._log.is_resting
 
     def rest(self) -> None:
-        """Hold no descriptors until `wake`; all of the segment is on disk. Readers go on."""
+        """Close the descriptors until `wake`; all of the segment is on disk. Readers go on."""
         for each in (self._offset_index, self._time_index, self._transaction_index, self._log):
             each.rest()
 
     def wake(self) -> None:
-        """Open the files again, as they are; raises, and rests on, if one cannot be, or is no longer there."""
+        """Open the files again, unchanged; raises, and stays at rest, if one cannot be opened or is gone."""
         try:
             for each in (self._offset_index, self._time_index, self._transaction_index, self._log):
                 each.wake()
@@ -347,7 +347,7 @@ class WritableSegment(Segment):
             raise
 
     def close(self) -> None:
-        """Let go of the files, even if that fails for one of them. Closing twice is harmless."""
+        """Close the files, even if closing one of them fails. Closing twice is harmless."""
         try:
             self._offset_index.close()
         finally:
@@ -358,13 +358,13 @@ class WritableSegment(Segment):
                 self._log.close()
 
     def remove_files(self) -> None:
-        """Take the names of the segment's files away, the log's first: without it the others mean nothing."""
+        """Unlink the segment's files, the log first: without it the others mean nothing."""
         remove_segment_files(self.directory, self.base_offset)
 
 
 @contextmanager
 def undoing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Have it said, by a `PoisonedLogError`, where undoing something fails too."""
+    """Raise `PoisonedLogError` if undoing a failed change fails too."""
     try:
         yield
     except Exception as error:
@@ -372,7 +372,7 @@ def undoing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def remove_segment_files(directory: Directory, base_offset: int) -> None:
-    """Remove a segment's files, the log first: what a crash leaves of the others is then known for leftovers."""
+    """Remove a segment's files, the log first: after a crash recovery recognises the others as leftovers."""
     for kind in SEGMENT_KINDS:
         with suppress(FileNotFoundError):
             directory.remove(str(FileName(base_offset, kind)))

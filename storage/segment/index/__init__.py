@@ -1,6 +1,6 @@
-"""A segment's indexes: from an offset or a time to a place in the log, and which transactions were aborted.
+"""A segment's indexes: from an offset or a time to a place in the log, and the transactions that were aborted.
 
-Each kind has a reader, for files that others may write, and a writer. Both answer the same questions.
+Each kind has a reader, for files that other processes may write, and a writer. Both answer the same questions.
 """
 
 from __future__ import annotations

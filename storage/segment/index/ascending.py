@@ -1,11 +1,11 @@
 """A file of ascending entries of one size, as the offset index and the time index are.
 
-A *writer* has the file to itself. It maps it, gives it its full size while its segment is the active one, allocates
-space on disk ahead of its entries, and trims it when that is over. A *reader* changes not one byte of the file, and a
-live broker may append to it, trim it or delete it meanwhile. `OffsetIndex` and `TimeIndex` say what entries mean and
-which may follow which.
+A *writer* has the file to itself. It maps it, gives it its full size while its segment is active, allocates space on
+disk ahead of its entries, and trims it afterwards. A *reader* changes not one byte of the file, and a live broker may
+append to it, trim it or delete it meanwhile. `OffsetIndex` and `TimeIndex` say what entries mean and which may follow
+which.
 
-One thread may write while any number look up; those who share an index need no lock of their own.
+One thread may write while any number look up; threads that share an index need no lock of their own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AscendingIndex(Index):
     def ignored_slots(self) -> int:
         """The number of slots after the last entry whose zeros a broker would take for entries.
 
-        A writer gives what it found when it opened the file.
+        A writer gives the number that it found when it opened the file.
         """
         with self._lock:
             return self._entries.ignored_slots
@@ -62,7 +62,7 @@ class AscendingIndex(Index):
             )
 
     def _runs(self) -> Iterator[bytes]:
-        """The entries, in runs, each as it is when it is asked for."""
+        """Yield the entries, in runs, each as it is when it is requested."""
         slot = 0
         while True:
             with self._lock:
@@ -76,15 +76,15 @@ class AscendingIndex(Index):
 
 
 class AscendingReader(IndexReader, AscendingIndex):
-    """An index to look up in."""
+    """An index for lookups only."""
 
     _entries: LoadedEntries
 
 
 class AscendingWriter(AscendingIndex):
-    """An index whose file is this object's alone.
+    """An index whose file this object alone writes.
 
-    `append` is for the kinds of index to define. `close` leaves an index without entries to those who still look up.
+    Each kind of index defines its `append`. After `close` lookups find no entries.
     """
 
     _entries: MappedEntries
@@ -96,7 +96,7 @@ class AscendingWriter(AscendingIndex):
 
     @classmethod
     def create(cls, directory: Directory, name: str, base_offset: int, max_bytes: int) -> Self:
-        """Make an empty index for an active segment, in place of a file that is there.
+        """Make an empty index for an active segment, and replace a file of its name.
 
         The file gets `max_bytes`, rounded down to whole entries. If there is no space for it, it is left empty.
         """
@@ -105,9 +105,9 @@ class AscendingWriter(AscendingIndex):
 
     @classmethod
     def open(cls, directory: Directory, name: str, base_offset: int, max_bytes: int) -> Self:
-        """Open a file of our own as it stands, full; `expand` makes room for more.
+        """Open a file that no other process writes, as it is, without room for more entries until `expand`.
 
-        Every entry is believed but the zeros of a tail that was never trimmed; `ignored_slots` counts those.
+        Every entry is trusted but the zeros of a tail that was never trimmed; `ignored_slots` counts those.
         """
         entries = MappedEntries.open(directory, name, cls.entry_bytes, max_bytes, zeros_may_lead=cls.zeros_may_lead)
         return cls(directory.path_of(name), base_offset, entries)
@@ -123,7 +123,7 @@ class AscendingWriter(AscendingIndex):
             self._entries.clear()
 
     def expand(self) -> None:
-        """Give the file of a segment that becomes the active one its full size, and space for an entry; entries stay.
+        """Give the file of a segment that becomes active its full size, and space for an entry; entries stay.
 
         If there is no space, the entries are as they were and the index is full.
         """
@@ -131,11 +131,11 @@ class AscendingWriter(AscendingIndex):
             self._entries.expand()
 
     def reserve(self, more: int) -> None:
-        """Have space on disk for so many more entries, as far as there are slots for them.
+        """Allocate space on disk for so many more entries, as far as there are slots for them.
 
-        Without the space nothing has changed. Adding them does not fail for want of it after that.
+        An error changes nothing. Afterwards a full disk cannot keep these entries from being added.
         """
-        self._entries.reserve(more)  # without a lock: no lookup takes notice, and only the thread that writes asks
+        self._entries.reserve(more)  # without a lock: lookups are not affected, and only the writing thread asks
 
     def trim(self) -> None:
         """Cut the file to its entries; the index is full after that."""
@@ -148,22 +148,22 @@ class AscendingWriter(AscendingIndex):
             self._entries.flush()
 
     def rest(self) -> None:
-        """Hold no descriptor until `wake`. Lookups go on, each reading the file; everything is on disk already."""
+        """Close the descriptor until `wake`. Lookups go on, each reading the file; everything is on disk already."""
         with self._length_lock, self._lock:
             self._entries.rest()
 
     def wake(self) -> None:
-        """Be ready for appends again."""
+        """Open the file for appends again."""
         with self._length_lock, self._lock:
             self._entries.wake()
 
     def close(self) -> None:
-        """Trim the file, and let go of it and all memory. Closing twice is harmless."""
+        """Trim and close the file, and free all memory. Closing twice is harmless."""
         with self._length_lock, self._lock:
             self._entries.close()
 
     def _relative(self, offset: int) -> int:
-        """The offset as it is stored."""
+        """Return the offset as it is stored."""
         relative = offset - self.base_offset
         if not 0 <= relative <= _MAX_RELATIVE_OFFSET:
             raise self._refused(f"the offset is not within 2^31 - 1 of the base offset {self.base_offset}", offset)
@@ -174,5 +174,5 @@ class AscendingWriter(AscendingIndex):
 
 
 def slots_before(slot: int) -> list[int]:
-    """The slots before one, at distances that double."""
+    """Return the slots before one, at distances that double."""
     return [slot - (1 << doublings) for doublings in range(slot.bit_length())] if slot > 0 else []

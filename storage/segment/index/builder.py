@@ -1,8 +1,8 @@
-"""Building the indexes of a segment from its batches, as recovery does.
+"""The indexes of a segment built from its batches, as recovery does.
 
-They are built in memory, within the sizes that the topic allows, and put in place of the old ones at the end, the
-offset index last: as long as that is missing or old, recovery after a crash builds all of them again. A file that has
-the same entries already stays as it is.
+They are built in memory, within the sizes that the topic allows, and replace the old ones at the end, the offset index
+last: as long as that is missing or old, recovery after a crash builds all of them again. A file that has the same
+entries already stays as it is.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class IndexChange(Enum):
 
 
 class IndexBuilder:
-    """The indexes of a segment, of whose batches every one is added in its turn."""
+    """Builds the indexes of a segment from all of its batches, added in order."""
 
     def __init__(self, base_offset: int, config: TopicConfig) -> None:
         self._base_offset = base_offset
         self._interval_bytes = config.index_interval_bytes
         self._offset_bytes_max = config.segment_index_bytes // OffsetIndex.entry_bytes * OffsetIndex.entry_bytes
-        # One entry is kept for the last.
+        # One slot is kept for the final entry.
         self._time_bytes_max = (config.segment_index_bytes // TimeIndex.entry_bytes - 1) * TimeIndex.entry_bytes
         self._offsets = bytearray()
         self._times = bytearray()
@@ -57,7 +57,7 @@ class IndexBuilder:
         self._indexed_timestamp = NO_TIMESTAMP
 
     def add(self, batch: Batch, position: int) -> None:
-        """Index the next batch of the segment, which lies at this position of it."""
+        """Index the next batch, which lies at this position of the segment."""
         timestamp, last_offset = batch.max_timestamp, batch.last_offset
         if timestamp > self._largest_timestamp:
             self._largest_timestamp, self._largest_offset = timestamp, last_offset
@@ -72,14 +72,14 @@ class IndexBuilder:
                 self._indexed_timestamp = largest
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
-        """Take in a transaction that the last batch aborts."""
+        """Index a transaction that the last batch aborts."""
         self._transactions += TransactionIndex.pack(transaction)
 
     def write(self, segment: Segment, kinds: Collection[Kind] = _KINDS) -> dict[Kind, IndexChange]:
-        """Give the segment's indexes, or those of some kinds, the form of a segment to which nothing more is appended.
+        """Write the segment's indexes, or those of some kinds, in the form that an inactive segment's have.
 
-        Durable when it returns; says which files changed, and how. A transaction index is only made if it has entries,
-        and only emptied if there is one.
+        They are on disk when this returns. Returns which files changed, and how. A transaction index is only made if it
+        has entries, and only emptied if there is one.
         """
         self._finish()
         data = {
@@ -96,7 +96,7 @@ class IndexBuilder:
         return changes
 
     def write_cleaned(self, segment: Segment) -> None:
-        """Write the indexes beside a segment that is to replace others, as `.cleaned`; their contents are on disk then.
+        """Write the indexes as `.cleaned`, beside a segment that is to replace others. Their contents are then on disk.
 
         A transaction index is only made if it has entries.
         """
@@ -113,7 +113,7 @@ class IndexBuilder:
 
 
 def _write(directory: Directory, name: str, data: bytearray, kind: Kind) -> IndexChange | None:
-    """Have the file hold the data, durably; None if it does already."""
+    """Make the file hold the data, durably; return the change, None if the file held it already."""
     status = directory.status(name)
     if status is None:
         if kind is Kind.TRANSACTION_INDEX and not data:
@@ -133,7 +133,7 @@ def _write(directory: Directory, name: str, data: bytearray, kind: Kind) -> Inde
 
 
 def _write_cleaned(directory: Directory, name: str, data: bytearray) -> str:
-    unfinished = f"{name}{FileSuffix.CLEANED}"  # which every broker that finds it removes
+    unfinished = f"{name}{FileSuffix.CLEANED}"  # a suffix for which every broker removes the file
     with directory.open_writing(unfinished, create=True) as file:
         file.truncate(0)
         file.write_at(0, [data])

@@ -9,8 +9,8 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 OFFSET_ENTRY: Final = Struct(">ii")  # the last offset of a batch, and the batch's position
-TIME_ENTRY: Final = Struct(">qi")  # a timestamp, and the last offset of the batch that has it
-TRANSACTION_ENTRY: Final = Struct(">hqqqq")  # the version, and what `AbortedTransaction` has
+TIME_ENTRY: Final = Struct(">qi")  # a timestamp, and the last offset of its batch
+TRANSACTION_ENTRY: Final = Struct(">hqqqq")  # the version, and the fields of `AbortedTransaction`
 TRANSACTION_ENTRY_VERSION: Final = 0
 
 
@@ -31,7 +31,7 @@ class TimeEntry(NamedTuple):
 class AbortedTransaction(NamedTuple):
     """A producer's records from `first_offset` to its marker at `last_offset`, none of which was committed.
 
-    `last_stable_offset` is what the log's was once the marker was written.
+    `last_stable_offset` is the log's once the marker was written.
     """
 
     producer_id: int

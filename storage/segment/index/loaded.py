@@ -1,7 +1,7 @@
-"""Reading an index file that another process may write, trim or delete at any time: it is never mapped or changed.
+"""An index file read while another process may write, trim or delete it at any time: it is never mapped or changed.
 
 A reader opens the file when it first needs an entry, and keeps no descriptor. Entries that were read stay as they were
-until `refresh` looks at the file again or `unload` frees their memory.
+until `refresh` reads the file again or `unload` frees their memory.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Index:
     def __init__(self, path: str | os.PathLike[str], base_offset: int) -> None:
         self.path = os.fspath(path)
         self.base_offset = base_offset
-        self._lock = Lock()  # held for every look at the entries and every change
+        self._lock = Lock()  # held while entries are read or changed
 
 
 class IndexSource(Protocol):
-    """The file of an index, which may be missing. Both methods are about the same file, also after it was renamed."""
+    """The file of an index, which may be missing. Both methods are about the same file, even after a rename."""
 
     @property
     def path(self) -> str:
@@ -65,7 +65,7 @@ class NamedSource:
 
 
 class IndexReader(Index):
-    """An index that is only looked up in. It reads nothing before a lookup, and a missing file has no entries.
+    """An index for lookups only. It reads nothing before a lookup, and a missing file has no entries.
 
     A lookup that needs more than `limit_bytes` of entries raises `CorruptIndexError`.
     """
@@ -90,7 +90,7 @@ class IndexReader(Index):
             return self._entries.loaded_bytes
 
     def refresh(self) -> bool:
-        """Read what has changed in the file; True if anything has. The entries of a file that is gone stay."""
+        """Read the changes in the file; True if there are any. The entries of a file that is gone stay."""
         with self._lock:
             return self._entries.refresh()
 
@@ -101,10 +101,10 @@ class IndexReader(Index):
 
 
 class LoadedEntries:
-    """The used entries of a file. One that is missing has none. The caller takes the lock.
+    """The used entries of a file. A missing file has none. The caller takes the lock.
 
-    A file of zeros is unused, except that where `zeros_may_lead` a file of exactly one entry counts as an entry.
-    More than `limit_bytes` of entries is a `CorruptIndexError`.
+    A file of zeros is unused, except that where `zeros_may_lead` a file of exactly one entry counts as an entry. More
+    than `limit_bytes` of entries is a `CorruptIndexError`.
     """
 
     def __init__(self, source: IndexSource, entry_bytes: int, *, zeros_may_lead: bool, limit_bytes: int) -> None:
@@ -113,7 +113,7 @@ class LoadedEntries:
         self._zeros_may_lead = zeros_may_lead
         self._limit_bytes = limit_bytes
         self._identity: tuple[int, int] | None = None
-        self._size_bytes: int | None = None  # None: not looked at yet
+        self._size_bytes: int | None = None  # None before the first look
         self._count = 0
         self._last = b""
         self._data: bytes | None = None
@@ -142,16 +142,16 @@ class LoadedEntries:
 
     @property
     def loaded_bytes(self) -> int:
-        """The memory that `unload` would give back."""
+        """The memory that `unload` would free."""
         return len(self._data or b"")
 
     def last(self) -> bytes:
-        """The last entry, empty if there is none; the others are not read for it."""
+        """Return the last entry, empty if there is none; the others are not read for it."""
         self._look()
         return self._last
 
     def used(self) -> tuple[bytes, int]:
-        """The entries, and how many they are."""
+        """Return the entries and their number."""
         if self._data is None:
             if self._size_bytes is None:
                 self._refresh(loads=True)
@@ -161,7 +161,7 @@ class LoadedEntries:
         return self._data, self._count
 
     def refresh(self) -> bool:
-        """Look at the file again, and say whether the entries changed. If the file is gone, they stay."""
+        """Read the file's status again, and return whether the entries changed. If the file is gone, they stay."""
         return self._refresh(loads=False)
 
     def _refresh(self, *, loads: bool) -> bool:
@@ -180,7 +180,7 @@ class LoadedEntries:
             return self._bring_in(file, status.identity, is_same=is_same, loads=loads)
 
     def unload(self) -> None:
-        """Give the memory back; the entries are read again when they are needed."""
+        """Free the memory; the entries are read again when they are needed."""
         self._data = None
 
     def _look(self) -> None:

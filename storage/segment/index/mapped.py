@@ -1,10 +1,10 @@
-"""The entries of an index file that we alone write: the file as memory, with room for more.
+"""The entries of an index file that only this process writes: the file as memory, with room for more.
 
-While it grows the file has its full size, and zeros after the last entry, so that adding an entry leaves nothing
-stale after it. On disk it takes the space of what is used and a little more: a step ahead is really allocated before
-anything is put there, so that a full disk is an error of `reserve` and never one of the map. There is always space for
-one entry. Cutting the file to what is used, and giving it its full size again, are the owner's decisions. A call that
-fails leaves the entries as they were. Locking is the caller's business.
+While it grows the file has its full size, and zeros after the last entry, so that adding an entry leaves nothing stale
+after it. On disk it takes the space of its entries and a little more: a step ahead is really allocated before anything
+is put there, so that a full disk is an error of `reserve` and never one of the map. There is always space for one
+entry. Cutting the file to its entries, and giving it its full size again, are the owner's decisions. A call that fails
+leaves the entries as they were. The caller locks.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _STEP_BYTES_MAX: Final = 64 * 1024
 class MappedEntries:
     """The used entries of an open file, and the slots for more after them.
 
-    `count` slots are used and there are `slots` of them. `ignored_slots` says how many zero slots were found
-    after the last entry when the file was opened.
+    `count` of the `slots` are used. `ignored_slots` is the number of zero slots found after the last entry when the
+    file was opened.
     """
 
     def __init__(self, file: WritableFile, entry_bytes: int, max_bytes: int, *, count: int, ignored_slots: int) -> None:
@@ -37,7 +37,7 @@ class MappedEntries:
         self._entry_bytes = entry_bytes
         self._max_slots = max_bytes // entry_bytes
         self._file = file
-        self._allocated_bytes = 0  # from the file's beginning on, which have their space for certain
+        self._allocated_bytes = 0  # from the file's beginning on, whose space is certainly allocated
         self._length_is_synced = True
         self._is_closed = False
         self._region: MappedRegion | None = None
@@ -45,7 +45,7 @@ class MappedEntries:
 
     @classmethod
     def create(cls, directory: Directory, name: str, entry_bytes: int, max_bytes: int) -> Self:
-        """Make the file, or empty the one that is there, and give it its full size."""
+        """Make the file, or empty the existing one, and give it its full size."""
         if max_bytes < entry_bytes:
             raise ConfigError(
                 f"an index of {max_bytes} bytes has no room for an entry of {entry_bytes}", path=directory.path_of(name)
@@ -61,7 +61,7 @@ class MappedEntries:
 
     @classmethod
     def open(cls, directory: Directory, name: str, entry_bytes: int, max_bytes: int, *, zeros_may_lead: bool) -> Self:
-        """Open a file as it stands, without slots for more; where `zeros_may_lead` a lone entry of zeros is one."""
+        """Open a file as it is, without slots for more; where `zeros_may_lead` a lone entry of zeros is one."""
         file = directory.open_writing(name)
         try:
             slots = file.size_bytes() // entry_bytes
@@ -79,7 +79,7 @@ class MappedEntries:
         return self.slots * self._entry_bytes if self._file.is_resting else self._file.size_bytes()
 
     def last(self) -> bytes:
-        """The last entry, empty if there is none."""
+        """Return the last entry, empty if there is none."""
         end = self.count * self._entry_bytes
         if self.count and self._file.is_resting:
             return self._read(end - self._entry_bytes, end)
@@ -88,13 +88,13 @@ class MappedEntries:
         return bytes(self._region.view[end - self._entry_bytes : end])
 
     def used(self) -> tuple[memoryview | bytes, int]:
-        """Memory that begins with the entries, and how many they are; good until the file's size is changed."""
+        """Return memory that begins with the entries, and their number; valid until the file's size changes."""
         if self.count and self._file.is_resting:
             return self._read(0, self.count * self._entry_bytes), self.count
         return (b"" if self._region is None else self._region.view), self.count
 
     def add(self, entry: bytes) -> None:
-        """Put one entry after the last; there is a slot for it. After `reserve` it does not fail for want of space."""
+        """Put one entry after the last, for which there is a slot. After `reserve` a full disk cannot make it fail."""
         assert self._region is not None
         assert self.count < self.slots
         self.reserve(1)
@@ -102,7 +102,7 @@ class MappedEntries:
         self.count += 1
 
     def reserve(self, more: int) -> None:
-        """Have space on disk for so many more entries, as far as there are slots for them."""
+        """Allocate space on disk for so many more entries, as far as there are slots for them."""
         needed_bytes = min(self.count + more, self.slots) * self._entry_bytes
         if needed_bytes > self._allocated_bytes:
             self._allocate(needed_bytes, self.slots)
@@ -124,7 +124,7 @@ class MappedEntries:
         self.expand()
 
     def expand(self) -> None:
-        """Give the file its full size, or more if more is used already, and the space for one entry more."""
+        """Give the file its full size, or more if its entries take more, and the space for one more entry."""
         full_slots = max(self._max_slots, self.count)
         if self.slots == full_slots:
             return
@@ -139,7 +139,7 @@ class MappedEntries:
             self._map(slots)
 
     def trim(self) -> None:
-        """Cut the file to what is used."""
+        """Cut the file to its entries."""
         used_bytes = self.count * self._entry_bytes
         if self._file.size_bytes() == used_bytes:
             return
@@ -152,7 +152,7 @@ class MappedEntries:
             self._map(self.count)
 
     def flush(self) -> None:
-        """Return when the entries and the file's length are on disk, as those of a file at rest are."""
+        """Return when the entries and the file's length are on disk. Those of a resting file are already."""
         if self._file.is_resting:
             return
         if self._region is not None:
@@ -162,7 +162,7 @@ class MappedEntries:
             self._length_is_synced = True
 
     def rest(self) -> None:
-        """Give back the descriptor and the map of what is on disk; until `wake` each look reads the file."""
+        """Unmap and close the file, which is on disk; until `wake` each lookup reads it."""
         if not self._is_closed and not self._file.is_resting:
             slots = self.slots
             self._unmap()
@@ -170,7 +170,7 @@ class MappedEntries:
             self.slots = slots
 
     def wake(self) -> None:
-        """Have the file open and mapped again; raises, and rests on, if that fails."""
+        """Open and map the file again; raises, and stays at rest, if that fails."""
         if self._file.is_resting:
             self._file.wake()
             try:
@@ -180,7 +180,7 @@ class MappedEntries:
                 raise
 
     def close(self) -> None:
-        """Trim a file that does not rest, and let go of it, even if trimming fails; there are no entries after that."""
+        """Trim the file unless it rests, and close it, even if trimming fails. No entries are left."""
         if self._is_closed:
             return
         try:
@@ -198,11 +198,11 @@ class MappedEntries:
             self._file.truncate(slots * self._entry_bytes)
             self._allocate(min(self.count + 1, slots) * self._entry_bytes, slots)
         except OSError:
-            self._file.truncate(self.count * self._entry_bytes)  # it may have got part of the way
+            self._file.truncate(self.count * self._entry_bytes)  # it may have been extended in part
             raise
 
     def _allocate(self, needed_bytes: int, slots: int) -> None:
-        """Have the space of so many bytes and of a step ahead, within a file that has these slots."""
+        """Allocate the space of so many bytes and of a step ahead, within a file that has these slots."""
         step_bytes = min(max(needed_bytes, _BLOCK_BYTES), _STEP_BYTES_MAX)
         end = min((needed_bytes + step_bytes) // _BLOCK_BYTES * _BLOCK_BYTES, slots * self._entry_bytes)
         self._file.allocate(end, begin=self._allocated_bytes)
@@ -213,7 +213,7 @@ class MappedEntries:
         self._region = self._file.map(slots * self._entry_bytes) if slots else None
 
     def _read(self, begin: int, end: int) -> bytes:
-        """A part of a file at rest."""
+        """Read a part of a file at rest."""
         self._file.wake()
         try:
             return self._file.read_at(begin, end - begin)
@@ -221,7 +221,7 @@ class MappedEntries:
             self._file.rest()
 
     def _unmap(self) -> None:
-        """Before the file's length changes: what is mapped has to be there."""
+        """Unmap the file before its length changes: mapped bytes must exist."""
         if self._region is not None:
             self._region.close()
             self._region = None

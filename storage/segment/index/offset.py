@@ -1,7 +1,7 @@
 """The offset index of a segment (`.index`): from an offset to a place in the log at or before it.
 
-An entry is 8 bytes: the last offset of a batch, less the segment's base offset, and the batch's position. It tells
-where to begin to read, and no more: when to add one is the segment's decision, finding the record its business.
+An entry is 8 bytes: the last offset of a batch, less the segment's base offset, and the batch's position. It tells only
+where to begin to read. The segment decides when to add one, and finds the record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OffsetIndex(AscendingIndex):
             return self._last_offset()
 
     def lookup(self, offset: int) -> OffsetEntry:
-        """The largest entry that is not above the offset, or the segment's beginning if there is none."""
+        """Return the largest entry that is not above the offset, or the segment's beginning if there is none."""
         with self._lock:
             data, count = self._entries.used()
             slot = floor_offset(data, count, offset - self.base_offset)
@@ -43,7 +43,7 @@ class OffsetIndex(AscendingIndex):
         return OffsetEntry(self.base_offset + relative, position)
 
     def earlier(self, offset: int) -> list[OffsetEntry]:
-        """Iterate over earlier entries, to begin with if the entry that `lookup` gives means nothing.
+        """Yield earlier entries, to begin at if the entry that `lookup` returns makes no sense.
 
         Their distances double. None is above the offset, even where entries do not ascend, and the segment's beginning
         is not among them.
@@ -56,9 +56,9 @@ class OffsetIndex(AscendingIndex):
         return [entry for entry in entries if entry.offset <= offset]
 
     def check(self) -> None:
-        """Raise `CorruptIndexError` if the index cannot be one, by what Kafka's own check looks at.
+        """Raise `CorruptIndexError` if the index cannot be one, by the same tests as Kafka's own check.
 
-        A zero tail is no error here: it is known for what it is.
+        A zero tail is recognised and is no error.
         """
         with self._lock:
             count, size_bytes, last_offset = self._entries.count, self._entries.size_bytes, self._last_offset()
@@ -76,7 +76,7 @@ class OffsetIndex(AscendingIndex):
 
 
 class OffsetIndexReader(AscendingReader, OffsetIndex):
-    """The offset index of a segment, to look things up in."""
+    """The offset index of a segment, for lookups only."""
 
 
 class OffsetIndexWriter(AscendingWriter, OffsetIndex):
@@ -105,5 +105,5 @@ class OffsetIndexWriter(AscendingWriter, OffsetIndex):
         """Drop the entries at and above the offset."""
         with self._lock:
             entries = self._entries
-            # Not above the offset's predecessor is the same as below the offset.
+            # Not above the offset less one is the same as below the offset.
             entries.truncate(floor_offset(*entries.used(), offset - 1 - self.base_offset) + 1)

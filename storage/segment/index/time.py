@@ -1,7 +1,7 @@
-"""The time index of a segment (`.timeindex`): from a timestamp to an offset up to which nothing is later.
+"""The time index of a segment (`.timeindex`): from a timestamp to an offset up to which no record is later.
 
-An entry is 12 bytes: the largest timestamp of the segment so far, and the last offset of the batch that has it, less
-the segment's base offset. When to add one is the segment's decision.
+An entry is 12 bytes: the largest timestamp of the segment so far, and the last offset of its batch, less the segment's
+base offset. The segment decides when to add one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NO_TIMESTAMP: Final = -1
 class TimeIndex(AscendingIndex):
     """The time index of one segment; timestamps ascend, and offsets never descend.
 
-    A segment may begin with a record of 1970-01-01T00:00:00Z, whose entry is all zeros. Where it is the file's only
-    slot it is taken for that; in front of a zero tail it is not, which changes no lookup.
+    A segment may begin with a record of 1970-01-01T00:00:00Z, whose entry is all zeros. In a file with one slot zeros
+    are taken for that entry; in front of a zero tail they are not, which changes no lookup.
     """
 
     entry_bytes = _ENTRY.size
@@ -38,7 +38,7 @@ class TimeIndex(AscendingIndex):
             return self._last_entry()
 
     def lookup(self, timestamp: int) -> TimeEntry:
-        """The largest entry that is not above the timestamp, or no timestamp (-1) and the base offset."""
+        """Return the largest entry that is not above the timestamp, or no timestamp (-1) and the base offset."""
         with self._lock:
             data, count = self._entries.used()
             slot = floor_timestamp(data, count, timestamp)
@@ -48,9 +48,9 @@ class TimeIndex(AscendingIndex):
         return TimeEntry(found, self.base_offset + relative)
 
     def earlier(self, timestamp: int) -> list[TimeEntry]:
-        """Iterate over earlier entries, to believe if the entry that `lookup` gives means nothing.
+        """Yield earlier entries, to try if the entry that `lookup` returns makes no sense.
 
-        Their distances double. None is above the timestamp, even where entries do not ascend, and that there is no
+        Their distances double. None is above the timestamp, even where entries do not ascend, and the entry without a
         timestamp is not among them.
         """
         with self._lock:
@@ -61,9 +61,9 @@ class TimeIndex(AscendingIndex):
         return [entry for entry in entries if entry.timestamp <= timestamp]
 
     def check(self) -> None:
-        """Raise `CorruptIndexError` if the index cannot be one, by what Kafka's own check looks at.
+        """Raise `CorruptIndexError` if the index cannot be one, by the same tests as Kafka's own check.
 
-        A zero tail is no error here: it is known for what it is.
+        A zero tail is recognised and is no error.
         """
         with self._lock:
             data, count = self._entries.used()
@@ -90,7 +90,7 @@ class TimeIndex(AscendingIndex):
 
 
 class TimeIndexReader(AscendingReader, TimeIndex):
-    """The time index of a segment, to look things up in."""
+    """The time index of a segment, for lookups only."""
 
 
 class TimeIndexWriter(AscendingWriter, TimeIndex):
@@ -98,12 +98,12 @@ class TimeIndexWriter(AscendingWriter, TimeIndex):
 
     @property
     def is_full(self) -> bool:
-        """True if only the slot is left that is kept for the final entry, which makes the log roll."""
+        """True if only the slot for the final entry is left, which makes the log roll."""
         with self._lock:
             return self._is_full()
 
     def maybe_append(self, timestamp: int, offset: int, *, final: bool = False) -> None:
-        """Add an entry if its timestamp is above the last one; if it is the same there is nothing to add.
+        """Add an entry if its timestamp is above the last one; an equal timestamp adds nothing.
 
         A smaller timestamp or offset, an offset out of range, and a full index raise `InvalidIndexEntryError`. The
         `final` entry, when a segment is rolled or closed, may take the slot that is kept for it.
@@ -127,7 +127,7 @@ class TimeIndexWriter(AscendingWriter, TimeIndex):
         """Drop the entries whose offsets are at or above the offset."""
         with self._lock:
             entries = self._entries
-            # Not above the offset's predecessor is the same as below the offset.
+            # Not above the offset less one is the same as below the offset.
             entries.truncate(floor_timed_offset(*entries.used(), offset - 1 - self.base_offset) + 1)
 
     def _is_full(self) -> bool:

@@ -1,7 +1,7 @@
 """The transaction index of a segment (`.txnindex`): the transactions whose abort markers lie in it.
 
-An entry is 34 bytes. The file is neither mapped nor preallocated, and there is none until an abort is indexed. Readers
-leave out records of aborted transactions themselves.
+An entry is 34 bytes. The file is neither mapped nor preallocated, and is made when the first abort is indexed. Readers
+skip records of aborted transactions themselves.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class TransactionIndex(Index, ABC):
 
     @abstractmethod
     def _used(self) -> bytes:
-        """All entries."""
+        """Return all entries."""
 
     @abstractmethod
     def _last(self) -> bytes | bytearray:
-        """The last entry, empty if there is none."""
+        """Return the last entry, empty if there is none."""
 
     @property
     def entries_count(self) -> int:
@@ -51,13 +51,13 @@ class TransactionIndex(Index, ABC):
 
     @staticmethod
     def pack(transaction: AbortedTransaction) -> bytes:
-        """An entry as the file holds it."""
+        """Return an entry as the file holds it."""
         return _ENTRY.pack(_VERSION, *transaction)
 
     def aborted(self, fetch_offset: int, upper_bound_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """The transactions that overlap the offsets from `fetch_offset` up to the bound, which is excluded.
+        """Return the transactions that overlap the offsets from `fetch_offset` up to the bound, which is excluded.
 
-        They are all of them if the second value is true; otherwise the next segment's index may have more.
+        If the second value is true, these are all; otherwise the next segment's index may have more.
         """
         found = []
         for transaction in self:
@@ -68,7 +68,7 @@ class TransactionIndex(Index, ABC):
         return found, False
 
     def check(self) -> None:
-        """Raise `CorruptIndexError` if an entry cannot be one, by what Kafka's own check looks at."""
+        """Raise `CorruptIndexError` if an entry cannot be one, by the same tests as Kafka's own check."""
         for slot, transaction in enumerate(self):
             if transaction.last_offset < self.base_offset:
                 raise CorruptIndexError(
@@ -97,7 +97,7 @@ class TransactionIndex(Index, ABC):
 
 
 class TransactionIndexReader(IndexReader, TransactionIndex):
-    """The transaction index of a segment, to look up in. It changes not one byte of the file."""
+    """The transaction index of a segment, for lookups only. It changes not one byte of the file."""
 
     def _used(self) -> bytes:
         return self._entries.used()[0]
@@ -107,7 +107,7 @@ class TransactionIndexReader(IndexReader, TransactionIndex):
 
 
 class TransactionIndexWriter(TransactionIndex):
-    """A transaction index whose file is this object's alone, and is made with the first entry."""
+    """A transaction index whose file this object alone writes, and makes with the first entry."""
 
     def __init__(self, directory: Directory, name: str, base_offset: int) -> None:
         super().__init__(directory.path_of(name), base_offset)
@@ -115,12 +115,12 @@ class TransactionIndexWriter(TransactionIndex):
         self._name = name
         self._file: WritableFile | None = None
         self._is_named_on_disk = True
-        self._closing_lock = Lock()  # taken before the other: no flush of a closed file, and none stops readers
+        self._closing_lock = Lock()  # taken before the other: no closed file is flushed, and no flush stops readers
         self._entries = bytearray()
 
     @classmethod
     def open(cls, directory: Directory, name: str, base_offset: int) -> Self:
-        """Open the file if there is one; an incomplete last entry, or zeros after the last, are cut off."""
+        """Open the file if there is one; cut off an incomplete last entry, and zeros after the last."""
         index = cls(directory, name, base_offset)
         if directory.status(name) is None:
             return index
@@ -164,12 +164,12 @@ class TransactionIndexWriter(TransactionIndex):
             self._cut(kept * _ENTRY.size)
 
     def clear(self) -> None:
-        """Drop every entry; the file stays, empty, if there is one."""
+        """Drop every entry. The file, if there is one, stays."""
         with self._lock:
             self._cut(0)
 
     def flush(self) -> None:
-        """Return when the entries are on disk, and the file's name with them. Reading and appending go on meanwhile."""
+        """Return when the entries and the file's name are on disk. Reading and appending go on meanwhile."""
         with self._closing_lock:
             if self._file is not None and not self._file.is_resting:
                 self._file.sync()
@@ -178,19 +178,19 @@ class TransactionIndexWriter(TransactionIndex):
                     self._is_named_on_disk = True
 
     def rest(self) -> None:
-        """Hold no descriptor until `wake`; everything is on disk already."""
+        """Close the descriptor until `wake`; everything is on disk already."""
         with self._closing_lock, self._lock:
             if self._file is not None:
                 self._file.rest()
 
     def wake(self) -> None:
-        """Be ready for appends again."""
+        """Open the file for appends again."""
         with self._closing_lock, self._lock:
             if self._file is not None:
                 self._file.wake()
 
     def close(self) -> None:
-        """Let go of the file. Closing twice is harmless."""
+        """Close the file. Closing twice is harmless."""
         with self._closing_lock, self._lock:
             if self._file is not None:
                 self._file.close()

@@ -1,9 +1,9 @@
 """The zeros after an index's last entry: the unused part of a preallocated file.
 
-A broker cuts this tail off when it rolls or closes a segment. Where it was killed before that, or still runs, the
-tail is there and must not be taken for entries. An entry of zeros is never one of an offset index (it would say that
-a segment's first batch, at position 0, is indexed, and that one never is), never one of a transaction index (a
-marker lies above its transaction's first record), and one of a time index only in front of all others.
+A broker trims this tail when it rolls or closes a segment. Where it was killed before that, or still runs, the tail is
+there and must not be taken for entries. An entry of zeros is never one of an offset index (it would index a segment's
+first batch, at position 0, which no broker does), never one of a transaction index (a marker lies above its
+transaction's first record), and one of a time index only in front of all others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WINDOW_BYTES: Final = 256 * 1024
 
 
 def used_slots(file: ReadableFile, slots: int, entry_bytes: int) -> int:
-    """Return how many of the first `slots` entries lie before the tail, with no zeros taken on trust.
+    """Return how many of the first `slots` entries lie before the tail. No zeros are taken on trust.
 
     Only zeros follow them. The tail is read whole, from its end.
     """
@@ -32,7 +32,7 @@ def used_slots(file: ReadableFile, slots: int, entry_bytes: int) -> int:
 
 
 def is_zero(file: ReadableFile, start: int, end: int) -> bool:
-    """True if there is nothing but zeros from one position up to the other, or to the file's end."""
+    """Return True if only zeros lie between the two positions, or from the first to the file's end."""
     while start < end:
         window = file.read_at(start, min(_WINDOW_BYTES, end - start))
         if not window:
@@ -44,10 +44,10 @@ def is_zero(file: ReadableFile, start: int, end: int) -> bool:
 
 
 def probe_used_slots(file: ReadableFile, slots: int, entry_bytes: int, known: int = 0) -> int:
-    """Return how many of the first `slots` entries lie before the first zeros; `known` of them surely do.
+    """Return how many of the first `slots` entries lie before the first zeros; at least `known` of them do.
 
-    A handful of entries is read, whatever the file's size; a file that was written from front to back, as brokers
-    write it, has no zeros before its tail.
+    It reads a handful of entries from a file of any size; a file that was written from front to back, as brokers write
+    it, has no zeros before its tail.
     """
 
     def is_used(slot: int) -> bool:
