@@ -1,8 +1,9 @@
 """One directory and the files in it, by their names.
 
-Code below a store is given a `Directory` in place of paths. A log directory is opened once, by a path that a user named
-and that may be a link. Everything below it is reached from there, step by step: no link is followed, and only regular
-files are opened. What stands in the way raises `SymbolicLinkError` or another `OSError` with the path in it.
+Code below a store is given a `Directory` in place of paths. A log directory is opened by a path that a user named and
+that may be a link; a writer stays in the one that it locked. Everything below is reached from there, step by step: no
+link is followed, and only regular files are opened. What stands in the way raises `SymbolicLinkError` or another
+`OSError` with the path in it.
 """
 
 from __future__ import annotations

@@ -30,9 +30,10 @@ _NO_FILE: Final = "is not a regular file, and kafkafs opens no others"
 class RealDirectory(Directory):
     """A directory of the operating system.
 
-    One without a directory `above` is one that a user named: it is opened by its path when it is first needed, and
-    stays open. Links in it are followed only if `follows_links`, as is right for files that a user names and that are
-    no store's.
+    One without a directory `above` is one that a user named: each use opens it by its path, so that a reader sees a
+    directory that comes in its place, and keeps no file system from being unmounted. From the first `lock` on it stays
+    open, so that a writer writes to the directory that it locked, and to no other.
+    Links in it are followed only if `follows_links`, as is right for files that a user names and that are no store's.
     """
 
     def __init__(
@@ -47,8 +48,8 @@ class RealDirectory(Directory):
         self._above = above
         self._is_of_store = is_of_store
         self._no_follow = 0 if follows_links else os.O_NOFOLLOW
-        self._opening = Lock()
-        self._descriptor = -1
+        self._keeping = Lock()
+        self._kept = -1
 
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (self.path, self._above, self._is_of_store, not self._no_follow)
@@ -80,7 +81,7 @@ class RealDirectory(Directory):
     def enter(self) -> int:
         """A descriptor of the directory, to be left with `leave`."""
         if self._above is None:
-            return self._descriptor if self._descriptor >= 0 else self._opened()
+            return self._kept if self._kept >= 0 else os.open(self.path, _PLACE)
         place = self._above.enter()
         try:
             return os.open(self.name, _PLACE | self._no_follow, dir_fd=place)
@@ -89,15 +90,16 @@ class RealDirectory(Directory):
 
     def leave(self, descriptor: int) -> None:
         """Close a descriptor that `enter` gave, unless it is kept."""
-        if self._above is not None:
+        if descriptor != self._kept:
             os.close(descriptor)
 
-    def _opened(self) -> int:
-        with self._opening:
-            if self._descriptor < 0:
-                self._descriptor = os.open(self.path, _PLACE)
-                weakref.finalize(self, os.close, self._descriptor)
-            return self._descriptor
+    def _keep(self) -> None:
+        """Open a directory that a user named for as long as this object lives."""
+        with self._keeping:
+            if self._above is None and self._kept < 0:
+                kept = os.open(self.path, _PLACE)
+                weakref.finalize(self, os.close, kept)
+                self._kept = kept
 
     def explained(self, error: OSError, path: str) -> OSError:
         """The error with a path in it, or one that names the link which stands in the way."""
@@ -238,6 +240,7 @@ class RealDirectory(Directory):
 
     def lock(self, name: str) -> FileLock:
         """Take the lock that a broker takes on a file."""
+        self._keep()
         return FileLock(self.path_of(name), self._made_file(name))
 
     def is_locked(self, name: str) -> bool:

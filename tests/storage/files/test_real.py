@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,6 @@ from storage.files.overlay import OverlayDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 SECRET = b"what lies outside"
 
@@ -117,6 +117,46 @@ def test_the_directory_that_a_user_named_may_be_a_link(files: Files, store: Path
     assert files.read(store / "t-0" / "file") == b"inside"
     with pytest.raises(SymbolicLinkError):
         Files().names(store)
+
+
+def test_a_reader_sees_a_directory_that_comes_in_the_place_of_the_one_it_named(tmp_path: Path) -> None:
+    """A log directory that was copied to a new disk, or mounted again, is what its path leads to."""
+    path = tmp_path / "log"
+    (path / "t-0").mkdir(parents=True)
+    (path / "t-0" / "file").write_bytes(b"old")
+    directory = Files().directory(path)
+    partition = directory.at("t-0")
+    assert partition.read("file") == b"old"
+    path.rename(tmp_path / "away")
+    assert not partition.exists()
+    with pytest.raises(FileNotFoundError):
+        partition.read("file")
+    (path / "t-0").mkdir(parents=True)
+    (path / "t-1").mkdir()
+    (path / "t-0" / "file").write_bytes(b"new")
+    assert partition.read("file") == b"new"
+    assert sorted(directory.names()) == ["t-0", "t-1"]
+
+
+def test_a_writer_stays_in_the_directory_that_it_locked(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.mkdir()
+    directory = Files().directory(path)
+    lock = directory.lock(".lock")
+    path.rename(tmp_path / "away")
+    path.mkdir()
+    directory.replace("file", b"written")
+    lock.release()
+    assert (tmp_path / "away" / "file").read_bytes() == b"written"
+    assert not list(path.iterdir())
+
+
+def test_reading_keeps_no_descriptor(files: Files, store: Path) -> None:
+    """A descriptor would keep a disk from being unmounted while a reader does nothing."""
+    directory = files.directory(store)
+    directory.at("t-0").read("file")
+    directory.names()
+    assert os.path.realpath(store) not in {os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()}
 
 
 def test_a_link_is_removed_and_replaced_itself(files: Files, store: Path, victims: Path) -> None:
