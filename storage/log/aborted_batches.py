@@ -1,7 +1,6 @@
-"""The batches that consumers never see: control records, and with `Isolation.COMMITTED` aborted records.
+"""The batches of aborted transactions, which a reader with `Isolation.COMMITTED` does not see.
 
-A log tells which transactions came to nothing; which batches belong to them is said here, for each batch by itself and
-in any order.
+The log lists the aborted transactions. `AbortedBatches` says of each batch, in any order, whether it belongs to one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AbortedBatches:
-    """The batches of aborted transactions, as far as those are given."""
+    """The batches of the given aborted transactions."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._ranges: dict[int, list[tuple[int, int]]] = {}  # by producer, ascending; one's transactions never overlap
@@ -30,7 +29,7 @@ class AbortedBatches:
         """True if the batch belongs to one of the transactions."""
         if not batch.is_transactional:
             return False
-        # A cleaner may have taken a transaction's first records away, but never moves one.
+        # A cleaner may have removed a transaction's first records, but never moves a record.
         ranges = self._ranges.get(batch.producer_id, [])
         last_begun = bisect_right(ranges, batch.last_offset, key=lambda each: each[0]) - 1
         return last_begun >= 0 and ranges[last_begun][1] >= batch.base_offset

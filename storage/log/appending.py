@@ -1,8 +1,8 @@
-"""Validating what is appended to a log, and giving it the form that is stored: offsets, times, codecs.
+"""Validating batches, and giving them the form that a log stores: offsets, times, codecs.
 
-A leader's batch gets its offsets, and is checked whole unless this process has just encoded it; a follower's batches
-have theirs, which have to follow on the log's end. Nothing is written here, and what a producer may write next is left
-to `producers`.
+A leader's batch is assigned its offsets, and is checked whole unless this process has just encoded it. A follower's
+batches have offsets, which have to follow the log's end. Nothing is written here. `producers` decides what a producer
+may write next.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Appended(NamedTuple):
-    """The offsets that batches have in the log; `is_duplicate` says that they were there before."""
+    """The offsets that batches have in the log; `is_duplicate` is True if an earlier append wrote them."""
 
     first_offset: int
     last_offset: int
@@ -53,16 +53,16 @@ class Appended(NamedTuple):
 
 
 class SentBatch(NamedTuple):
-    """A batch as a producer or a coordinator sends it. `summary` is None if its records have yet to be read."""
+    """A batch as a producer or a coordinator sends it. `summary` is None until its records are read."""
 
     batch: RecordBatch
     summary: RecordsSummary | None
 
 
 def read_sent_batch(data: Buffer, config: TopicConfig, origin: AppendOrigin) -> SentBatch:
-    """The one batch that a producer or a coordinator sends; raises a `StorageError` that says why it is none.
+    """Read the one batch that a producer or a coordinator sends; raises a `StorageError` if it is invalid.
 
-    The bytes of an `EncodedBatch` are not checked, because they have not left this process since they were made.
+    The bytes of an `EncodedBatch` are not checked, as they never left this process.
     """
     walk = read_batches(data)
     batch = next(walk, None)
@@ -88,7 +88,7 @@ def place_sent(
     leader_epoch: int,
     now_ms: int,
 ) -> tuple[list[Appended], list[PlacedBatches]]:
-    """The answers to batches that were sent together, and what is to be written: all but those that the log has.
+    """Return the answers to batches sent together, and the batches to write: all but those that the log has already.
 
     Raises as `place_sent_batch` does if one of them cannot be stored.
     """
@@ -108,7 +108,7 @@ def place_sent(
 def place_sent_batch(
     sent: SentBatch, config: TopicConfig, *, next_offset: int, leader_epoch: int, now_ms: int
 ) -> PlacedBatches:
-    """The batch at its offsets, in the form that the topic's settings ask for; raises a `StorageError` if none fits."""
+    """Return the batch at its offsets, in the form of the topic's settings; raises a `StorageError` if none fits."""
     batch, summary = sent
     records_data = None if summary is not None or batch.codec is Codec.NONE else batch.records_data()
     try:
@@ -121,7 +121,7 @@ def place_sent_batch(
         _check_size(len(changed), config)
         placed = PlacedBatches.of(tuple(read_batches(changed)), changed)
     else:
-        # Only the header is copied: the records after it may be a megabyte, and are written from where they lie.
+        # Only the header is copied: the records after it may be a megabyte, and are written from the sent bytes.
         header = bytearray(batch.view(0, BATCH_HEADER_BYTES))
         assign_offset(header, base_offset=next_offset, leader_epoch=leader_epoch)
         stored = batch.with_offset(base_offset=next_offset, leader_epoch=leader_epoch)
@@ -131,7 +131,7 @@ def place_sent_batch(
 
 
 def place_followed(data: Buffer, config: TopicConfig, *, next_offset: int) -> PlacedBatches | None:
-    """The whole batches that another leader has placed; None if there is none. A part of a batch at the end is left.
+    """Return the whole batches that another leader placed; None if there is none. A partial batch at the end is left.
 
     Raises `UnexpectedOffsetError` if their offsets do not rise or the log has them already.
     """
@@ -156,7 +156,7 @@ def place_followed(data: Buffer, config: TopicConfig, *, next_offset: int) -> Pl
 
 
 def _check_fits(placed: PlacedBatches, config: TopicConfig) -> None:
-    """Raise `BatchTooLargeError` for what no segment may hold."""
+    """Raise `BatchTooLargeError` if the batches do not fit into one segment."""
     if placed.size_bytes > config.segment_bytes:
         raise BatchTooLargeError(
             f"{placed.size_bytes} bytes do not fit into a segment, as segment.bytes is {config.segment_bytes}"
@@ -171,7 +171,7 @@ def _check_size(size_bytes: int, config: TopicConfig) -> None:
 
 
 def _check_header(batch: RecordBatch) -> None:
-    """Raise `InvalidRecordError` for what no producer may say."""
+    """Raise `InvalidRecordError` if the header is one that no producer may send."""
     if batch.base_offset != 0:
         raise InvalidRecordError(f"a producer's batch begins at offset 0, this one at {batch.base_offset}")
     if batch.count < 1 or batch.last_offset_delta + 1 != batch.count:
@@ -216,7 +216,7 @@ def _changed(
     leader_epoch: int,
     now_ms: int,
 ) -> bytes | None:
-    """The batch in its place if it is stored otherwise than it was sent; None if it is not."""
+    """Return the batch in the form to store; None if that is the form in which it was sent."""
     codec = batch.codec if config.compression is None or batch.is_control else config.compression
     attributes = batch.attributes & ~CODEC_MASK & ~LOG_APPEND_TIME_BIT | codec
     max_timestamp, base_timestamp = found.max_timestamp, batch.base_timestamp

@@ -1,6 +1,6 @@
-"""A bound on the logs that hold descriptors: beyond it, those that have not been changed lately rest.
+"""A bound on the logs that hold descriptors: above it, logs that were not changed lately rest.
 
-A log at rest is on disk, takes no descriptors, and can be read; it wakes when it is changed the next time.
+A log at rest is on disk, holds no descriptors, and can be read; the next change wakes it.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ logger = logging.getLogger(__name__)
 
 
 class RestingLog(Protocol):
-    """A log that can rest. `was_changed` is set by each change, and taken back here."""
+    """A log that can rest. Each change sets `was_changed`, and `AwakeLogs` resets it."""
 
     was_changed: bool
 
     def rest(self) -> bool:
-        """Hold no descriptors; False if that cannot be just now."""
+        """Hold no descriptors; False if the log cannot rest now."""
 
 
 class AwakeLogs:
-    """The logs that are awake, at most `most` of them but for those that are being changed. Any thread may call this.
+    """The logs that are awake: at most `most`, not counting logs that are being changed. Any thread may call this.
 
-    Which ones rest is chosen as by a clock's hand: the longest awake of those that were not changed since it last came
-    by. So a change costs nothing here unless it wakes a log.
+    The CLOCK algorithm chooses which logs rest: the longest awake of those that were not changed since its hand last
+    passed them. So a change costs nothing here unless it wakes a log.
     """
 
     def __init__(self, most: int) -> None:
         assert most > 0
         self._most = most
-        self._lock = Lock()  # held while the logs are looked at, never while one goes to rest
+        self._lock = Lock()  # held while the logs are listed, never while one goes to rest
         self._logs: dict[RestingLog, None] = {}
 
     def __len__(self) -> int:
         return len(self._logs)
 
     def add(self, log: RestingLog) -> None:
-        """Take notice of a log that is awake now, and have others rest if there are too many."""
+        """Add a log that is awake now, and have others rest if there are too many."""
         with self._lock:
             self._logs[log] = None
         for each in self._in_turn():
@@ -64,7 +64,7 @@ class AwakeLogs:
             self._logs.pop(log, None)
 
     def _in_turn(self) -> Iterator[RestingLog]:
-        """The logs in the order in which they are looked at, twice: the first time those that were changed pass."""
+        """Iterate over the logs in the order to have them rest, twice: the first time without those changed lately."""
         with self._lock:
             once = list(self._logs) if len(self._logs) > self._most else []
         for log in once:
@@ -82,6 +82,6 @@ class AwakeLogs:
             rests = log.rest()
         except (StorageError, OSError) as error:
             logger.error("a log that was to rest failed: %s", error)  # noqa: TRY400 -- no user sees a traceback
-            rests = True  # it is poisoned, and takes nothing more
+            rests = True  # it is poisoned, and accepts no more changes
         if rests:
             self.discard(log)

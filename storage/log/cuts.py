@@ -1,8 +1,8 @@
-"""Finding where another process truncated its log, from what was known of the log and what it holds now.
+"""Finding where another process truncated its log, by comparing what was known of the log with what it holds now.
 
-Brokers do not say when they truncate. A batch that is known and still in its place shows that all before it is as it
-was. Further back the leader epochs tell: no two leaders write in one epoch, so two logs are the same up to the first
-offset that has another epoch in one than in the other.
+Brokers do not announce truncations. A known batch that is still in its place proves that the log up to it is unchanged.
+Further back leader epochs tell: no two leaders write in one epoch, so two logs are the same up to the first offset
+whose epoch differs.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _EPOCH_AT = 12
 
 
 class KnownEpochs:
-    """The leader epochs of a log as of a moment that is never before the end that was looked at."""
+    """The leader epochs of a log, at least as new as the end last passed to `look`."""
 
     def __init__(self) -> None:
         self._entries: tuple[EpochStart, ...] = ()
         self._end_position = -1
 
     def look(self, directory: Directory, end: SegmentEnd, *, is_changed: bool) -> None:
-        """Take in the epochs if the directory changed, or if the log's last batch is of one that is not known."""
+        """Load the epochs if the directory changed, or if the log's last batch has an unknown epoch."""
         is_new = end.position != self._end_position and _epoch_of(end) > self._latest()
         self._end_position = end.position
         if is_changed or is_new:
             self._entries = self._load(directory)
 
     def first_difference(self, directory: Directory, end_offset: int) -> int | None:
-        """The first offset below the end that is of another epoch now; None if there is none, or it is not known."""
+        """Return the first offset below the end whose epoch is another now; None if there is none or it is unknown."""
         before, now = self._entries, self._load(directory)
         if not before or not now:
             return None
@@ -67,9 +67,9 @@ def find_cut(
     now: Sequence[Segment],
     changed: Sequence[FollowedSegment],
 ) -> int | None:
-    """The offset at which the log was truncated between two looks at its segments; None if it was not.
+    """Return the offset at which the log was truncated between two looks at its segments; None if it was not.
 
-    `changed` are those, as they were, whose files are the same and do not hold the same any more.
+    `changed` are segments, as they were, whose files are the same but hold other batches now.
     """
     last, newest = before[-1] if before else None, now[-1] if now else None
     if not isinstance(last, FollowedSegment) or not isinstance(newest, FollowedSegment):
@@ -85,7 +85,7 @@ def find_cut(
     if found is not None:
         return min(found, end_offset)
     if end_offset < known_end and (changed or not newest.size_bytes):
-        return end_offset  # where only the last segments are missing the files are being removed
+        return end_offset  # if only the last segments are missing, the files are being removed
     return changed[0].base_offset if changed else None
 
 
@@ -94,7 +94,7 @@ def _epoch_at(entries: Sequence[EpochStart], offset: int) -> int:
 
 
 def _epoch_of(end: SegmentEnd) -> int:
-    """The epoch of the last batch before an end; -1 if it has none."""
+    """Return the epoch of the last batch before an end; -1 if it has none."""
     header = end.header
     if len(header) < BATCH_HEADER_BYTES or header[_MAGIC_AT] < 2:
         return -1

@@ -1,7 +1,7 @@
-"""Leader epochs: at which offset each leader of a partition began to write.
+"""Leader epochs: the offset at which each leader of a partition began to write.
 
 `LeaderEpochs` keeps `leader-epoch-checkpoint`, which is always at least as new as the log: the entry of an epoch is
-on disk before its first batch is written. Fitting it to a log that lost its end or its beginning is left to recovery.
+on disk before its first batch is written. Recovery trims it to a log that lost its end or its beginning.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class EpochEnd(NamedTuple):
 
 
 def may_begin_at(entries: Sequence[EpochStart], offset: int) -> bool:
-    """True if a leader began there that followed on another one, which the very first of a partition does not."""
+    """True if a leader that followed another one began there. A partition's very first leader follows none."""
     return any(entry.offset == offset and entry != (0, 0) for entry in entries)
 
 
 class LeaderEpochs:
     """The epochs of a partition's log, both epochs and offsets ascending.
 
-    Every change is on disk before it is visible. `entries` is never changed in place, so that others may read it
-    while one thread writes.
+    Every change is on disk before it is visible. `entries` is never changed in place, so readers may read it while one
+    thread writes.
     """
 
     def __init__(self, directory: Directory, entries: tuple[EpochStart, ...] = ()) -> None:
@@ -53,9 +53,9 @@ class LeaderEpochs:
 
     @classmethod
     def load(cls, directory: Directory) -> Self:
-        """The epochs that the file has, without those that a later line contradicts; none if there is no file.
+        """Load the file's epochs, without those that a later line contradicts; none if there is no file.
 
-        Raises `CorruptCheckpointError`, as `NulFilledCheckpointError` if a loss of power wiped it.
+        Raises `CorruptCheckpointError`; that is a `NulFilledCheckpointError` if a loss of power wiped the file.
         """
         entries: tuple[EpochStart, ...] = ()
         for entry in read_checkpoint(directory, EPOCHS_NAME, _entry):
@@ -64,7 +64,7 @@ class LeaderEpochs:
 
     @classmethod
     def make(cls, directory: Directory, starts: Iterable[EpochStart]) -> Self:
-        """The epochs of these batches, in place of what the file has."""
+        """Replace the file's epochs by these."""
         entries: tuple[EpochStart, ...] = ()
         for start in starts:
             entries = _with(entries, start)
@@ -78,19 +78,19 @@ class LeaderEpochs:
 
     @property
     def writing_epoch(self) -> int:
-        """The epoch to append in without a broker: the last leader's, as if that still led, or else the first.
+        """The epoch to append in without a broker: that of the last leader, as if it still led, or else the first.
 
         So no broker finds an epoch that it does not know.
         """
         return self.entries[-1].epoch if self.entries else _FIRST_EPOCH
 
     def assign(self, epoch: int, offset: int) -> None:
-        """Say that the batch at this offset is of this epoch, which drops what contradicts it; -1 is no epoch."""
+        """Record that the epoch begins at the offset, and drop entries that contradict it. Ignores -1, no epoch."""
         if epoch >= 0:
             self._replace(_with(self.entries, EpochStart(epoch, offset)))
 
     def assign_from(self, batches: Sequence[Batch]) -> None:
-        """Take in batches that are about to be written; those of old versions have no epochs, and end all that was."""
+        """Record the epochs of batches about to be written. A batch of an old version has none, and clears all."""
         for batch in batches:
             if not isinstance(batch, RecordBatch):
                 self.clear()
@@ -98,24 +98,24 @@ class LeaderEpochs:
                 self.assign(batch.leader_epoch, batch.base_offset)
 
     def truncate_from_start(self, offset: int) -> None:
-        """Fit the epochs to a log that begins at this offset: the epoch in force there begins there too."""
+        """Trim the epochs to a log that begins at the offset: the epoch in force there begins there too."""
         later = tuple(entry for entry in self.entries if entry.offset > offset)
         if len(later) < len(self.entries):
             in_force = self.entries[-len(later) - 1]
             self._replace((EpochStart(in_force.epoch, offset), *later))
 
     def truncate_from_end(self, offset: int) -> None:
-        """Fit the epochs to a log that ends before this offset."""
+        """Trim the epochs to a log that ends before the offset."""
         self._replace(tuple(entry for entry in self.entries if entry.offset < offset))
 
     def clear(self) -> None:
-        """Forget all epochs, as befits a log to which batches without epochs are written."""
+        """Remove all epochs, as for a log to which batches without epochs are written."""
         self._replace(())
 
     def end_of(self, epoch: int, log_end_offset: int) -> EpochEnd | None:
         """Return where the last epoch up to this one ends: at the next epoch's start, or at the log's end.
 
-        An epoch before all that are known ends where they begin. None for one after all of them.
+        An epoch before all known ones ends where they begin. None for one after all known ones.
         """
         if epoch < 0 or not self.entries or epoch > self.entries[-1].epoch:
             return None
@@ -138,7 +138,7 @@ def _entry(columns: list[str]) -> EpochStart:
 
 
 def _with(entries: tuple[EpochStart, ...], added: EpochStart) -> tuple[EpochStart, ...]:
-    """The entries up to the added one, unless its epoch is the last one's and has begun already."""
+    """Return the entries up to the added one, and that, unless its epoch is the last one's and has begun already."""
     if entries and entries[-1].epoch == added.epoch and entries[-1].offset <= added.offset:
         return entries
     kept = [entry for entry in entries if entry.epoch < added.epoch and entry.offset < added.offset]

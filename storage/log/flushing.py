@@ -1,7 +1,7 @@
 """Flushing a log: how far it is on disk, and bringing the rest there.
 
-A flush promises that everything before the offset that it was asked for survives a loss of power, and only then moves
-the recovery point. Any thread may flush, one at a time; appending and rolling go on meanwhile.
+A flush brings everything before the log's end to disk, where it survives a loss of power, and only then moves the
+recovery point. Any thread may flush, one at a time; appending and rolling go on meanwhile.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 class Durability(Enum):
     """The promise of an append once it has returned."""
 
-    BUFFERED = "buffered"  # it survives the death of the process; a loss of power takes what was not flushed
+    BUFFERED = "buffered"  # it survives the death of the process, and once flushed a loss of power
     SYNCED = "synced"  # it survives a loss of power
 
 
 class Flushing:
-    """The segments of a log that may not be on disk yet: the active one, and those that were rolled since.
+    """The segments of a log that may not be on disk yet: the active one, and those rolled since the last flush.
 
-    `recovery_point` is the offset before which everything is on disk, and `flushed_ms` when it last reached what was
-    then the log's end. Once closed, there is nothing to flush.
+    Everything before `recovery_point` is on disk. `flushed_ms` is the time of the last flush. Once closed, there is
+    nothing to flush.
     """
 
     def __init__(self, active: WritableSegment, recovery_point: int, now_ms: int) -> None:
@@ -38,22 +38,22 @@ class Flushing:
         self._rolled: list[WritableSegment] = []
         self._is_closed = False
         self._files_lock = Lock()  # held while files are flushed or closed
-        self._segments_lock = Lock()  # taken after the other, and only while it is told which segments there are
+        self._segments_lock = Lock()  # taken after the other, and only to read or change which segments there are
 
     def roll(self, active: WritableSegment) -> None:
-        """Take over a new active segment; the one before it, which is finished, is closed once it is on disk."""
+        """Go on with a new active segment. The finished one before it is closed once it is on disk."""
         with self._segments_lock:
             self._rolled.append(self.active)
             self.active = active
 
     def replace(self, active: WritableSegment) -> None:
-        """Take over another active segment after a truncation; nothing rolled is left."""
+        """Go on with another active segment after a truncation, which left no rolled segment."""
         with self._files_lock, self._segments_lock:
             assert not self._rolled
             self.active = active
 
     def lower(self, end_offset: int) -> None:
-        """Promise no more than what lies before the end offset, as the rest is about to be dropped."""
+        """Lower the recovery point to the end offset, as everything after it is about to be dropped."""
         with self._files_lock:
             self.recovery_point = min(self.recovery_point, end_offset)
 
@@ -64,11 +64,11 @@ class Flushing:
                 self._flush_rolled(self._known()[0], now_ms)
 
     def flush(self, end_offset: Callable[[], int], now_ms: int) -> None:
-        """Bring everything to disk that lies before the log's end, which is asked for when the flush has its turn."""
+        """Bring everything before the log's end to disk; `end_offset` is called once the flush has its turn."""
         with self._files_lock:
             if self._is_closed:
                 return
-            reached = end_offset()  # after a truncation that this waited for, and before it is known what to flush
+            reached = end_offset()  # after any truncation that this waited for, and before the segments are listed
             rolled, active = self._known()
             self._flush_rolled(rolled, now_ms)
             active.flush()
@@ -76,9 +76,9 @@ class Flushing:
             self.flushed_ms = now_ms
 
     def rest(self) -> bool:
-        """Have the active segment hold no descriptors; False if there is something that is not on disk.
+        """Close the active segment's descriptors; False if a rolled segment is not on disk or all is closed.
 
-        Nothing is appended meanwhile.
+        The caller excludes appends meanwhile.
         """
         with self._files_lock:
             if self._is_closed or self._known()[0]:
@@ -87,7 +87,7 @@ class Flushing:
             return True
 
     def close(self) -> None:
-        """Let go of every file, flushed or not; if that fails for some, the others are closed all the same."""
+        """Close every file, flushed or not. If closing one fails, the others are closed all the same."""
         with self._files_lock, ExitStack() as stack:
             self._is_closed = True
             rolled, active = self._known()

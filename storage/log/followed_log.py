@@ -1,7 +1,7 @@
-"""A log that somebody else writes, or left as it is: read, and never changed by one byte.
+"""A log that another process writes, or has left. Reading it changes no byte.
 
-Its end is the end of the last whole batch, whether or not a broker's followers have that: what is shown may still be
-truncated. Nothing is looked at before it is asked for. Recovering what a crash left is left to those who may write.
+It ends after its last whole batch, replicated or not, so a broker may still truncate what a view shows. No file is
+read before a caller asks. Only a writer recovers what a crash left.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 
 class UncommittedRange(NamedTuple):
-    """A range that readers are not shown, because more is to come that belongs to it: from `offset` to `end_offset`.
+    """The part of an unfinished commit that readers do not see yet: from `offset` to `end_offset`.
 
-    Where the log ends after it, a writer went on that knows nothing of it, and all is shown. `sequence` is another
-    whenever anything else was withheld in between.
+    If the log ends after `end_offset`, a writer that does not know the commit went on, and readers see all of it.
+    `sequence` differs whenever another range was withheld in between.
     """
 
     sequence: int = 0
@@ -53,7 +53,7 @@ class UncommittedRange(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A segment as it was found: its names, the log's file, and the segment that follows on it."""
+    """A segment as listed: its names, the identity of its log's file, and the segment that follows it."""
 
     names: SegmentNames
     identity: tuple[int, int]
@@ -61,19 +61,19 @@ class _Found(NamedTuple):
 
 
 class FollowedLog(ReadableLog):
-    """The log in a directory of which others do what they like; it may be a stray one, or about to be deleted.
+    """A log whose directory other processes change; it may be a stray, or about to be deleted.
 
-    Every `view` is as new as the moment when it was asked for: appended batches, rolls, deleted and replaced segments
-    show in the next one, and a truncation does even if the log has grown beyond it since. A view that somebody keeps
-    shows what it did before, as far as that is still there. If the directory is gone there is no newer view, which is
-    an `UnknownPartitionError`.
+    Each `view` is as new as the moment when the caller asks: the next one shows appended batches, rolls, deleted and
+    replaced segments, and a truncation even if the log has grown beyond it since. A view that a reader keeps shows
+    what it showed before, as long as the files are there. Without its directory the log has no newer view: asking
+    raises `UnknownPartitionError`.
 
-    A partition that was moved to another log directory is gone on with by `move`. Before a view is said not to be
-    there, `look_again` is called once, which may do that. A log that `is_parted` shows nothing until it is moved, as
-    another partition of the same name may be in its directory. `topic_id` is the partition's, as far as it is known.
+    `move` follows a partition to another log directory. `view` calls `look_again`, which may do that, once before it
+    raises. A log that `is_parted` has no view until it is moved: its directory may hold another partition of the same
+    name. `topic_id` is the partition's, if known.
 
     `config` and `checkpointed_start`, before which the log does not begin, may be replaced at any time. Segments below
-    the recovery point are believed to be closed properly. What `withheld` says is in no view.
+    the recovery point are trusted to be closed properly. No view shows the range that `withheld` returns.
     """
 
     def __init__(
@@ -98,31 +98,31 @@ class FollowedLog(ReadableLog):
         self._expiration_ms = producer_expiration_ms
         self._ask_withheld = withheld
         self._look_again = look_again
-        self._withheld: UncommittedRange | None = None  # when that was last asked for
+        self._withheld: UncommittedRange | None = None  # the last answer
         self._recent = IndexCache()
-        self._looking = Lock()  # held while the directory is looked at
+        self._looking = Lock()  # held while the directory is listed
         self._listing: Listing | None = None
         self._found: dict[Segment, _Found] = {}  # in the order of their offsets
-        self._left: WeakSet[SegmentFiles] = WeakSet()  # those of earlier segments, which views may still have
+        self._left: WeakSet[SegmentFiles] = WeakSet()  # of earlier segments, which views may still read
         self._view: LogView | None = None
         self._is_closed = False
-        self._is_moved = False  # since the directory was last looked at
+        self._is_moved = False  # since the directory was last listed
         self._epochs = KnownEpochs()
         self._cuts: tuple[int, ...] = ()
         self._producers = self._unknown_producers()
 
     @property
     def is_poisoned(self) -> bool:
-        """Never: nothing is written."""
+        """False: a follower never writes."""
         return False
 
     @property
     def view(self) -> LogView:
-        """The log as it is now; after `close` as it last was."""
+        """The log as it is now; after `close`, its last view."""
         try:
             return self._look()
         except UnknownPartitionError:
-            self._look_again()  # without the lock, as the log may be moved or closed by that
+            self._look_again()  # without the lock: it may move or close the log
             return self._look()
 
     def _look(self) -> LogView:
@@ -133,21 +133,21 @@ class FollowedLog(ReadableLog):
 
     @property
     def producers(self) -> ProducerStates:
-        """Return the producers of the log as it is now, to be read only. The log after the newest snapshot is read."""
+        """The log's producers now; callers do not change them. Asking reads the log after the newest snapshot."""
         return self.on_view(self.producers_of)
 
     def producers_of(self, view: LogView) -> ProducerStates:
-        """The producers of the log as its newest view shows it, for looking at only; until there is a newer one."""
+        """Return the producers of the newest view. They hold until there is a newer one; callers do not change them."""
         return self._producers.states(view.segments, view.end_offset)
 
     @property
     def epochs(self) -> LeaderEpochs:
-        """The leader epochs that are written down now, for looking at only; raises `CorruptCheckpointError`."""
+        """The leader epochs on disk now; callers do not change them. Raises `CorruptCheckpointError`."""
         return LeaderEpochs.load(self.directory)
 
     @property
     def unread_bytes(self) -> int:
-        """Return the bytes of the log to be read before its producers and its last stable offset are known."""
+        """The bytes of the log to read before its producers and its last stable offset are known."""
         return self.on_view(self._unread_bytes)
 
     def _unread_bytes(self, view: LogView) -> int:
@@ -161,7 +161,7 @@ class FollowedLog(ReadableLog):
         return unread_bytes
 
     def move(self, directory: Directory) -> None:
-        """Go on in another directory, to which the partition was moved, with what is found there."""
+        """Follow the partition to another directory, with the files that are there."""
         with self._looking:
             self.directory = directory
             self.is_parted = False
@@ -169,18 +169,18 @@ class FollowedLog(ReadableLog):
             self._is_moved = True
             self._producers = self._unknown_producers()
             self._left.update(segment.own_files for segment in self._found)
-            for files in self._left:  # for those who have a view
+            for files in self._left:  # for readers that keep a view
                 files.move(directory)
 
     def part(self) -> None:
-        """The partition is gone: there is no view until it is moved to where it is back."""
+        """Have no view until `move`, as the partition is gone from its directory."""
         with self._looking:
             self.is_parted = True
             for segment in self._found:
                 segment.unload()
 
     def is_whole_with(self, sizes: Mapping[str, int]) -> bool:
-        """True if files of these sizes have all that was known of the last segment: a copy may still be on its way."""
+        """True if files of these sizes hold all that was known of the last segment. A copy under way may lack some."""
         with self._looking:
             last = next(reversed(self._found.items()), None)
             if last is None:
@@ -189,7 +189,7 @@ class FollowedLog(ReadableLog):
             return sizes.get(last[1].names.name(Kind.LOG), -1) >= (0 if end is None else end.position)
 
     def close(self) -> None:
-        """Stop looking, and give memory back; views that somebody has stay good. Closing twice is harmless."""
+        """Stop following, and free memory. Views stay valid. Closing twice is harmless."""
         with self._looking:
             self._is_closed = True
             for segment in self._found:
@@ -208,7 +208,7 @@ class FollowedLog(ReadableLog):
                     self._take_in(listing[1])
                     self._listing = listing
                 self._know_epochs(is_changed=is_changed)
-                # What is not withheld any more is all there, but perhaps was not yet when it was looked at.
+                # A range that is no longer withheld is whole now, but may not have been when its batches were read.
                 before, self._withheld = self._withheld, self._ask_withheld()
                 if before.sequence != self._withheld.sequence:
                     continue
@@ -216,7 +216,7 @@ class FollowedLog(ReadableLog):
             except FileNotFoundError:
                 self._listing = None
                 if self._list() == listing:
-                    raise  # what is listed cannot be opened
+                    raise  # a listed file cannot be opened
 
     def _list(self) -> Listing:
         status = None if self.is_parted else self.directory.own_status()
@@ -228,14 +228,14 @@ class FollowedLog(ReadableLog):
         raise UnknownPartitionError("the directory of the partition is gone", path=self.directory)
 
     def _take_in(self, names: Sequence[str]) -> None:
-        """Find out which segments there are, and keep those that are as they were."""
+        """Make the segments of these names, and keep those that did not change."""
         if self.topic_id is None:
             with suppress(CorruptMetadataError, OSError):
                 self.topic_id = read_topic_id(self.directory)
         listed = [(each, self._identity(each)) for each in segments_named(names)]
         known = {(found.names, found.identity): (segment, found) for segment, found in self._found.items()}
         if self._is_moved:
-            known.clear()  # the segments know their files by the directory that they were in
+            known.clear()  # segments open their files in the directory that they were made with
         segments: dict[Segment, _Found] = {}
         changed: list[FollowedSegment] = []
         for (each, identity), following in zip_longest(listed, listed[1:]):
@@ -251,7 +251,7 @@ class FollowedLog(ReadableLog):
         if not _continues(self._found, segments):
             self._producers = self._unknown_producers()
         files = {each.base_offset: identity for each, identity in listed}
-        self._left.update(  # but for those of which others have the names now
+        self._left.update(  # except files whose names other files have now
             segment.own_files
             for segment, found in self._found.items()
             if segment not in segments and files.get(segment.base_offset, found.identity) == found.identity
@@ -262,18 +262,18 @@ class FollowedLog(ReadableLog):
         self._found, self._is_moved = segments, False
 
     def _know_epochs(self, *, is_changed: bool) -> None:
-        """Know the leader epochs of all that a view shows, for when the log is truncated."""
+        """Load the leader epochs of every batch that a view shows; a later truncation is found by them."""
         last = next(reversed(self._found), None)
         if isinstance(last, FollowedSegment):
             self._epochs.look(self.directory, last.end, is_changed=is_changed)
 
     def _is_still(self, segment: Segment, *, is_closed: bool) -> bool:
-        """True if a segment is what it was, though it may have grown unless the same one follows on it as before."""
+        """True if a segment is what it was. It may have grown, unless the same segment follows it as before."""
         if not isinstance(segment, FollowedSegment):
             return is_closed
         if not is_closed and segment.look() is Change.REPLACED:
             return False
-        segment.refresh_indexes()  # what changed in the directory may be theirs
+        segment.refresh_indexes()  # the directory's change may be theirs
         return True
 
     def _new(self, found: _Found) -> Segment:
@@ -290,7 +290,7 @@ class FollowedLog(ReadableLog):
         return status.identity
 
     def _is_last_another(self) -> bool:
-        """True if the last segment is no longer what it was; what it has grown by is known then."""
+        """True if the last segment is no longer what it was. Otherwise it has taken in the batches that were added."""
         if not self._found:
             return False
         segment, found = next(reversed(self._found.items()))
@@ -298,7 +298,7 @@ class FollowedLog(ReadableLog):
         return self._identity(found.names) != found.identity or segment.look() is Change.REPLACED
 
     def _shown(self, withheld: UncommittedRange) -> LogView:
-        """The view of the segments that were found, as far as they are to be seen."""
+        """Return the view of the found segments, without the withheld range."""
         if not self._found:
             return self._view_of((), self.checkpointed_start, 0)
         last = next(reversed(self._found))
@@ -337,7 +337,7 @@ def _continues(before: dict[Segment, _Found], after: dict[Segment, _Found]) -> b
 
 
 def _without_hidden(segments: dict[Segment, _Found]) -> dict[Segment, _Found]:
-    """Leave out the segments that new ones, which are about to get their names, stand in for."""
+    """Leave out the segments that `.swap` files are about to replace."""
     swaps = [segment for segment, found in segments.items() if found.names.is_swap]
     if not swaps:
         return segments

@@ -1,4 +1,4 @@
-"""The segments of a log whose indexes are in memory: few, however many a log has."""
+"""The segments of a log whose indexes are in memory: at most a few."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEGMENTS_MAX = 16
 class IndexCache:
     """The segments that were used last; the others unload. Any thread may use this.
 
-    `holds_logs` says that lookups may leave logs open, since no other process deletes or replaces them.
+    `holds_logs` is True if lookups may leave logs open, since no other process deletes or replaces them.
     """
 
     def __init__(self, limit: int = SEGMENTS_MAX, *, holds_logs: bool = False) -> None:
@@ -25,7 +25,7 @@ class IndexCache:
         self._lock = Lock()
 
     def use(self, segment: Segment) -> Segment:
-        """Say that the segment is about to be used, and return it."""
+        """Note that the caller is about to use the segment, and return it."""
         released = None
         with self._lock:
             self._segments[segment] = None
@@ -37,7 +37,7 @@ class IndexCache:
         return segment
 
     def release_logs(self) -> None:
-        """Leave no log open."""
+        """Close the logs that lookups left open."""
         with self._lock:
             segments = list(self._segments)
         for segment in segments:

@@ -1,4 +1,4 @@
-"""Files that a crash, or a broker that was stopped in time, leaves in a partition's directory, and no log needs."""
+"""Files in a partition's directory that no log needs, left by a crash or by a broker that was stopped in time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REPLACED_NAMES: Final = frozenset({EPOCHS_NAME, PARTITION_METADATA_NAME})
 
 
 def remove_leftovers(directory: Directory, names: list[str]) -> list[Step]:
-    """End what was under way, and remove what belongs to nothing; gives what was done to the files of these names."""
+    """Finish replacements that were under way, and remove files that belong to no segment; returns what was done."""
     steps = [
         Step(Repair.REMOVED if tidied.became is None else Repair.RENAMED, tidied.name, tidied.reason)
         for tidied in finish_replacements(directory, names)
@@ -36,6 +36,6 @@ def remove_leftovers(directory: Directory, names: list[str]) -> list[Step]:
 
 
 def _is_temporary(text: str) -> bool:
-    """True if it is the file by way of which one of ours is replaced."""
+    """True if it is the temporary file that was to replace a file of ours."""
     meant = text.removesuffix(TEMPORARY_SUFFIX)
     return meant != text and (meant in _REPLACED_NAMES or parse_name(meant) is not None)

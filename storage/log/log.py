@@ -1,9 +1,9 @@
-"""One partition's log: appending to it, and reading what is in it.
+"""One partition's log, for its one writer and any number of readers.
 
-One thread at a time appends, rolls or truncates; readers see the log through `view` and never wait. An append that is
-refused leaves the log as it was. Any other exception poisons the log: readers go on, but it takes nothing more until
-recovery has looked at the files. `docs/concurrency.md` says what readers see. Opening and recovering a log, and
-choosing what to delete or compact, are left to others.
+One thread at a time appends, rolls or truncates; readers see the log through `view` and never wait. A refused append
+leaves the log as it was. Any other exception poisons the log: readers go on, but no change is accepted until recovery
+has checked the files. `docs/concurrency.md` says what readers see. Opening and recovering a log, and choosing what to
+delete or compact, are left to others.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 class Log(ReadableLog):
-    """The log in a directory that is ours alone, with the settings of its topic.
+    """A log whose directory only this process writes, with the settings of its topic.
 
-    `config` may be replaced at any time; what it says of new segments holds from the next one on. `in_background` is
-    given the flush that follows a roll, and runs it at any time; until then that segment stays open.
-    `lower_checkpoints` is called before a truncation; when it returns, no checkpoint on disk says more of the log than
-    this offset. `checkpoint_start` is called before the log's start moves; when it returns, the checkpoint says so.
+    `config` may be replaced at any time; its settings of segments hold from the next segment on. `in_background` gets
+    the flush that follows a roll, and may run it at any time; until then the rolled segment stays open.
+    `lower_checkpoints` runs before a truncation: when it returns, no checkpoint on disk is above its offset.
+    `checkpoint_start` runs before the log's start moves: when it returns, the new start is in the checkpoint on disk.
     """
 
     def __init__(
@@ -100,12 +100,12 @@ class Log(ReadableLog):
 
     @property
     def producers(self) -> ProducerStates:
-        """The log's producers, for looking at only."""
+        """The log's producers; callers do not change them."""
         return self._writer.producers
 
     @property
     def epochs(self) -> LeaderEpochs:
-        """The log's leader epochs, for looking at only."""
+        """The log's leader epochs; callers do not change them."""
         return self._writer.epochs
 
     @property
@@ -115,7 +115,7 @@ class Log(ReadableLog):
 
     @property
     def is_poisoned(self) -> bool:
-        """True if writing failed, so that what is on disk is unknown and the log takes nothing more."""
+        """True if writing failed: what is on disk is unknown, and the log accepts no more changes."""
         return self._poison.error is not None
 
     # Appending
@@ -125,10 +125,10 @@ class Log(ReadableLog):
     ) -> Appended:
         """Append one batch, as a producer or a coordinator sends it, at the log's end.
 
-        A producer's batch that the log has already is not written again. The checksum and the records are read, unless
-        it is an `EncodedBatch` that was just made. Raises a `StorageError` if nothing was
-        appended: `InvalidRecordError` or `CorruptBatchError` for what is never taken, `RefusedAppendError` for what its
-        producer may not write now, `DiskFullError`, `PoisonedLogError`.
+        A batch that its producer repeats is not written again. The checksum and the records are checked, unless the
+        batch is an `EncodedBatch` that this process just made. Raises a `StorageError` if nothing was appended:
+        `InvalidRecordError` or `CorruptBatchError` for a batch that is never valid, `RefusedAppendError` for one that
+        its producer may not write now, `DiskFullError`, `PoisonedLogError`.
         """
         return self.append_all_as_leader((data,), leader_epoch=leader_epoch, origin=origin)[0]
 
@@ -139,9 +139,9 @@ class Log(ReadableLog):
         leader_epoch: int = NO_LEADER_EPOCH,
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> list[Appended]:
-        """Append batches together: all of them or none, as far as readers and errors tell; raises as for one.
+        """Append batches together; raises as `append_as_leader` does.
 
-        A crash may leave the first ones of them without the others.
+        Readers see all of them or none; after an error none is there. A crash may leave only the first ones.
         """
         with self._writing:
             self._check_writable()
@@ -155,11 +155,11 @@ class Log(ReadableLog):
             return answers
 
     def append_as_follower(self, pieces: Iterable[Buffer]) -> None:
-        """Append the whole batches of each piece, which have their offsets: all of them or none.
+        """Append the whole batches of each piece at the offsets that they have.
 
-        That holds as far as readers and errors tell; a crash may leave the first ones without the others. The pieces
-        are taken one after the other, so that they need not be in memory together. Raises as `append_as_leader` does,
-        `UnexpectedOffsetError` where batches do not follow on the log's end, and what taking the pieces raises.
+        Readers see all of them or none; after an error none is there. A crash may leave only the first ones. The pieces
+        are read one by one, so they need not be in memory together. Raises as `append_as_leader` does,
+        `UnexpectedOffsetError` where batches do not follow the log's end, and what iterating over the pieces raises.
         """
         with self._writing:
             self._check_writable()
@@ -184,12 +184,12 @@ class Log(ReadableLog):
                 self._writer.roll()
 
     def flush(self) -> None:
-        """Return when everything that was appended before is on disk; any thread may call this."""
+        """Bring everything that was appended before the call to disk; any thread may call this."""
         self._check_open()
         self._writer.flush()
 
     def flush_if_due(self) -> bool:
-        """Flush if the topic's `flush.ms` have passed since the last time and there is something to flush."""
+        """Flush if `flush.ms` have passed since the last flush and something is not on disk; True if it flushed."""
         flushing = self._writer.flushing
         is_due = (
             flushing.recovery_point < self.view.end_offset
@@ -200,9 +200,9 @@ class Log(ReadableLog):
         return is_due
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batch that has the offset, and everything after it; the log goes on where the rest ends.
+        """Drop the batch that holds the offset, and everything after it; the next append goes where the rest ends.
 
-        That is durable when this returns. A log that ends there or before only forgets its later epochs.
+        The truncation is durable when this returns. A log that ends at the offset or before only drops later epochs.
         """
         with self._writing:
             self._check_writable()
@@ -214,10 +214,10 @@ class Log(ReadableLog):
                         self.epochs.truncate_from_end(offset)
 
     def advance_start(self, offset: int) -> None:
-        """Hide what lies before the offset, as deleting records does; files are left for retention to remove.
+        """Move the log's start up to the offset, as deleting records does; retention removes the files later.
 
-        The checkpoint says so, durably, before readers see it. Raises `DiskFullError` if it cannot, and nothing has
-        changed then.
+        The checkpoint on disk has the new start before readers see it. Raises `DiskFullError`, having changed nothing,
+        if the disk has no space for that.
         """
         with self._writing:
             self._check_writable()
@@ -232,43 +232,43 @@ class Log(ReadableLog):
                 self._writer.advance_start(offset)
 
     def remove_before(self, base_offset: int) -> list[str]:
-        """Delete the segments before the one that begins at the offset; the log starts there then, unless later.
+        """Delete the segments before the one that begins at the offset; the log then starts there or later.
 
-        First readers leave them, then their files and their producer snapshots are renamed, the oldest first. Gives the
-        new paths, which are the caller's to remove; readers with an older view go on until then. Raises
-        `LogChangedError`, having done nothing, if no segment begins at the offset.
+        New views lack them first; then their files and producer snapshots are renamed, the oldest first. Returns the
+        new paths, which the caller removes; readers with an older view go on until then. Raises `LogChangedError`,
+        having changed nothing, if no segment begins at the offset.
         """
         with self._writing:
             self._check_writable()
             return self._writer.remove_before(base_offset)
 
     def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[str]:
-        """Put new segments in the place of closed ones, without changing what the log's offsets and bounds are.
+        """Replace closed segments by new ones. The log's offsets and bounds stay as they are.
 
-        The new ones stand as `.cleaned` in the directory, complete and on disk, and begin at these offsets; the first
-        of them is the first of the old ones', unless there are none. Readers see either the old or the new ones, and
-        go on with the old ones in an older view. It is durable when this returns, and a crash leaves all or nothing of
-        it, but that without new ones the first of the old ones may be gone and others not.
+        The new ones lie as `.cleaned` in the directory, complete and on disk, and begin at `new_bases`, of which the
+        first is the first old segment's base. Without new ones the old ones are only deleted. Readers see either the
+        old or the new ones; an older view goes on with the old ones. The replacement is durable when this returns. A
+        crash leaves all of it or nothing, but without new ones it may leave the first old ones deleted and not others.
 
-        Gives the old files' new paths, which are the caller's to remove. Raises `LogChangedError`, having done nothing,
-        if the old ones are not closed segments of the log, as its newest view shows them, in a row.
+        Returns the old files' new paths, which the caller removes. Raises `LogChangedError`, having changed nothing,
+        if the old ones are not consecutive closed segments of the newest view.
         """
         with self._writing:
             self._check_writable()
             return self._writer.replace(old, new_bases)
 
     def expire_producers(self) -> None:
-        """Forget the producers that have been silent for too long."""
+        """Forget the producers that have expired."""
         with self._writing, self._poison.changing:
             self.producers.expire(self._clock.now_ms())
 
     # Resting and closing
 
     def rest(self) -> bool:
-        """Bring everything to disk and hold no descriptors until the log is changed again; False if it just is.
+        """Bring everything to disk and hold no descriptors until the next change; False if the log cannot rest now.
 
-        Its files have the form, and take the space, of those of a closed log. Readers go on. A poisoned log keeps what
-        it has, and so does one whose flush fails, which poisons it.
+        It never waits for a change under way. Files of a log at rest have the form and size of a closed log's. Readers
+        go on. A poisoned log keeps its descriptors. A flush that fails poisons the log.
         """
         if not self._writing.acquire(blocking=False):
             return False
@@ -281,9 +281,9 @@ class Log(ReadableLog):
             self._writing.release()
 
     def close(self) -> None:
-        """Bring everything to disk in the form that a closed log has, and let go of the files.
+        """Bring everything to disk in the form of a closed log, and close the files.
 
-        A poisoned log only lets go. Closing twice is harmless; readers with a view go on.
+        A poisoned log only closes its files. Closing twice is harmless; readers with a view go on.
         """
         with self._writing:
             if self._is_closed:
@@ -299,7 +299,7 @@ class Log(ReadableLog):
                 self._writer.close()
 
     def _check_writable(self) -> None:
-        """Raise unless the log takes changes, and have its files open; for the thread that is about to change it."""
+        """Raise unless the log accepts changes, and wake it; for the thread that is about to change it."""
         self._poison.settle()
         self._check_open()
         self.was_changed = True

@@ -1,8 +1,8 @@
 """The segments of a log as its writer changes them: rolled, cut, deleted, replaced.
 
-Everything here happens in an order that a crash may interrupt anywhere: what is left is a log with the old segments, or
-with the new ones, or with a part of what was being removed still there. Nothing is undone after an error but what says
-so; the log decides whether it can go on.
+A crash may interrupt every change anywhere: it leaves a log with the old segments, or with the new ones, or with some
+of the segments that were being removed. Unless a method says otherwise, an error leaves partial changes; the log
+decides whether it can go on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class LogSegments:
     """All segments of a log, ascending; the last is the active one.
 
-    `all` is never changed in place, so that others may keep it. `flushing` knows which are on disk.
+    `all` is never changed in place, so readers may keep it. `flushing` knows which segments are on disk.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class LogSegments:
         self._directory = directory
         self._rng = rng
         self.all: tuple[Segment, ...] = (*closed, active)
-        # What was deleted last at each base, as long as somebody may read it.
+        # The files last deleted at each base, as long as a reader holds them.
         self._deleted: WeakValueDictionary[int, SegmentFiles] = WeakValueDictionary()
 
     @property
@@ -55,7 +55,7 @@ class LogSegments:
         return self.flushing.active
 
     def create(self, base_offset: int, config: TopicConfig, now_ms: int) -> WritableSegment:
-        """Make the files of a new segment, which is not among the others yet. If it fails, there are none."""
+        """Create the files of a new segment, which is not one of the log yet. A failure leaves no files."""
         return WritableSegment.create(
             self._directory,
             base_offset,
@@ -65,7 +65,7 @@ class LogSegments:
         )
 
     def roll(self, following: WritableSegment) -> None:
-        """Finish the active segment and go on with this one."""
+        """Finish the active segment, and make `following` the active one."""
         rolled = self.active
         rolled.finalise()
         self.flushing.roll(following)
@@ -79,14 +79,14 @@ class LogSegments:
         raise LogChangedError("no segment of the log begins there", path=self._directory, offset=base_offset)
 
     def detach_before(self, count: int) -> tuple[Segment, ...]:
-        """Let go of the first segments, and give them; their files stay."""
+        """Remove the first segments from the log and return them; their files stay."""
         left, self.all = self.all[:count], self.all[count:]
         return left
 
     def delete(self, segments: Iterable[Segment]) -> list[str]:
-        """Rename the files of segments that are no longer the log's, and return their names.
+        """Rename the files of segments that are no longer the log's, and return the new names.
 
-        Readers go on with them. One after the other is renamed, as given.
+        Readers go on with them. The segments are renamed one by one, in the given order.
         """
         return [name for segment in self._doomed(segments) for name in segment.own_files.delete()]
 
@@ -101,10 +101,10 @@ class LogSegments:
             )
 
     def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[str]:
-        """Put the segments that stand as `.cleaned`, and are on disk, in the place of some that are closed.
+        """Replace closed segments by new ones, whose files are on disk as `.cleaned`.
 
-        That is durable when this returns. It returns the names that the old ones' files have
-        now, to be removed later; readers go on with them. `check_closed` has found nothing wrong with the old ones.
+        The replacement is durable when this returns. Returns the new names of the old files, which the caller removes
+        later; readers go on with them. The caller has checked the old segments with `check_closed`.
         """
         begin = self.all.index(old[0])
         end = begin + len(old)
@@ -115,7 +115,7 @@ class LogSegments:
         return deleted
 
     def _doomed(self, segments: Iterable[Segment]) -> list[Segment]:
-        """Segments that are about to be deleted; those deleted before them at the same bases lose their files by it."""
+        """Return segments about to be deleted. Those deleted earlier at the same bases lose their files now."""
         doomed = list(segments)
         for segment in doomed:
             earlier = self._deleted.get(segment.base_offset)
@@ -125,15 +125,15 @@ class LogSegments:
         return doomed
 
     def before(self, offset: int) -> tuple[tuple[Segment, ...], int]:
-        """Return what a truncation to the offset will leave: segments, and the position where the last one ends."""
+        """Return the segments that a truncation to the offset leaves, and the position where the last one ends."""
         kept = tuple(segment for segment in self.all if segment.base_offset <= offset)
         position = kept[-1].locate(offset) if kept else 0
         return kept, kept[-1].size_bytes if position is None else position
 
     def truncate_to(self, offset: int, config: TopicConfig, now_ms: int) -> None:
-        """Drop the batch that has the offset, and all after it, durably.
+        """Drop the batch that holds the offset, and all after it, durably.
 
-        The offset is not below the first segment's base, and nothing rolled is left to flush.
+        The offset is not below the first segment's base, and every rolled segment is flushed.
         """
         kept = [segment for segment in self.all if segment.base_offset <= offset]
         active = self.active
@@ -163,6 +163,6 @@ class LogSegments:
         self.all = (active,)
 
     def _remove(self, segments: Sequence[Segment]) -> None:
-        """Remove the segments' files, the last segment first, so that a crash leaves no gap between others."""
+        """Remove the segments' files, the last segment first, so that a crash leaves no gap."""
         for segment in reversed(segments):
             remove_segment_files(self._directory, segment.base_offset)

@@ -1,6 +1,6 @@
 """Changing a log: its segments, its producers, its leader epochs, and the view that readers get.
 
-The log excludes changes from each other and says which are allowed. A change that fails half-way poisons the log,
+`Log` lets one change run at a time, and decides which are allowed. A change that fails half-way poisons the log,
 unless a full disk refused it and nothing is left of it.
 """
 
@@ -77,9 +77,9 @@ class LogWriter:
     # Appending
 
     def append(self, appended: Iterable[PlacedBatches], now_ms: int) -> None:
-        """Append all and then show them to readers; after an error that leaves the log sound, none of them is there.
+        """Append all batches, then show them to readers. After an error none is there, unless the log is poisoned.
 
-        They are taken one after the other, so that they need not be in memory together.
+        The runs of batches are read one by one, so they need not be in memory together.
         """
         end_offset = self.view.end_offset
         refused: BaseException | None = None
@@ -99,12 +99,12 @@ class LogWriter:
                 self.cut_back(end_offset)
             else:
                 self._publish(self.view.start_offset, end_offset)  # there may have been a roll
-        # Nothing of the append is left, or else the log would be poisoned.
+        # Nothing of the append is left; otherwise the log would be poisoned.
         if refused is not None:
             raise refused
 
     def _write(self, placed: PlacedBatches, now_ms: int) -> None:
-        """Write batches and learn from them; readers do not see them yet."""
+        """Write batches, and apply them to epochs and producers. Readers do not see them yet."""
         with self.poison.changing:
             with self.poison.refusing:
                 self.epochs.assign_from(placed.batches)
@@ -122,7 +122,7 @@ class LogWriter:
                 active.sync_log()
 
     def _segment_for(self, placed: PlacedBatches, now_ms: int) -> WritableSegment:
-        """The segment that the batches go into: the active one, or a new one."""
+        """Return the segment to append the batches to: the active one, or a new one."""
         active = self.segments.active
         active.prepare()
         reason = roll_reason(active, placed, self.config, now_ms)
@@ -144,7 +144,7 @@ class LogWriter:
             self._publish(self.view.start_offset, end_offset)
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
-        """A full disk leaves the log as it was, but for a producer snapshot at its end."""
+        """Begin a new segment. A full disk leaves the log as it was, except for a producer snapshot at its end."""
         following = self.segments.create(base_offset, self.config, now_ms)
         try:
             self.producers.set_end_offset(base_offset)
@@ -169,7 +169,7 @@ class LogWriter:
         """Bring rolled segments to disk, on any thread."""
         if self.poison.error is not None:
             return
-        # The thread that runs this cannot answer for the log; the next append says that it is poisoned.
+        # No caller waits for this thread: the next append raises that the log is poisoned.
         with suppress(StorageError), self.poison.poisoning:
             self.producers.snapshots.sync()
             self.flushing.flush_rolled(self._clock.now_ms())
@@ -182,7 +182,7 @@ class LogWriter:
             self.flushing.flush(lambda: self.view.end_offset, self._clock.now_ms())
 
     def rest(self) -> bool:
-        """Bring everything to disk in the form of a closed log, and let go of descriptors; False if that cannot be."""
+        """Bring everything to disk in the form of a closed log, and close descriptors; False if it cannot rest now."""
         with self.poison.poisoning:
             self.segments.active.finalise()
             self.flush()
@@ -206,13 +206,13 @@ class LogWriter:
     # Cutting and deleting
 
     def cut_back(self, offset: int) -> None:
-        """Drop the batch that has the offset, and everything after it."""
+        """Drop the batch that holds the offset, and everything after it."""
         now_ms = self._clock.now_ms()
         segments = self.segments
-        # Readers leave what is dropped before it is touched, and do not come back to it if this fails.
+        # Views lose the dropped batches before their files change, and do not get them back if this fails.
         kept, end_position = segments.before(offset)
         if kept:
-            offset = kept[-1].end_below(offset)  # where the log ends for those who open it later
+            offset = kept[-1].end_below(offset)  # where a later opening finds the log's end
         start_offset = min(self.view.start_offset, offset)
         self._cuts = (*self._cuts, offset)
         self._show(kept, start_offset, offset, end_position)
@@ -226,7 +226,7 @@ class LogWriter:
         else:
             segments.truncate_to(offset, self.config, now_ms)
             self.epochs.truncate_from_end(offset)
-            # The snapshot at the first segment's base is all that is left of producers before it.
+            # Only the snapshot at the first segment's base still has the producers of earlier segments.
             is_at_base = start_offset == segments.all[0].base_offset
             self.producers.truncate_and_reload(start_offset - is_at_base, offset, now_ms)
             replay(self.producers, segments.all, offset)
@@ -235,13 +235,13 @@ class LogWriter:
         self._publish(start_offset, offset)
 
     def advance_start(self, offset: int) -> None:
-        """Begin the log at a later offset, which the checkpoint says already."""
+        """Move the log's start up to an offset that the checkpoint has already."""
         # Epochs from before the start stay known: a log without its checkpoint begins with its first segment.
         self.producers.advance_log_start(offset)
         self._publish(offset, self.view.end_offset)
 
     def remove_before(self, base_offset: int) -> list[str]:
-        """Delete the segments before the one that begins at the offset; returns the names that their files have now."""
+        """Delete the segments before the one that begins at the offset; returns the new names of their files."""
         view = self.view
         count = self.segments.count_before(base_offset)
         start_offset = max(view.start_offset, base_offset)
@@ -251,18 +251,18 @@ class LogWriter:
             self._publish(start_offset, view.end_offset)
             deleted = self.segments.delete(doomed)
             deleted += self._delete_snapshots(segment.base_offset for segment in doomed)
-            # What a full disk prevents is made up for when the log is opened the next time.
+            # If the disk is full, the next opening trims the epochs.
             with suppress(DiskFullError), self.poison.refusing:
                 self.epochs.truncate_from_start(base_offset)
         return deleted
 
     def replace(self, old: Sequence[Segment], new_bases: Sequence[int]) -> list[str]:
-        """Put new segments in the place of closed ones; returns the names that the old files have now."""
+        """Replace closed segments by new ones; returns the new names of the old files."""
         view = self.view
         self.segments.check_closed(old)
         with self.poison.changing:
             deleted = self.segments.replace(old, new_bases)
-            # A log without its first segments starts, when it is opened, with what is left.
+            # Without its first segments a log starts, when it is opened, with the first one left.
             start_offset = max(view.start_offset, self.segments.all[0].base_offset)
             self._publish(start_offset, view.end_offset)
             return deleted + self._delete_snapshots(

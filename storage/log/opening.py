@@ -1,7 +1,4 @@
-"""Opening a log whose directory is known to be sound: a new one, or one that was closed properly.
-
-Recovery mends what a crash left, and ends with the same `LogParts`.
-"""
+"""Opening a log whose directory is known to be sound: new, closed properly, or just recovered."""
 
 from __future__ import annotations
 
@@ -27,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class LogParts(NamedTuple):
-    """The parts of a log whose directory is sound, as opening builds them and a `Log` takes them.
+    """The parts that opening builds from a sound directory, and a `Log` is made of.
 
-    `closed` are all segments but the active one, ascending. The producers and the epochs know the log to its end.
+    `closed` are all segments but the active one, ascending. Producers and epochs are those at the log's end.
     """
 
     closed: Sequence[Segment]
@@ -51,10 +48,10 @@ def open_sound_log(
     producer_expiration_ms: int,
     found: FoundLog | None = None,
 ) -> LogParts:
-    """The parts of the log in a directory, which may be empty; it begins at `start_offset` or later.
+    """Open the log in a directory, which may be empty; the log begins at `start_offset` or later.
 
-    Everything that is there is believed to be on disk. Only the last segment is opened. `found` is what recovery has
-    seen in the directory; without, that is looked at here.
+    All bytes in the directory are trusted to be on disk. Only the last segment is opened. `found` is what recovery has
+    read of the directory; without it, this function reads it.
     """
     now_ms, jitter_ms = clock.now_ms(), draw_jitter_ms(config, rng)
     if found is None:
@@ -87,7 +84,7 @@ def open_sound_log(
 
 
 def _look(directory: Directory) -> FoundLog:
-    """The contents of a closed log's directory."""
+    """Read the contents of a closed log's directory."""
     texts = directory.names()
     bases = live_offsets(texts, Kind.LOG)
     end_offset = Segment(directory, bases[-1]).read_next_offset() if bases else 0

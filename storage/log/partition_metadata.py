@@ -1,6 +1,6 @@
-"""`partition.metadata`: which topic a partition's directory belongs to, by the topic's id.
+"""`partition.metadata`: the id of the topic that a partition's directory belongs to.
 
-It has to be on disk before a partition's first record: a KRaft broker takes a log without it for a stray one.
+It has to be on disk before a partition's first record: a KRaft broker takes a log without it for a stray.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TEXT: Final = re.compile(r"version:[ \t]+[0-9]{1,9}[ \t]*\r?\ntopic_id:[ \t]+(\
 
 
 def read_topic_id(directory: Directory) -> UUID | None:
-    """Read the id of the topic that the partition in this directory belongs to; None if no file says so."""
+    """Read the id of the topic that the partition in this directory belongs to; None if there is no file."""
     path = directory.path_of(PARTITION_METADATA_NAME)
     try:
         data = directory.read_small(PARTITION_METADATA_NAME, CorruptMetadataError)
@@ -41,6 +41,6 @@ def read_topic_id(directory: Directory) -> UUID | None:
 
 
 def write_topic_id(directory: Directory, topic_id: UUID) -> None:
-    """Say that the partition in this directory belongs to this topic, in one step and durably."""
+    """Write the id of the topic that the partition in this directory belongs to, in one step and durably."""
     text = f"version: 0\ntopic_id: {format_id(topic_id)}"
     directory.replace(PARTITION_METADATA_NAME, text.encode())

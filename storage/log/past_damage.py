@@ -1,7 +1,7 @@
-"""The batches of a view one after another, past damage in between.
+"""Iterating over the batches of a view past damage.
 
 A batch is damaged if its checksum or its frame is wrong, or if its offsets are not the segment's. The next one is
-sought as a check of the log does it. Whether the records of a sound batch decode is left to those who decode them.
+searched for as `kafkafs verify` does. The caller finds out whether the records of a sound batch decode.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 def batches_past_damage(
     view: LogView, offset: int, *, window_bytes: int = WINDOW_BYTES
 ) -> Iterator[tuple[Segment, Batch | CorruptBatchError]]:
-    """The sound batches from the one on that holds the offset, and in their places the damage that was passed over.
+    """Iterate over the sound batches from the one that holds the offset, with an error in place of each damage.
 
-    Damage is told if it may have held something from the offset on. What lies after the view is damage too where it
-    is neither zeros nor a batch that is not there yet. Memory stays within the larger of a window and a batch. Raises
-    `FileNotFoundError` at a segment that is gone.
+    Damage is reported if it may have held records at or after the offset. Bytes after the view's batches are damage
+    too, unless they are zeros or a batch that is not there yet. Memory stays within the larger of a window and a batch.
+    Raises `FileNotFoundError` at a segment that is gone.
     """
     for part in view.slices(offset):
-        damage: list[CorruptBatchError] = []  # of which it is not known yet whether it lies before the offset
+        damage: list[CorruptBatchError] = []  # which may lie before the offset; the next batch decides
         for piece in _Walk(part, offset, window_bytes):
             if isinstance(piece, CorruptBatchError):
                 damage.append(piece)
@@ -46,7 +46,7 @@ def batches_past_damage(
 
 
 class _Walk:
-    """The batches of a segment from before an offset on, and its damage; iterate over it once."""
+    """The batches of a segment from one before an offset on, and its damage; iterate over it once."""
 
     def __init__(self, part: SegmentSlice, offset: int, window_bytes: int) -> None:
         self._segment, self._end, self._end_offset = part
@@ -80,14 +80,14 @@ class _Walk:
                     scan.resume(gap)
 
     def _out_of_order(self, batch: Batch, due_offset: int) -> Iterator[CorruptBatchError]:
-        """An error before a sound batch if it, or the one before, has offsets that are not its own."""
+        """Yield an error if a sound batch, or the one before it, has offsets that are not its own."""
         try:
             check_order(batch, due_offset)
         except CorruptBatchError as error:
             yield error.located(path=self._segment.path(Kind.LOG))
 
     def _check_end(self, scan: GappedScan, file: ReadableFile) -> None:
-        """Raise `FramingError` if something is missing where the batches end."""
+        """Raise `FramingError` if batches are missing at the end, or other bytes than zeros follow it."""
         position = scan.position
         if self._end is not None:
             self._segment.check_end(self._end)
@@ -101,5 +101,5 @@ class _Walk:
 
 
 def _begins_above(batch: Batch, offset: int) -> bool:
-    """True if the batch has no offset up to this one, so that it may have been in what lies before the batch."""
+    """True if the batch begins above the offset, so that the damage before it may have held the offset."""
     return batch.read_first_offset() > offset

@@ -1,9 +1,9 @@
-"""Failures while a log is changed: the change is refused as a whole, or the log takes nothing more.
+"""Failures while a log is changed: the change is refused as a whole, or the log accepts no more changes.
 
 After a failed write or flush it is unknown what is on disk, and asking again would not tell: the kernel reports an
 error once. An exception of any other kind that ends a change half-way, such as a `MemoryError`, an interrupt or a bug,
 leaves bytes that the log does not know of. So an exception in a change poisons the log, and every later attempt
-to write fails until recovery has looked at the files. The one exception is a full disk where what was begun is undone.
+to write fails until recovery has checked the files. Only a full disk does not, where the partial change is undone.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class Poison:
-    """The state of a log that a failure may have poisoned; `error` says why it takes no more.
+    """The state of a log that a failure may have poisoned; `error` says why it accepts no more changes.
 
     Three guards, for `with`:
 
-    - `changing` is around all of a change, from the first write to what readers are shown. An exception that leaves it,
-      but for a `DiskFullError`, poisons the log. Only the thread that excludes all other changes may enter it, and may
+    - `changing` is around a whole change, from the first write until readers see it. An exception that leaves it,
+      except a `DiskFullError`, poisons the log. Only the thread that excludes all other changes may enter it, and may
       enter it again.
     - `refusing`, within it, is around steps that a full disk leaves undone: there the disk's error becomes a
       `DiskFullError`.
-    - `poisoning` is around what any failure poisons, a full disk too; any thread may enter it.
+    - `poisoning` is around steps that any failure poisons, a full disk too; any thread may enter it.
 
-    An `Exception` that poisons the log becomes a `PoisonedLogError`; anything else, as an interrupt, goes on as it is.
+    An `Exception` that poisons the log becomes a `PoisonedLogError`; others, such as an interrupt, pass unchanged.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
@@ -40,20 +40,20 @@ class Poison:
         self._path = os.fspath(directory)
 
     def check(self) -> None:
-        """Raise `PoisonedLogError` if nothing may be written any more; any thread may ask."""
+        """Raise `PoisonedLogError` if the log is poisoned; any thread may call this."""
         if self.error is not None:
             raise PoisonedLogError(self.error.reason, path=self._path) from self.error
 
     def settle(self) -> None:
-        """Poison the log if a change began that never ended, as an interrupt may come at any time.
+        """Poison the log if a change began and never ended, as an interrupt may come at any time.
 
-        Only the thread that excludes all changes may ask, and is in none.
+        Only the thread that excludes all changes may call this, outside of any change.
         """
         if self.changing.depth and self.error is None:
             self._poison("it was interrupted")
 
     def poison(self, error: BaseException) -> PoisonedLogError:
-        """Have nothing written from now on, because of this error; gives what to raise, the first that there was."""
+        """Poison the log because of this error, unless it is poisoned; returns the first error, for raising."""
         if self.error is None:
             if isinstance(error, PoisonedLogError):
                 self.error = error
@@ -83,7 +83,7 @@ class _Poisoning:
 
 
 class _Changing(_Poisoning):
-    """`depth` says how many of these are entered, or were left in no way that could be noticed."""
+    """`depth` counts the changes that were entered and not left, or left unnoticed."""
 
     depth = 0
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class ReadableLog(ABC):
-    """A log that is asked by any number of threads; what goes away while it is read is sought in a newer view."""
+    """A log for any number of reading threads. If files are deleted during a read, it reads from a newer view."""
 
     @property
     @abstractmethod
@@ -26,17 +26,17 @@ class ReadableLog(ABC):
     def read(
         self, offset: int, *, max_bytes: int = DEFAULT_READ_BYTES, isolation: Isolation = Isolation.UNCOMMITTED
     ) -> FetchResult:
-        """As `LogView.read`, on the newest view."""
+        """Read the newest view, as `LogView.read` does."""
         return self.on_view(lambda view: view.read(offset, max_bytes=max_bytes, isolation=isolation))
 
     def find_timestamp(
         self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED
     ) -> TimestampAndOffset | None:
-        """As `LogView.find_timestamp`, on the newest view."""
+        """Search the newest view, as `LogView.find_timestamp` does."""
         return self.on_view(lambda view: view.find_timestamp(timestamp, isolation=isolation))
 
     def on_view(self, ask: Callable[[LogView], T]) -> T:
-        """Ask the newest view, and a newer one if what that shows is deleted meanwhile."""
+        """Ask the newest view, and again a newer one if segments of it are deleted meanwhile."""
         view = self.view
         while True:
             try:

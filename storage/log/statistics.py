@@ -1,4 +1,4 @@
-"""Numbers about a log: its batches are counted range by range, in any process, and the counts added up."""
+"""Statistics of a log. Any process may count a range of its batches; the counts are added up."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _UNKNOWN_CODEC: Final = "unknown"
 
 @dataclass
 class LogStatistics:
-    """A log between its start and its end.
+    """Statistics of a log between its start and its end.
 
-    `size_bytes` is what its segments' batches take, the hidden ones of the first included, and `index_bytes` the length
-    of the index files. `batch_bytes` is what the batches take that are counted, and `largest_batch_bytes` the largest
-    of them. `codecs` and `magics` say how many batches have which. `first_timestamp` is the smallest that a batch
-    begins with, `last_timestamp` the largest of all; both are None where no record has one. `damages` are places that
-    the batches of a segment could not be counted beyond.
+    `size_bytes` is the size of all batches of its segments, those below the log's start included, and `index_bytes`
+    that of the index files. `batch_bytes` is the size of the counted batches, and `largest_batch_bytes` that of the
+    largest. `codecs` and `magics` count batches by codec and magic. `first_timestamp` is the smallest first timestamp
+    of a batch, `last_timestamp` the largest of all; both are None if no record has one. `damages` are the places where
+    counting a segment's batches had to stop.
     """
 
     start_offset: int
@@ -48,7 +48,7 @@ class LogStatistics:
     damages: list[CorruptBatchError] = field(default_factory=list)
 
     def add(self, counted: CountedRange, found: BatchCounts) -> None:
-        """Put in what was counted in a segment's range; the order of the segments is only that of the damages."""
+        """Add the counts of a segment's range. Ranges may come in any order; `damages` keeps that order."""
         self.segments += 1
         self.size_bytes += counted.end
         self.index_bytes += counted.index_bytes
@@ -82,7 +82,7 @@ def _ranges(view: LogView) -> Iterator[tuple[Segment, CountedRange]]:
 
 
 def log_statistics(view: LogView) -> LogStatistics:
-    """Count what the view shows; segments that are deleted meanwhile are left out."""
+    """Count the batches of a view. Segments deleted meanwhile are left out."""
     statistics = LogStatistics(view.start_offset, view.end_offset)
     for segment, counted in _ranges(view):
         try:

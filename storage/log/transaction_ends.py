@@ -1,7 +1,7 @@
-"""The end of one batch's transaction, as the log that holds the batch tells it.
+"""Finding how the transaction of one batch ended, from the log that holds the batch.
 
-Below the last stable offset the transaction indexes decide; from there on what is known of producers and, where that
-does not say that the transaction is open, the next marker of the batch's producer. Damage is never taken for an answer.
+Below the last stable offset the transaction indexes decide. From there on the producers' states do and, unless they
+show the transaction open, the next marker of the batch's producer. Where damage hides the answer, it is unknown.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class TransactionEnd(StrEnum):
     COMMITTED = "committed"
     ABORTED = "aborted"
     OPEN = "open"
-    UNKNOWN = "unknown"  # what would say it is damaged
+    UNKNOWN = "unknown"  # the index or the batches that would tell are damaged
 
 
 def transaction_end(batch: Batch, view: LogView, producers: ProducerStates) -> TransactionEnd:
-    """Return how the transaction ended that this batch of the view belongs to.
+    """Return how the transaction of this batch ended. The batch is one of the view.
 
-    `producers` are those of the same log, not from before the view. Raises `FileNotFoundError` if segments went away
-    since the view was made; a newer view then answers.
+    `producers` are those of the same log, no older than the view. Raises `FileNotFoundError` if segments were removed
+    since the view was made: ask a newer view.
     """
     try:
         if AbortedBatches(view.aborted(batch.base_offset, batch.last_offset + 1)).has(batch):
@@ -47,7 +47,7 @@ def transaction_end(batch: Batch, view: LogView, producers: ProducerStates) -> T
 
 
 def _is_open(batch: Batch, view: LogView, producers: ProducerStates) -> bool:
-    """True if the producer's open transaction, known of all of the view, has the batch."""
+    """True if the producers, known to the end of the view, have an open transaction that holds the batch."""
     if producers.end_offset < view.end_offset:
         return False
     for state in producers.states():
@@ -57,7 +57,7 @@ def _is_open(batch: Batch, view: LogView, producers: ProducerStates) -> bool:
 
 
 def _by_marker(batch: Batch, view: LogView) -> TransactionEnd:
-    """Return what the producer's next marker says. Without one the transaction is open."""
+    """Return the end that the producer's next marker gives. Without a marker the transaction is open."""
     for later in view.batches(batch.last_offset + 1):
         if later.is_control and later.producer_id == batch.producer_id:
             later.check_crc()

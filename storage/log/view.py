@@ -1,8 +1,8 @@
 """A log as it was at one moment, for reading.
 
-A `LogView` never changes, so its reader takes no locks and holds no writer up. What is appended
-later it does not show. Segments that are deleted or replaced later it still has, until their files are removed: opening
-one is then a `FileNotFoundError`, which `ReadableLog` answers by reading from a newer view.
+A `LogView` never changes, so its reader takes no locks and holds no writer up. It does not show later appends. It keeps
+segments that are deleted or replaced later until their files are removed. Opening one then raises `FileNotFoundError`,
+upon which `ReadableLog` reads from a newer view.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ class Isolation(Enum):
     """The records of transactions that a reader sees."""
 
     UNCOMMITTED = "read_uncommitted"  # everything
-    COMMITTED = "read_committed"  # nothing that was aborted, and nothing from the first open transaction on
+    COMMITTED = "read_committed"  # no aborted record, and none from the first open transaction on
 
 
 class SpecialTimestamp(IntEnum):
-    """The numbers that ask for an offset in place of a timestamp."""
+    """The numbers that `find_timestamp` takes in place of a timestamp."""
 
-    LATEST = -1  # the end, or how far the reader's isolation lets it read
+    LATEST = -1  # the end offset, or the last stable offset at `COMMITTED`
     EARLIEST = -2
     LARGEST = -3  # the record with the largest timestamp
     EARLIEST_LOCAL = -4  # the earliest on this disk
-    LATEST_TIERED = -5  # the latest that is kept elsewhere; nothing is
+    LATEST_TIERED = -5  # the latest in tiered storage, of which there is none
 
 
 class FetchResult(NamedTuple):
     """Whole batches with right checksums, in the order of their offsets, and the transactions that are left out.
 
-    The first batch may begin below the offset that was asked for. Control batches are among them. `next_offset` is
-    where to go on, even if all that was read was left out.
+    The first batch may begin below the requested offset. Control batches are included. `next_offset` is where to go
+    on, even if all batches read were left out.
     """
 
     batches: list[Batch]
@@ -60,14 +60,14 @@ class FetchResult(NamedTuple):
 
 
 class StableState(NamedTuple):
-    """How far the transactions of a view are decided, and aborted ones that indexes may not have yet."""
+    """The offset up to which a view's transactions are decided, and aborted ones that indexes may not have yet."""
 
     last_stable_offset: int
     aborted: Sequence[AbortedTransaction] = ()
 
 
 class SegmentSlice(NamedTuple):
-    """A segment, and how far it is part of a view: to its own end, or to a position; and below which offset."""
+    """A segment as far as it is part of a view: to the position `end` (None: its own end), below `end_offset`."""
 
     segment: Segment
     end: int | None
@@ -77,9 +77,9 @@ class SegmentSlice(NamedTuple):
 class LogView:
     """The offsets from `start_offset` up to `end_offset`, which is excluded, and the segments that hold them.
 
-    `end_position` is where the last segment's batches end. Offsets may be missing anywhere, after a compaction.
-    `decided` is asked only where transactions matter. `cuts` are the offsets at which the log was truncated since it
-    was opened, in their order: what a segment holds at an offset is the same in views with equally many.
+    `end_position` is where the last segment's batches end. After a compaction offsets may be missing anywhere.
+    `decided` is called only where transactions matter. `cuts` are the offsets at which the log was truncated since it
+    was opened, oldest first. Views with equally many cuts find the same batch at an offset of a segment.
     """
 
     __slots__ = ("_decided", "_recent", "cuts", "end_offset", "end_position", "segments", "start_offset")
@@ -131,17 +131,17 @@ class LogView:
         )
 
     def bound(self, isolation: Isolation) -> int:
-        """The offset up to which a reader may read."""
+        """Return the offset up to which a reader may read."""
         return self.end_offset if isolation is Isolation.UNCOMMITTED else self.last_stable_offset
 
     def read(
         self, offset: int, *, max_bytes: int = DEFAULT_READ_BYTES, isolation: Isolation = Isolation.UNCOMMITTED
     ) -> FetchResult:
-        """The batches from the one that holds the offset on: at least one if there is one, then up to `max_bytes`.
+        """Read batches from the one that holds the offset on: at least one if there is one, then up to `max_bytes`.
 
-        Their checksums are right, and at `COMMITTED` none belongs to an aborted transaction: those count as read, and
-        are left out. Raises `OffsetOutOfRangeError` below the log's start and above its end. Damage, a wrong checksum
-        too, ends what is read, and is an error where nothing lies before it. Memory stays within the larger of
+        Their checksums are right. At `COMMITTED` batches of aborted transactions are left out, but count as read.
+        Raises `OffsetOutOfRangeError` below the log's start and above its end. Reading ends before damage, a wrong
+        checksum included, and raises the damage if no batch lies before it. Memory stays within the larger of
         `max_bytes` and a batch, and a window.
         """
         self._check_offset(offset)
@@ -169,15 +169,15 @@ class LogView:
         return FetchResult(batches, next_offset, aborted)
 
     def batches(self, offset: int) -> Iterator[Batch]:
-        """All batches from the one that holds the offset on, in bounded memory; their checksums are not looked at.
+        """Iterate over all batches from the one that holds the offset on, in bounded memory.
 
-        Those who decode them check them, many at a time.
+        Checksums are not checked: the caller that decodes the batches checks many at a time.
         """
         self._check_offset(offset)
         return self._batches(offset, WINDOW_BYTES)
 
     def find(self, offset: int) -> Batch | None:
-        """The first batch whose last offset is not below the offset; its checksum is not looked at."""
+        """Return the first batch whose last offset is not below the offset. Its checksum is not checked."""
         segments, recent = self.segments, self._recent
         for index in range(self._index_of(offset), len(segments)):
             segment = recent.use(segments[index])
@@ -189,7 +189,7 @@ class LogView:
         return None
 
     def aborted(self, offset: int, upper_bound_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that overlap the offsets from `offset` up to the bound, which is excluded."""
+        """Return the aborted transactions that overlap the offsets from `offset` up to the bound, which is excluded."""
         found = {
             transaction.last_offset: transaction
             for transaction in self._decided().aborted
@@ -200,15 +200,15 @@ class LogView:
             found.update((transaction.last_offset, transaction) for transaction in some)
             if are_all:
                 break
-        # What was aborted after this view was made it shows as not yet decided, after its last stable offset.
+        # A transaction aborted after this view was made is not decided in it: it lies after the last stable offset.
         return [found[last_offset] for last_offset in sorted(found) if last_offset < self.end_offset]
 
     def find_timestamp(
         self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED
     ) -> TimestampAndOffset | None:
-        """The first record whose timestamp is not below this one, found as Kafka finds it; None if there is none.
+        """Return the first record whose timestamp is not below this one, as Kafka finds it; None if there is none.
 
-        That is a record of the first segment that has such a timestamp anywhere, from the log's start on. Negative
+        The record is in the first segment, from the log's start on, that has such a timestamp anywhere. Negative
         numbers are `SpecialTimestamp`s.
         """
         match timestamp:
@@ -230,11 +230,11 @@ class LogView:
         return None
 
     def segment_of(self, offset: int) -> Segment | None:
-        """The segment that the offset is in, or would be; None if there are no segments."""
+        """Return the segment that the offset is in, or would be; None if there are no segments."""
         return self.segments[self._index_of(offset)] if self.segments else None
 
     def slices(self, offset: int) -> Iterator[SegmentSlice]:
-        """The segments from the one on that the offset is in, or would be."""
+        """Iterate over the segments from the one that the offset is in, or would be."""
         following = self._index_of(offset)
         for segment in self.segments[following:]:
             following += 1
@@ -251,7 +251,7 @@ class LogView:
             segment.check_end(end)
 
     def _check(self, batch: Batch) -> None:
-        """Raise `ChecksumError`, which says where, for a batch that is not as it was written."""
+        """Raise `ChecksumError`, with the file's path, if the batch has a wrong checksum."""
         try:
             batch.check_crc()
         except ChecksumError as error:

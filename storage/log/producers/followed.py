@@ -1,4 +1,4 @@
-"""The producers of a log that somebody else writes: learnt from snapshots and batches, when somebody asks for them."""
+"""The producers of a log that another process writes, read from snapshots and batches when a caller asks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 class FollowedProducers:
-    """The producers of one log, as long as that is only appended to. Any thread may ask.
+    """The producers of one log, as long as it is only appended to. Any thread may ask.
 
-    The newest whole snapshot is read, and the log after it. A later question only reads what was
-    appended since to read. Not one file is changed.
+    The first question reads the newest whole snapshot and the log after it; a later one only the batches appended
+    since. No file is changed.
     """
 
     def __init__(self, clock: Clock, directory: Directory, *, expiration_ms: int) -> None:
@@ -42,10 +42,10 @@ class FollowedProducers:
         self._aborted: deque[AbortedTransaction] = deque(maxlen=_ABORTED_MAX)
 
     def decided(self, segments: Sequence[Segment], start_offset: int, end_offset: int) -> StableState:
-        """Return how far the transactions of the log with these bounds are decided.
+        """Return the offset up to which the transactions of the log with these bounds are decided.
 
-        The last aborted ones are given, as their segment's index may have been looked at before they were in it. Behind
-        damage nothing is decided.
+        The last aborted transactions are returned too, as the segment's index may have been read before it had them.
+        Transactions after damage count as undecided.
         """
         with self._lock:
             states = self._known(segments, end_offset)
@@ -54,12 +54,12 @@ class FollowedProducers:
         return StableState(max(stable_offset, start_offset), aborted)
 
     def states(self, segments: Sequence[Segment], end_offset: int) -> ProducerStates:
-        """The producers of the log up to its end, or to damage that it has; for looking at only."""
+        """Return the producers of the log up to its end, or up to damage. Callers do not change them."""
         with self._lock:
             return self._known(segments, end_offset)
 
     def known_to(self, end_offset: int) -> int:
-        """Return the offset up to which everything is read. Does not wait for a thread that reads."""
+        """Return the offset up to which the log has been read. Does not wait for a thread that reads."""
         states = self._states
         if states is not None and states.end_offset <= end_offset:
             return states.end_offset
@@ -74,7 +74,7 @@ class FollowedProducers:
             before_offset = segments[0].base_offset - 1 if segments else end_offset
             states.truncate_and_reload(before_offset, end_offset, self._clock.now_ms())
             self._aborted.clear()
-        self._states = None  # unless all goes well: half of the log would be replayed twice
+        self._states = None  # kept only after a complete replay: a partial one would be applied twice
         try:
             ended = replay(states, segments, end_offset)
         except CorruptBatchError as error:

@@ -1,8 +1,8 @@
-"""A partition's producers: who writes, what is a duplicate, which transactions are open, what was aborted.
+"""A partition's producers: their states, duplicate batches, open and aborted transactions.
 
-`ProducerStates` promises what a broker does with idempotent and transactional batches. Checking and applying are
-apart: `check` changes nothing, `apply` takes every batch that can be read, and a batch is written between the two.
-Reading the log where no snapshot helps, and writing the transaction index, are left to the log.
+`ProducerStates` treats idempotent and transactional batches as a broker does. Checking and applying are apart: `check`
+changes nothing, `apply` accepts every batch that can be read, and the log writes a batch between the two. The log reads
+the batches after the newest snapshot, and writes the transaction index.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 class ProducerStates:
     """The producers of a partition's log up to `end_offset`.
 
-    One thread changes them. Meanwhile others may call `states` and `live` and read `first_unstable_offset`,
-    `last_stable_offset` and `end_offset`, which are as of some moment between the changes.
+    One thread changes them. Meanwhile other threads may call `states` and `live` and read `first_unstable_offset`,
+    `last_stable_offset` and `end_offset`, each as it was at some moment between two changes.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class ProducerStates:
         self._snapshot_offset = 0
 
     def states(self) -> list[ProducerState]:
-        """The state of each producer."""
+        """Return the state of each producer."""
         return list(self._producers.values())
 
     def live(self, now_ms: int) -> list[ProducerState]:
-        """The same without those that have been silent for too long, whether they are forgotten yet or not."""
+        """Return the state of each producer that has not expired, removed yet or not."""
         return [state for state in self.states() if not state.is_expired(now_ms, self._expiration_ms)]
 
     @property
@@ -61,15 +61,15 @@ class ProducerStates:
         return self._transactions.first_unstable_offset
 
     def last_stable_offset(self, log_start_offset: int, high_watermark: int) -> int:
-        """The offset up to which consumers with read_committed may read."""
+        """Return the offset up to which consumers with read_committed may read."""
         unstable = self.first_unstable_offset
         return high_watermark if unstable is None else min(high_watermark, max(unstable, log_start_offset))
 
     def check(self, batches: Sequence[Batch], *, origin: AppendOrigin) -> list[CachedBatch | None]:
-        """Try batches that are about to be appended together, whose offsets need not be assigned yet.
+        """Check batches that are about to be appended together; their offsets need not be assigned yet.
 
-        Raises a `RefusedAppendError` if one of them may not be appended. Returns for each the batch in the log that a
-        client's batch repeats: then it is not to be written, and the answer is that batch's offsets.
+        Raises a `RefusedAppendError` if one of them may not be appended. Returns for each batch of a client the batch
+        in the log that it repeats, if any: the caller answers with the offsets of that one, and writes nothing.
         """
         ahead: dict[int, ProducerState] = {}
         repeated: list[CachedBatch | None] = []
@@ -88,11 +88,11 @@ class ProducerStates:
         return repeated
 
     def apply(self, batch: Batch) -> CompletedTransaction | None:
-        """Take in a batch that is in the log, at the offsets that it has there, and whatever it contradicts.
+        """Apply a batch of the log, at its offsets there, even if it contradicts the producer's state.
 
-        Returns the transaction that it ends; an aborted one belongs into the transaction index. A marker of a
-        producer that has none open ends nothing. Raises `CorruptBatchError`, having changed nothing, if it is a
-        control batch that cannot be read.
+        Returns the transaction that it ends; the caller adds an aborted one to the transaction index. A marker of a
+        producer without an open transaction ends nothing. Raises `CorruptBatchError`, having changed nothing, if it is
+        a control batch that cannot be read.
         """
         completed = None
         producer_id = batch.producer_id
@@ -105,27 +105,27 @@ class ProducerStates:
                     self._transactions.begin(producer_id, after.transaction_offset)
             elif marker is not None:
                 completed = self._transactions.complete(producer_id, batch.base_offset, is_aborted=not marker.committed)
-            # Even a control batch that has lost its marker makes its producer known, as it does to a broker.
+            # Even a control batch that has lost its marker makes its producer known, as in a broker.
             self._producers[producer_id] = after
         self.end_offset = batch.last_offset + 1
         return completed
 
     def set_end_offset(self, end_offset: int) -> None:
-        """Say that no producer wrote anything more before this offset."""
+        """Note that the producers are known up to this offset."""
         self.end_offset = end_offset
 
     def on_high_watermark(self, high_watermark: int) -> None:
-        """Everything before the high watermark is replicated."""
+        """Note that everything before the high watermark is replicated."""
         self._transactions.on_high_watermark(high_watermark)
 
     def expire(self, now_ms: int) -> None:
-        """Forget the producers that have been silent for too long."""
+        """Remove the producers that have expired."""
         self._producers = {state.producer_id: state for state in self.live(now_ms)}
 
     def take_snapshot(self, *, sync: bool = True) -> int | None:
         """Write a snapshot at the end offset unless there is one as new; returns its offset if one was written.
 
-        Without `sync` it is for the caller to have `snapshots` bring it to disk.
+        Without `sync` the caller brings it to disk with `snapshots.sync`.
         """
         if self.end_offset <= self._snapshot_offset:
             return None
@@ -134,12 +134,12 @@ class ProducerStates:
         return self.end_offset
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """Fit the producers to a log with these bounds; what lies after `end_offset` is to be applied again.
+        """Fit the producers to a log with these bounds; the caller then applies the batches after `end_offset`.
 
         Snapshots outside of the bounds, and one at the start itself, are removed, as a broker removes them. So a caller
-        passes the checkpointed start: the snapshot at the base of the log's first segment says what earlier segments
-        had, which retention has deleted since. If the log ends elsewhere than the producers do, they are loaded
-        from the newest snapshot left that is whole, less those that have expired; without any, there are none.
+        passes the checkpointed start: the snapshot at the base of the log's first segment has the producers of earlier
+        segments, which retention has deleted since. If the producers do not end where the log ends, they are loaded
+        from the newest snapshot left that is whole, without expired ones; if there is no snapshot, there are none.
         """
         for offset in self.snapshots.offsets:
             if not log_start_offset < offset <= log_end_offset:
@@ -152,14 +152,14 @@ class ProducerStates:
         self._snapshot_offset = self.end_offset = self._load_newest(now_ms, log_start_offset)
 
     def advance_log_start(self, log_start_offset: int) -> None:
-        """The log begins at this offset now. What its producers did before is still known."""
+        """Note that the log begins at this offset now. Its producers stay known."""
         self._transactions.on_high_watermark(log_start_offset)
         self.end_offset = max(self.end_offset, log_start_offset)
         latest = self.snapshots.latest
         self._snapshot_offset = log_start_offset if latest is None else latest
 
     def reset_to(self, end_offset: int) -> None:
-        """Forget everything, snapshots included: the log is empty and goes on at this offset."""
+        """Remove everything, snapshots included: the log is empty and goes on at this offset."""
         for offset in self.snapshots.offsets:
             self.snapshots.remove(offset)
         self._producers.clear()
@@ -168,7 +168,7 @@ class ProducerStates:
         self.end_offset = end_offset
 
     def _load_newest(self, now_ms: int, log_start_offset: int) -> int:
-        """Load the newest snapshot that can be read, remove those that cannot; returns up to where that is."""
+        """Load the newest snapshot that can be read, and remove newer ones; returns its offset, or the log's start."""
         while (offset := self.snapshots.latest) is not None:
             try:
                 states = self.snapshots.read(offset)

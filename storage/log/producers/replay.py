@@ -1,4 +1,4 @@
-"""Replaying the producers of a part of a log that no snapshot covers, by reading it."""
+"""Replaying the batches of a log that no snapshot covers, to know its producers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def replay(producers: ProducerStates, segments: Sequence[Segment], end_offset: int) -> list[CompletedTransaction]:
-    """Bring the producers from where they are known to the log's end; the segments are all of the log's, in order.
+    """Apply the batches from `producers.end_offset` to the log's end; `segments` are all of the log's, in order.
 
-    Batches of old versions say nothing of producers. Nothing is written, transaction indexes included; the transactions
-    that end are given. After an error the producers are known up to the batch before it.
+    Batches of old versions have no producers. Returns the transactions that end; nothing is written, transaction
+    indexes included. After an error the producers are known up to the batch before it.
     """
     ended = []
     for segment, following in zip_longest(segments, segments[1:]):

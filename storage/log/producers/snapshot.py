@@ -1,7 +1,7 @@
 """Producer snapshots: `.snapshot` files with the states of all producers before the offset in their name.
 
-A snapshot keeps only the last batch of a producer. Its entries are written in ascending order of producer ids, where
-brokers have their hash table's order, which no reader heeds. When to write one is left to `producers`.
+A snapshot keeps only the last batch of a producer. Its entries are in ascending order of producer ids; a broker's are
+in the order of its hash table, and no reader depends on it. `producers` decides when to write one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from storage.files import Directory
 
 SNAPSHOT_BYTES_MAX: Final = 512 * 1024 * 1024
-"""The size up to which a snapshot is read: that of eleven million producers."""
+"""The largest snapshot that is read, one of eleven million producers."""
 
 _VERSION: Final = 1
 _NONE: Final = -1
@@ -43,14 +43,14 @@ _ENTRY: Final = Struct(
 
 
 def encode_snapshot(states: Iterable[ProducerState]) -> bytes:
-    """The bytes of a snapshot."""
+    """Encode a snapshot."""
     entries = [_encode(state) for state in sorted(states, key=lambda state: state.producer_id)]
     covered = b"".join((_COUNT.pack(len(entries)), *entries))
     return _HEADER.pack(_VERSION, crc32c(covered)) + covered
 
 
 def decode_snapshot(data: bytes) -> list[ProducerState]:
-    """The states in a snapshot, in its order; raises `CorruptSnapshotError`."""
+    """Return the states in a snapshot, in its order; raises `CorruptSnapshotError`."""
     entries_at = _HEADER.size + _COUNT.size
     if len(data) < entries_at:
         raise CorruptSnapshotError(f"the snapshot ends after {len(data)} bytes")
@@ -67,10 +67,10 @@ def decode_snapshot(data: bytes) -> list[ProducerState]:
 
 
 def read_snapshot(directory: Directory, name: str) -> bytes:
-    """The bytes of a snapshot's file, for `decode_snapshot`; of another version's no more than the header.
+    """Read a snapshot's file for `decode_snapshot`; of an unknown version only the header.
 
-    Raises `CorruptSnapshotError`, having read no more than that, if the file has not the size that its header says, or
-    more than `SNAPSHOT_BYTES_MAX`.
+    Raises `CorruptSnapshotError`, having read only the header, if the file does not have the size that the header says,
+    or is larger than `SNAPSHOT_BYTES_MAX`.
     """
     entries_at = _HEADER.size + _COUNT.size
     with directory.open_reading(name) as file:
@@ -92,7 +92,7 @@ def read_snapshot(directory: Directory, name: str) -> bytes:
 class SnapshotFiles:
     """The snapshots in a partition's directory; `offsets` are those in their names, ascending.
 
-    With `read_only` no file is ever changed: snapshots that would be removed are only passed over.
+    With `read_only` no file is ever changed: snapshots that would be removed are only left out of `offsets`.
     """
 
     def __init__(
@@ -102,12 +102,12 @@ class SnapshotFiles:
         read_only: bool = False,
         offsets: Iterable[int] | None = None,
     ) -> None:
-        """List the directory, unless the caller has done that and gives the snapshots' `offsets`."""
+        """List the directory, unless the caller passes the snapshots' `offsets`."""
         self._directory = directory
         self._read_only = read_only
         self.offsets = live_offsets(directory.names(), Kind.SNAPSHOT) if offsets is None else sorted(offsets)
         self._unsynced: set[int] = set()
-        self._syncing = Lock()  # held until what was unsynced is on disk, so that no thread believes it sooner
+        self._syncing = Lock()  # held until unsynced snapshots are on disk, so that no thread returns sooner
 
     @property
     def latest(self) -> int | None:
@@ -115,7 +115,7 @@ class SnapshotFiles:
         return self.offsets[-1] if self.offsets else None
 
     def read(self, offset: int) -> list[ProducerState]:
-        """The states before an offset; raises `CorruptSnapshotError`."""
+        """Return the states before an offset; raises `CorruptSnapshotError`."""
         name = _name(offset)
         try:
             return decode_snapshot(read_snapshot(self._directory, name))
@@ -123,7 +123,7 @@ class SnapshotFiles:
             raise error.located(path=self._directory.path_of(name)) from None
 
     def write(self, offset: int, states: Iterable[ProducerState], *, sync: bool) -> None:
-        """Write the states before an offset. Without `sync` they may be lost with the power until `sync` is called."""
+        """Write the states before an offset. Without `sync` a loss of power may take them until `sync` is called."""
         assert not self._read_only
         self._directory.replace(_name(offset), encode_snapshot(states), sync=sync)
         if not sync:
@@ -131,7 +131,7 @@ class SnapshotFiles:
         self.offsets = sorted({*self.offsets, offset})
 
     def sync(self) -> None:
-        """Return when every snapshot is on disk, but those that are gone. Any thread may call this."""
+        """Bring every snapshot that still exists to disk. Any thread may call this."""
         with self._syncing:
             is_changed = bool(self._unsynced)
             while self._unsynced:
@@ -149,7 +149,7 @@ class SnapshotFiles:
                 self._directory.remove(_name(offset))
 
     def mark_deleted(self, offset: int) -> str | None:
-        """Rename the snapshot that a deleted segment leaves, for removal together with that segment's files."""
+        """Rename the snapshot of a deleted segment, for removal together with that segment's files."""
         assert not self._read_only
         if offset not in self.offsets:
             return None
@@ -161,13 +161,13 @@ class SnapshotFiles:
     def remove_strays(self, base_offsets: Collection[int]) -> None:
         """Remove the snapshots that belong to no segment, except the newest if it lies beyond the last segment's base.
 
-        That one is what a clean shutdown wrote.
+        A clean shutdown wrote that one.
         """
         for offset in self.strays(base_offsets):
             self.remove(offset)
 
     def strays(self, base_offsets: Collection[int]) -> list[int]:
-        """The snapshots that `remove_strays` would remove."""
+        """Return the offsets of the snapshots that `remove_strays` would remove."""
         strays = [offset for offset in self.offsets if offset not in base_offsets]
         if strays and strays[-1] >= max(base_offsets, default=0):
             strays.pop()

@@ -1,7 +1,7 @@
-"""One producer as a partition's log knows it, and the rules by which its next batch is taken or refused.
+"""One producer as a partition's log knows it, and the rules by which its next batch is accepted or refused.
 
-The values are frozen: what a batch does to a producer is another `ProducerState`, so that a batch can be tried before
-it is written. Keeping the states of all producers is left to `producers`.
+States are frozen: `after` returns another `ProducerState`, so that a batch can be checked before it is written.
+`producers` keeps the states of all producers.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ logger = logging.getLogger(__name__)
 
 
 class AppendOrigin(Enum):
-    """The origin of a batch, which decides what is checked."""
+    """The origin of a batch, which decides the checks."""
 
     CLIENT = "client"  # a producer: epochs and sequences
     COORDINATOR = "coordinator"  # a broker's own batches, which have no sequences: epochs
-    REPLICATION = "replication"  # what another leader has checked already: contradictions are logged and taken
+    REPLICATION = "replication"  # batches that another leader has checked: contradictions are logged and accepted
 
 
 class CachedBatch(NamedTuple):
-    """One of a producer's last batches: enough of it to answer when it is sent again."""
+    """One of a producer's last batches, as far as needed to answer when the producer repeats it."""
 
     last_sequence: int
     last_offset: int
@@ -61,7 +61,7 @@ class CachedBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """The state of a producer in a log; without arguments, of one that the log has never seen.
+    """The state of a producer in a log; with only an id, of a producer that the log has never seen.
 
     `transaction_offset` is where the open transaction begins, if one is open. `batches` are the last ones of the
     current epoch, oldest first. `last_timestamp` is that of the last batch or marker.
@@ -80,11 +80,11 @@ class ProducerState:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
-        """True if the producer may be forgotten; never while its transaction is open."""
+        """True if the producer may be removed; never while its transaction is open."""
         return self.transaction_offset is None and now_ms - self.last_timestamp >= expiration_ms
 
     def cached(self, batch: Batch) -> CachedBatch | None:
-        """The cached batch that this one repeats."""
+        """Return the cached batch that this one repeats, if any."""
         if batch.producer_epoch == self.epoch:
             last_sequence = batch.last_sequence
             for known in self.batches:
@@ -93,7 +93,7 @@ class ProducerState:
         return None
 
     def check(self, batch: Batch, marker: EndTransactionMarker | None, origin: AppendOrigin) -> None:
-        """Raise a `RefusedAppendError` unless this batch may come next; `marker` is what `marker_of` finds in it."""
+        """Raise a `RefusedAppendError` unless this batch may come next; `marker` is the result of `marker_of`."""
         if marker is not None:
             self._check_epoch(batch, origin)
             self._check_coordinator(batch, marker, origin)
@@ -109,7 +109,7 @@ class ProducerState:
                 )
 
     def after(self, batch: Batch, marker: EndTransactionMarker | None) -> ProducerState:
-        """Return the state once this batch is in the log; `marker` is what `marker_of` finds in it."""
+        """Return the state once this batch is in the log; `marker` is the result of `marker_of`."""
         kept = self.batches if batch.producer_epoch == self.epoch else ()
         if marker is not None:
             return ProducerState(
@@ -147,7 +147,7 @@ class ProducerState:
             _refuse(error, origin)
 
     def _check_sequence(self, batch: Batch) -> None:
-        """A new epoch begins at 0; a producer of which nothing is known may begin anywhere."""
+        """Raise unless the sequence comes next. A new epoch begins at 0; an unknown producer may begin anywhere."""
         if self.epoch == NO_PRODUCER_EPOCH:
             return
         last_sequence = self.last_sequence if batch.producer_epoch == self.epoch else NO_SEQUENCE
@@ -161,7 +161,7 @@ class ProducerState:
 
 
 def marker_of(batch: Batch) -> EndTransactionMarker | None:
-    """The transaction marker in a batch, if it holds one: control batches can have lost theirs to the cleaner.
+    """Return the transaction marker in a batch, if it holds one: the cleaner may have removed a control batch's.
 
     Raises `CorruptBatchError` if a control batch cannot be read.
     """
@@ -178,7 +178,7 @@ def marker_of(batch: Batch) -> EndTransactionMarker | None:
 
 
 def _refuse(error: RefusedAppendError, origin: AppendOrigin) -> None:
-    """Raise the error, or only log it for a batch that is in another leader's log anyway."""
+    """Raise the error, or only log it for a batch that another leader's log has anyway."""
     if origin is not AppendOrigin.REPLICATION:
         raise error
     logger.warning("replicated although %s", error)

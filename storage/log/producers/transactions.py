@@ -1,6 +1,6 @@
 """A partition's transactions: those still open, and those whose end is not yet replicated.
 
-They decide how far consumers with read_committed may read. Which producer writes what is left to `producer_state`.
+They decide how far consumers with read_committed may read. `state` decides what a producer may write.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from storage.segment.index.entries import AbortedTransaction
 class CompletedTransaction:
     """A transaction that its marker, at `last_offset`, has ended.
 
-    `last_stable_offset` is what the transaction index says of it: where the earliest other transaction begins that
-    is still open, or the offset after the marker.
+    `last_stable_offset` is the value for its transaction index entry: where the earliest other open transaction begins,
+    or the offset after the marker.
     """
 
     producer_id: int
@@ -25,7 +25,7 @@ class CompletedTransaction:
     is_aborted: bool
 
     def index_entry(self) -> AbortedTransaction | None:
-        """The entry of the transaction index for it, None if it was committed."""
+        """Return the transaction's entry for the transaction index; None if it was committed."""
         if not self.is_aborted:
             return None
         return AbortedTransaction(self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset)
@@ -34,8 +34,8 @@ class CompletedTransaction:
 class Transactions:
     """The transactions of a partition's log that hold its last stable offset back.
 
-    `first_unstable_offset` is where the earliest of them begins, None if there is none. Others may read it while one
-    thread changes the transactions.
+    `first_unstable_offset` is where the earliest of them begins, None if there is none. Other threads may read it while
+    one thread changes the transactions.
     """
 
     def __init__(self) -> None:
@@ -44,25 +44,25 @@ class Transactions:
         self._unreplicated: dict[int, int] = {}  # first offset -> the marker's
 
     def begin(self, producer_id: int, first_offset: int) -> None:
-        """The producer, which has no other open, begins a transaction."""
+        """Begin a transaction of a producer that has none open."""
         self._open[producer_id] = first_offset
         self._update()
 
     def complete(self, producer_id: int, marker_offset: int, *, is_aborted: bool) -> CompletedTransaction:
-        """A marker ends the producer's open transaction, which stays unstable until the marker is replicated."""
+        """End the producer's open transaction by its marker. It stays unstable until the marker is replicated."""
         first_offset = self._open.pop(producer_id)
         last_stable_offset = min(self._open.values(), default=marker_offset + 1)
         self._unreplicated[first_offset] = marker_offset
         return CompletedTransaction(producer_id, first_offset, marker_offset, last_stable_offset, is_aborted)
 
     def on_high_watermark(self, offset: int) -> None:
-        """Forget the completed transactions whose markers are before this offset."""
+        """Remove the completed transactions whose markers are before this offset."""
         if self._unreplicated:
             self._unreplicated = {first: marker for first, marker in self._unreplicated.items() if marker >= offset}
             self._update()
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all of them."""
         self._open.clear()
         self._unreplicated.clear()
         self._update()

@@ -1,4 +1,4 @@
-"""The leader epochs of a log while it is recovered: read, made from the batches where the file is lost, and told of."""
+"""The leader epochs of a log during recovery: read, rebuilt from the batches if the file is lost, and reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EpochsRecovery:
-    """The epochs file of one log while it is recovered. Each step is told to `tell`."""
+    """The epochs file of one log during recovery. `tell` receives each step."""
 
     def __init__(self, directory: Directory, tell: Callable[[Step], None]) -> None:
         self._directory = directory
@@ -28,7 +28,7 @@ class EpochsRecovery:
         self._is_told = False
 
     def load(self, segments: Sequence[Segment]) -> LeaderEpochs:
-        """The epochs of the file, or of the batches if the file is damaged or was emptied by a loss of power."""
+        """Load the epochs of the file, or of the batches if the file is damaged or a loss of power emptied it."""
         try:
             epochs = LeaderEpochs.load(self._directory)
             if self._entries_before is None:
@@ -50,7 +50,7 @@ class EpochsRecovery:
         return epochs
 
     def _is_wiped(self, segments: Sequence[Segment]) -> bool:
-        """True if a loss of power has emptied the file: it is made empty, and filled before the first batch."""
+        """True if a loss of power emptied the file: a file is created empty, and filled before the first batch."""
         status = self._directory.status(EPOCHS_NAME)
         if status is None or status.size_bytes:
             return False
@@ -58,7 +58,7 @@ class EpochsRecovery:
         return first is not None and first.leader_epoch >= 0
 
     def finish(self, epochs: LeaderEpochs) -> None:
-        """Tell whether the file, which has these epochs now, was changed, unless that is told already."""
+        """Report that the file, which has these epochs now, was changed, if it was and that is not reported yet."""
         is_written = epochs.entries is not self._entries_before
         if is_written and not self._is_told and self._read() != self._data_before:
             reason = "its epochs are not those of the log from its start to its end"
@@ -68,10 +68,10 @@ class EpochsRecovery:
         try:
             return self._directory.read_small(EPOCHS_NAME, CorruptCheckpointError)
         except (CorruptCheckpointError, FileNotFoundError):
-            return None  # one that is too large is made again, which is told then
+            return None  # a file that is too large is rebuilt, and reported then
 
 
 def framed_batches(segment: Segment) -> Iterator[Batch]:
-    """The segment's batches, as far as they can be told apart."""
+    """Iterate over the segment's batches up to the first that is not framed."""
     with suppress(CorruptBatchError):
         yield from segment.batches()

@@ -1,7 +1,7 @@
 """Recovering a log: from what a crash left in its directory to what a closed log has there.
 
-The rules are a broker's, and so is the outcome, but for this: damage costs no more than what lies after it
-in the log (`docs/recovery.md`). Recovery may itself be interrupted anywhere, and begun again.
+Rules and outcome are a broker's, except that damage costs no more than what lies after it in the log
+(`docs/recovery.md`). Recovery may itself be interrupted anywhere, and begun again.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ def recover_log(
     allows_offset_gaps: bool = False,
     producer_expiration_ms: int,
 ) -> RecoveryReport:
-    """Make the directory that of a closed log, all of it on disk.
+    """Repair the directory so that it is a closed log's, all of it on disk.
 
-    What lies below the recovery point, or all of the log if it was closed (`is_clean`), is believed to be on disk: of
-    that, only what is missing or left over is repaired, at the cost of a look at the directory and the log's end. Of
-    the rest every batch is read. The log begins at `start_offset`, which a checkpoint says, or later; one that ends
+    Segments below the recovery point, or all of a log that was closed (`is_clean`), are trusted to be on disk: there
+    recovery only repairs missing files and leftovers, and reads only the directory and the log's end. Of the other
+    segments it reads every batch. The log begins at `start_offset`, taken from a checkpoint, or later. A log that ends
     before it is emptied.
 
-    A log that was only ever appended to has no offset missing: after a hole between its segments nothing follows, and
-    what is there is dropped. Where the log `allows_offset_gaps`, because it was compacted or may have been, it is kept.
+    A log that was only appended to lacks no offsets, so segments after a gap are dropped. They are kept if the log
+    `allows_offset_gaps`, because it was or may have been compacted.
 
-    Raises `SymbolicLinkError` before anything is changed if there is a link in the directory.
+    Raises `SymbolicLinkError`, before any change, if there is a link in the directory.
     """
     refuse_links(directory)
     recovery = _Recovery(
@@ -72,13 +72,13 @@ def recover_log(
     recovery.report.steps += remove_leftovers(directory, names)
     recovery.look(names)
     while not recovery.repair(None if is_clean else recovery_point):
-        recovery.look()  # a segment was split, which makes others of it
+        recovery.look()  # a segment was split into others
     recovery.trim_to_bounds(is_clean=is_clean)
     return recovery.report
 
 
 def refuse_links(directory: Directory) -> None:
-    """Raise `SymbolicLinkError` if there is a link in the directory: the log would reach out of the store."""
+    """Raise `SymbolicLinkError` if there is a link in the directory, as that may lead out of the store."""
     linked = min(directory.links(), default=None)
     if linked is not None:
         raise SymbolicLinkError(directory.path_of(linked))
@@ -107,13 +107,13 @@ class _Recovery:
         self._epochs = LeaderEpochs(directory)
         self._epochs_recovery = EpochsRecovery(directory, self.report.steps.append)
         self._snapshots: RecoveredSnapshots | None = None
-        self._end_offset: int | None = None  # once the log's end was read
+        self._end_offset: int | None = None  # None until the log's end is read
 
     def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int) -> None:
         self.report.steps.append(Step(repair, str(name), reason, lost_bytes, **place))
 
     def repair(self, recovery_point: int | None) -> bool:
-        """Repair every segment; False if that has to begin again. Without a recovery point, all are taken for whole."""
+        """Repair every segment; False if that has to begin again. Without a recovery point all are trusted."""
         self._epochs = self._epochs_recovery.load(self._segments)
         segments = self._segments
         believed = len(segments) if recovery_point is None else self._believed(recovery_point)
@@ -132,8 +132,8 @@ class _Recovery:
     def _believed(self, recovery_point: int) -> int:
         """Return the number of trusted segments: as for a broker, those before the one that has the recovery point.
 
-        One that ends exactly there may have been flushed before it was finished, and is read then. If it looks
-        finished, that may not be on disk yet, and is brought there.
+        A segment that ends exactly there may have been flushed before it was finished; then it is read. One that looks
+        finished is brought to disk, as its finishing may not be there yet.
         """
         segments = self._segments
         believed = max(sum(segment.base_offset <= recovery_point for segment in segments) - 1, 0)
@@ -146,7 +146,7 @@ class _Recovery:
         return believed
 
     def look(self, listed: Sequence[str] = ()) -> None:
-        """Take in which files there are: those listed, if nothing was changed since that."""
+        """Note the files of the directory. `listed` serves if no file was changed since."""
         texts = self._directory.names() if self.report.steps else listed
         names = map(parse_name, texts)
         self._names = {name for name in names if name is not None and name.suffix is FileSuffix.LIVE}
@@ -156,9 +156,9 @@ class _Recovery:
             self._snapshots = RecoveredSnapshots(self._directory, live_offsets(texts, Kind.SNAPSHOT))
 
     def _faulty_indexes(self, segment: Segment) -> Collection[Kind]:
-        """Return the indexes of the segment that are of no use, as far as can be seen without the log.
+        """Return the indexes of the segment that are seen to be unusable without reading the log.
 
-        Where the offset index or the transaction index is, a broker builds all of them again.
+        If the offset index or the transaction index is unusable, all are returned, as a broker rebuilds all then.
         """
         if FileName(segment.base_offset, Kind.OFFSET_INDEX) not in self._names:
             return _INDEXES
@@ -172,7 +172,7 @@ class _Recovery:
         return () if FileName(segment.base_offset, Kind.TIME_INDEX) in self._names else (Kind.TIME_INDEX,)
 
     def _rebuild_indexes(self, segment: Segment, faulty: Collection[Kind]) -> bool:
-        """Build indexes of a segment whose log is believed; False if it was split."""
+        """Rebuild indexes of a trusted segment; False if it was split."""
         producers = self._producers_before(segment, read_only=True)
         building = IndexBuilder(segment.base_offset, self._config)
         scan = self._scan(segment, building, producers)
@@ -187,7 +187,7 @@ class _Recovery:
             self._add(repair, FileName(segment.base_offset, kind), reason)
 
     def _recover(self, believed: int) -> bool:
-        """Read the segments after those that are trusted, and keep what is sound; False if one was split."""
+        """Read the segments after the trusted ones, and keep their sound batches; False if one was split."""
         unsure = self._segments[believed:]
         if not unsure:
             return True
@@ -206,7 +206,7 @@ class _Recovery:
             self._end_offset = scan.next_offset
             later = unsure[index + 1 :]
             goes_on = not later or later[0].base_offset == scan.next_offset
-            # Where the next segment goes on nothing is missing, and bytes that are cut never were the log's.
+            # If the next segment goes on here, no batch is missing, and the bytes that are cut never were the log's.
             is_end = not goes_on and (scan.trailing_bytes > 0 or not self._allows_offset_gaps(segment, later[0]))
             if is_end:
                 self._drop(later, f"the log ends before it, at offset {scan.next_offset}")
@@ -221,7 +221,7 @@ class _Recovery:
         return True
 
     def _scan(self, segment: Segment, building: IndexBuilder, producers: ProducerStates) -> CheckedScan:
-        """Learn from every batch that is kept."""
+        """Read the segment, and apply every batch that is kept to indexes, epochs and producers."""
         with segment.open_log() as file:
             scan = CheckedScan(file, segment.base_offset)
             add, latest_epoch = building.add, self._epochs.latest_epoch
@@ -232,7 +232,7 @@ class _Recovery:
                     self._epochs.assign(epoch, batch.base_offset)
                     latest_epoch = epoch
                 if batch.producer_id >= 0:
-                    with suppress(CorruptBatchError):  # a marker that says nothing ends nothing
+                    with suppress(CorruptBatchError):  # an unreadable marker ends no transaction
                         ended = producers.apply(batch)
                         if ended is not None and (aborted := ended.index_entry()) is not None:
                             building.add_aborted(aborted)
@@ -248,7 +248,7 @@ class _Recovery:
             read_only=read_only,
             snapshots=None if read_only else self._snapshots,
         )
-        # One from before the first segment lacks what retention has deleted since: its sequences are out of date.
+        # A snapshot from before the first segment lacks batches that retention has deleted: its sequences are outdated.
         before_offset = max(self._start_offset, self._segments[0].base_offset - 1)
         producers.truncate_and_reload(before_offset, segment.base_offset, self._clock.now_ms())
         earlier = [each for each in self._segments if each.base_offset < segment.base_offset]
@@ -259,9 +259,9 @@ class _Recovery:
         return producers
 
     def _allows_offset_gaps(self, before: Segment, after: Segment) -> bool:
-        """True if offsets may be missing between two segments that are whole.
+        """True if offsets may be missing between two whole segments.
 
-        They may where the one cannot have what the other begins with. Elsewhere they are missing within some as well.
+        They may if the first cannot hold the second's first batch, or after compaction: segments have gaps then too.
         """
         first = next(framed_batches(after), None)
         if first is not None and first.last_offset - before.base_offset > LARGEST_OFFSET_DELTA:
@@ -273,7 +273,7 @@ class _Recovery:
         )
 
     def _drop(self, segments: list[Segment], reason: str) -> None:
-        """Drop the log's last segments, the last of all first, so that a crash leaves none that seems to follow."""
+        """Drop the log's last segments, the very last first, so that a crash leaves no segment after a gap."""
         for segment in reversed(segments):
             size_bytes = segment.size_bytes
             remove_segment_files(self._directory, segment.base_offset)
@@ -291,7 +291,7 @@ class _Recovery:
         self._add(Repair.CUT, name, reason, scan.trailing_bytes, position=scan.position, offset=scan.next_offset)
 
     def _sync(self, segment: Segment, *kinds: Kind) -> None:
-        """Bring the log to disk, and those indexes that there are of these kinds."""
+        """Bring the log to disk, and its indexes of these kinds that exist."""
         for kind in (Kind.LOG, *kinds):
             if FileName(segment.base_offset, kind) in self._names:
                 with self._directory.open_writing(segment.name(kind)) as file:
@@ -306,7 +306,7 @@ class _Recovery:
     # Bounds
 
     def trim_to_bounds(self, *, is_clean: bool) -> None:
-        """Fit the log to where it is to begin, and producers and epochs to the log."""
+        """Empty a log that ends before its start, and trim producers and epochs to the log."""
         if self.report.steps:
             self.look()
         segments, snapshots = self._segments, self._snapshots
@@ -325,7 +325,7 @@ class _Recovery:
             checkpointed_start = self._start_offset
             if segments:
                 self._start_offset = max(self._start_offset, segments[0].base_offset)
-            if is_clean:  # what is whole and of no use any more goes when the log is opened, as a broker opens it
+            if is_clean:  # opening the log removes readable strays, as a broker's opening does
                 for offset in snapshots.strays(bases):
                     if not snapshots.is_readable(offset):
                         snapshots.remove(offset)
@@ -333,7 +333,7 @@ class _Recovery:
                 snapshots.remove_strays(bases)
                 self._leave_snapshots_before_start(checkpointed_start, end_offset)
                 self._epochs.truncate_from_start(self._start_offset)
-            if not is_clean or self.report.lost_bytes:  # a leader that has written nothing yet has an epoch at the end
+            if not is_clean or self.report.lost_bytes:  # the epoch of a leader without a batch begins at the log's end
                 self._epochs.truncate_from_end(end_offset)
         self.report.steps += snapshots.settle("no segment of the log goes on from it")
         self._epochs_recovery.finish(self._epochs)
@@ -341,10 +341,10 @@ class _Recovery:
         self.report.found = FoundLog(tuple(bases), end_offset, tuple(snapshots.offsets), self._epochs.entries)
 
     def _leave_snapshots_before_start(self, checkpointed_start: int, end_offset: int) -> None:
-        """Have those not count from which recovery would not go on; the one at the log's end is always the newest.
+        """Leave out snapshots at or before the log's start, as recovery does not go on from them. Keep one at its end.
 
-        A broker removes the one at the base of the first segment too, and then forgets its producers if it has to
-        recover that segment again. It stays if it has any.
+        A broker removes the one at the base of the first segment too, and so loses its producers if it has to recover
+        that segment again. Here it stays if it has producers.
         """
         assert self._snapshots is not None
         for offset in self._snapshots.offsets:

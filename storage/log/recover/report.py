@@ -1,7 +1,7 @@
 """The changes that recovery made in a log's directory, step by step, for operators who have to trust the log.
 
-Every file that changed is named by a step, but for the indexes of a segment that was dropped or split, which share the
-step of its log. Without a step no file changed.
+A step names every file that changed, except the indexes of a dropped or split segment, which share the step of its log.
+Without a step no file changed.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ class Repair(Enum):
     """The repair of a file or a segment."""
 
     REMOVED = "removed"  # a file that a crash had left, or whose segment is gone
-    RENAMED = "renamed"  # a file whose turn had come when the crash came
+    RENAMED = "renamed"  # a file whose renaming the crash had prevented
     CUT = "cut"  # the end of a log, from the first bytes that cannot be kept
     DROPPED = "dropped"  # a segment after a cut, or before the log's start
-    REBUILT = "rebuilt"  # a file that did not say what the log says
+    REBUILT = "rebuilt"  # a file that was missing or did not match the log
     TRIMMED = "trimmed"  # an index whose unused end is cut off
     ADDED = "added"  # a producer snapshot
-    SPLIT = "split"  # a segment whose offsets no index can tell
+    SPLIT = "split"  # a segment with more offsets than an index can hold
 
 
 class Step(NamedTuple):
     """One repair: of the file called `name`, and why.
 
-    `lost_bytes` of a log are batches, or what stood in their place, from `position` and the record offset `offset` on.
+    `lost_bytes` of a log are batches, or bytes in their place, from `position` and the record offset `offset` on.
     """
 
     repair: Repair
@@ -41,9 +41,9 @@ class Step(NamedTuple):
 
 
 class FoundLog(NamedTuple):
-    """The contents of a sound directory, from which its log is opened without another look at it.
+    """The contents of a sound directory, so that opening its log need not read it again.
 
-    `bases` are where its segments begin, `snapshots` the offsets of its producer snapshots, both ascending.
+    `bases` are the base offsets of its segments, `snapshots` the offsets of its producer snapshots, both ascending.
     """
 
     bases: tuple[int, ...] = ()
@@ -53,10 +53,10 @@ class FoundLog(NamedTuple):
 
 
 class RecoveryReport:
-    """The steps in their order, and how much was read for them. The log's bounds are those after all of them.
+    """The steps in their order, the amount read for them, and the log's bounds after all of them.
 
-    `trusted_segments` of a log that was not closed properly were not read, because its recovery point says that they
-    are on disk. `found` is what is in the directory now.
+    `trusted_segments` counts the segments of a log not closed properly that were not read, because its recovery point
+    says that they are on disk. `found` is what the directory holds now.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class RecoveryReport:
         return sum(step.lost_bytes for step in self.steps)
 
     def summary(self) -> str:
-        """All of it in one line."""
+        """Return the report in one line."""
         counts = ((repair, sum(step.repair is repair for step in self.steps)) for repair in Repair)
         done = ", ".join(f"{count} {repair.value}" for repair, count in counts if count) or "nothing to repair"
         lost = f", {self.lost_bytes} bytes of logs lost" if self.lost_bytes else ""

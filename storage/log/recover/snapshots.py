@@ -1,7 +1,7 @@
-"""The producer snapshots of a log while it is recovered: which are kept, made, replaced and removed.
+"""The producer snapshots of a log during recovery: which are kept, written, replaced and removed.
 
-Recovery first forgets the snapshots that it does not believe, and then makes most of them again. A file that holds the
-same producers stays as it is, byte for byte, and what is forgotten for good is removed at the end.
+Recovery first leaves out the snapshots that it does not trust, and then writes most of them again. A file that holds
+the same producers stays as it is, byte for byte. Those left out for good are removed at the end.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class RecoveredSnapshots(SnapshotFiles):
-    """The snapshots of a partition that is recovered; `settle` ends it.
+    """The snapshots of a partition during recovery; `settle` ends it.
 
-    `offsets` are those that count. No file is removed before `settle`.
+    `offsets` are those of the snapshots to keep. No file is removed before `settle`.
     """
 
     def __init__(self, directory: Directory, offsets: Iterable[int]) -> None:
@@ -32,7 +32,7 @@ class RecoveredSnapshots(SnapshotFiles):
         self._changed: set[int] = set()
 
     def write(self, offset: int, states: Iterable[ProducerState], *, sync: bool) -> None:
-        """Have a file with the states before an offset; one that has them already is only brought to disk."""
+        """Write the states before an offset; a file that has them already is only brought to disk."""
         states = list(states)
         if offset in self._found and self._holds(offset, states):
             self.sync_found(offset)
@@ -42,13 +42,13 @@ class RecoveredSnapshots(SnapshotFiles):
         super().write(offset, states, sync=sync)
 
     def sync_found(self, offset: int) -> None:
-        """Bring the snapshot of an offset to disk if there was one: a roll writes it without waiting for that."""
+        """Bring the snapshot of an offset, if recovery found one, to disk: a roll writes it without a sync."""
         if offset in self._found:
             with self._directory.open_writing(str(FileName(offset, Kind.SNAPSHOT))) as file:
                 file.sync()
 
     def _holds(self, offset: int, states: list[ProducerState]) -> bool:
-        """True if a file holds these producers, in any order, as brokers write them in any."""
+        """True if a file holds these producers. Their order does not matter: brokers write them in any."""
         try:
             return encode_snapshot(self.read(offset)) == encode_snapshot(states)
         except (CorruptSnapshotError, FileNotFoundError):
@@ -62,11 +62,11 @@ class RecoveredSnapshots(SnapshotFiles):
             return False
 
     def remove(self, offset: int) -> None:
-        """Have a snapshot count no more, unless it is written again."""
+        """Leave a snapshot out: `settle` removes its file unless it is written again."""
         self.offsets = [other for other in self.offsets if other != offset]
 
     def settle(self, reason: str) -> list[Step]:
-        """Remove the files that do not count, for this reason, durably; gives what was done to all of them."""
+        """Remove the files left out, durably; returns the steps for all files. `reason` is that of the removals."""
         steps = []
         for offset in sorted(self._found | self._changed):
             name = str(FileName(offset, Kind.SNAPSHOT))
