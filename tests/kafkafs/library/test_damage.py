@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -210,6 +211,36 @@ def test_damage_is_found_where_it_is_looked_for_alone(log: Path) -> None:
         assert partition.record("latest") is not None
         with pytest.raises(kafkafs.CorruptBatchError):
             partition.record(finding.offset)
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 400])
+def test_times_reach_past_a_segment_that_lacks_what_its_index_promises(made: Path, kept_bytes: int) -> None:
+    log = sorted((made / "orders-0").glob("*.log"))[2]
+    batches = list(batches_of(log.read_bytes()))
+    kept = [batch for batch in batches if batch.stop <= kept_bytes]
+    os.truncate(log, kept[-1].stop if kept else 0)
+    with kafkafs.open(made) as store:
+        partition = store["orders"][0]
+        lost = int(log.stem) + len(kept)
+        assert partition.record(lost) is None
+        following = int(log.stem) + len(batches)
+        time_ms = partition.record(0).timestamp + lost * 2000
+        assert partition.at(time_ms).offset == following
+        found = [record.offset for record in partition.records(times=(time_ms, None))]
+        assert found == list(range(following, partition.end_offset))
+
+
+def test_damage_that_hides_a_time_is_told(made: Path) -> None:
+    log = sorted((made / "orders-0").glob("*.log"))[2]
+    *_, last = batches_of(log.read_bytes())
+    os.truncate(log, last.stop - 1)
+    with kafkafs.open(made) as store:
+        partition = store["orders"][0]
+        time_ms = partition.record(0).timestamp + (int(sorted((made / "orders-0").glob("*.log"))[3].stem) - 1) * 2000
+        for ask in (partition.at, lambda time_ms: partition.records(times=(time_ms, None))):
+            with pytest.raises(kafkafs.CorruptBatchError) as caught:
+                ask(time_ms)
+            assert (caught.value.path, caught.value.position) == (str(log), last.start)
 
 
 def test_a_copy_reads_as_the_original(log: Path, tmp_path: Path) -> None:
