@@ -44,8 +44,8 @@ class LogWriter:
             start = end = log.view.end_offset
             now_ms = self._context.clock.now_ms()
             try:
-                for some in _portions(_encoded(row, now_ms) for row in rows):
-                    end = self._store(log, some)
+                for some in _portions(_numbered(rows, now_ms)):
+                    end = self._store(log, some, end - start)
             except BaseException as error:
                 if end > start:
                     error.add_note(f"{end - start} records were stored before it (offsets {start}..{end - 1})")
@@ -59,19 +59,48 @@ class LogWriter:
             raise ReadOnlyStoreError(
                 "the store is open for reading only: open it with write=True", path=store.log_dirs[0].path
             )
+        self._context.check_process()
         if self._topic in BROKERS_OWN:
             raise InvalidTopicError(f"only brokers change {self._topic}, which is their own")
         log = store.log(self._topic, self._partition)
         assert isinstance(log, Log)
         return log
 
-    def _store(self, log: Log, rows: list[EncodedRow]) -> int:
-        batches = Packing.of_topic(log.config, self._context.clock.now_ms()).rows(rows)
+    def _store(self, log: Log, rows: list[EncodedRow], number: int) -> int:
+        """Store rows, the first of which has this number, and return the offset after them."""
+        packing = Packing.of_topic(log.config, self._context.clock.now_ms())
+        try:
+            batches = packing.rows(rows)
+        except InvalidRecordError:
+            _refuse(packing, rows, number)
+            raise
         if self._context.files.status(log.directory) is None:
             raise UnknownPartitionError(
                 "the directory of the partition is gone, so nothing can be stored in it", path=log.directory
             )
         return log.append_all_as_leader(batches, leader_epoch=log.epochs.writing_epoch)[-1].last_offset + 1
+
+
+def _refuse(packing: Packing, rows: list[EncodedRow], number: int) -> None:
+    """Raise the error of the first row that cannot be packed, with its number among all rows of the call."""
+    for each, row in enumerate(rows, number):
+        try:
+            packing.rows([row])
+        except InvalidRecordError as error:
+            raise type(error)(f"row {each}: {error.reason.removeprefix('row 0: ')}") from None
+
+
+def _numbered(rows: Iterable[NewRecord], now_ms: int) -> Iterator[EncodedRow]:
+    for number, row in enumerate(rows):
+        try:
+            encoded = _encoded(row, now_ms)
+        except InvalidRecordError as error:
+            error.reason = f"row {number}: {error.reason}"
+            raise
+        except (TypeError, ValueError) as error:
+            error.args = (f"row {number}: {error}",)
+            raise
+        yield encoded
 
 
 def _encoded(row: NewRecord, now_ms: int) -> EncodedRow:
