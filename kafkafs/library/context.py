@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from threading import Event, Lock, get_ident
 from typing import TYPE_CHECKING
+
+from storage.errors import StoreLockedError
+from storage.store import Mode
 
 if TYPE_CHECKING:
     from storage.clock import Clock
@@ -22,8 +26,22 @@ class Context:
     clock: Clock
     isolation: Isolation
     closed: Event = field(default_factory=Event)
+    process_id: int = field(default_factory=os.getpid)
     appending: dict[tuple[str, int], Turn] = field(default_factory=dict)
     """Held while a thread appends to a partition, so that the records of one call lie together."""
+
+    @property
+    def is_anothers(self) -> bool:
+        """True if another process opened the store for writing, and this one is forked from it."""
+        return self.store.mode is Mode.READ_WRITE and self.process_id != os.getpid()
+
+    def check_process(self) -> None:
+        """Raise `StoreLockedError` if another process writes the store: this one knows of no record that it appends."""
+        if self.is_anothers:
+            raise StoreLockedError(
+                f"process {self.process_id}, from which this one is forked, has it open for writing: open it here",
+                path=self.store.log_dirs[0].path,
+            )
 
 
 class Turn:

@@ -37,6 +37,7 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _written_here: Final[set[str]] = set()
 """The log directories that this process has open for writing."""
 _noting: Final = Lock()
+os.register_at_fork(after_in_child=_written_here.clear)
 
 
 def open(  # noqa: A001 -- as gzip and io call theirs
@@ -109,6 +110,7 @@ class Store(Mapping[str, Topic]):
         """
         if self._context.closed.is_set():
             raise StorageError("the store is closed", path=self.paths[0])
+        self._context.check_process()
         for name, value in settings.items():
             if not isinstance(value, str):
                 raise TypeError(f"a setting is a text, and {name} is {value!r}: write {str(value)!r}")
@@ -132,7 +134,7 @@ class Store(Mapping[str, Topic]):
 
         Logs that a crash left, and that were not opened, are recovered before that. Closing twice is harmless.
         """
-        if not self._context.closed.is_set():
+        if not (self._context.closed.is_set() or self._context.is_anothers):
             self._recover_rest()
         self._close()
 
@@ -145,6 +147,8 @@ class Store(Mapping[str, Topic]):
         if self._context.closed.is_set():
             return
         self._context.closed.set()
+        if self._context.is_anothers:
+            return
         try:
             self._context.store.close()
         finally:

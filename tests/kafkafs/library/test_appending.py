@@ -55,10 +55,60 @@ def test_a_refused_row_says_what_was_stored_before(path: Path) -> None:
             partition.append(b"x" * 3000)
         assert not hasattr(alone.value, "__notes__")
         assert partition.end_offset == stored
+        assert str(caught.value).startswith(f"row {len(rows)}: a record takes a batch of ")
         with pytest.raises(ValueError, match="a row has no 'valeu': it has value, key, headers, timestamp"):
             partition.append_many([{"valeu": b""}])  # type: ignore[typeddict-unknown-key]
         with pytest.raises(kafkafs.InvalidRecordError, match="must be bytes or None, not str"):
             partition.append("text")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "reason"),
+    [
+        ({"value": 5}, kafkafs.InvalidRecordError, "the value must be bytes or None, not int"),
+        (5, kafkafs.InvalidRecordError, "a row is bytes, None, a mapping or a Record, not int"),
+        ({"timestamp": "now"}, TypeError, "a timestamp is an int of milliseconds or an aware datetime, not str"),
+        ({"valeu": b""}, ValueError, "a row has no 'valeu': it has value, key, headers, timestamp"),
+    ],
+)
+@pytest.mark.parametrize("number", [3, 10_000, 12_345])
+def test_a_refused_row_is_named_by_its_number_among_all(
+    path: Path, number: int, row: object, kind: type[Exception], reason: str
+) -> None:
+    with kafkafs.open(path, write=True) as store, pytest.raises(kind) as caught:
+        store["orders"][0].append_many([*[b"x"] * number, row])  # type: ignore[list-item]
+    assert str(caught.value) == f"row {number}: {reason}"
+
+
+def test_a_forked_process_does_not_write_what_its_parent_writes(path: Path) -> None:
+    program = """if True:
+        import os, sys, kafkafs
+        path = sys.argv[1]
+        store = kafkafs.open(path, write=True)
+        partition = store["orders"][0]
+        partition.append(b"parent")
+        if os.fork() == 0:
+            for use in (lambda: partition.append(b"child"), lambda: partition.record(0), lambda: store.create("a")):
+                try:
+                    use()
+                except kafkafs.StoreLockedError as error:
+                    print(error, flush=True)
+            try:
+                kafkafs.open(path, write=True)
+            except kafkafs.StoreLockedError as error:
+                print(error, flush=True)
+            store.close()
+            os._exit(os.path.exists(path + "/.kafka_cleanshutdown"))
+        status = os.wait()[1]
+        print(status, partition.append(b"more"), [each.value for each in partition.records()], list(store))
+        store.close()
+    """
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True, timeout=60)
+    *refused, opened, parent = done.stdout.splitlines()
+    assert len(refused) == 3
+    assert all(f"has it open for writing: open it here ({path})" in each for each in refused)
+    assert "a broker or another kafkafs has the store open for writing" in opened
+    assert parent == "0 1 [b'parent', b'more'] ['orders']"
 
 
 def test_a_store_is_changed_only_as_it_was_opened(path: Path, datasets: Callable[[str], Path], tmp_path: Path) -> None:
