@@ -111,7 +111,7 @@ class ProducerStates:
         return completed
 
     def set_end_offset(self, end_offset: int) -> None:
-        """Note that the producers are known up to this offset."""
+        """Note that no producer wrote between the last applied batch and this offset."""
         self.end_offset = end_offset
 
     def on_high_watermark(self, high_watermark: int) -> None:
