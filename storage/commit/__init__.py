@@ -1,4 +1,4 @@
-"""Commits: staged records come into a store's logs once and whole, also after a crash."""
+"""Commits: staged records get into a store's logs once and whole, even after a crash."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Committing staged records to a store: all of them, once, also after a crash.
+"""Committing staged records to a store: all of them, once, even after a crash.
 
-A commit is decided when the ledger has its intent, and not before. From then on a process that opens the store for
-writing brings it to its end before anybody gets at its logs, and those who only read see nothing of it until the
-ledger says that all is there. Staged files that are not needed are removed when they are old.
+Writing the intent into the ledger is the commit point. From then on the next process that opens the store for writing
+completes the commit before any caller reaches its logs, and readers see none of it until the ledger says that it is
+complete. Staged files that are not needed are removed when they are old.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 class Commits:
-    """The commits of a store that is open for writing. One after the other is applied; any thread may ask.
+    """The commits of a store that is open for writing. They are applied one at a time; any thread may call.
 
     `open_log` opens a partition's log to write it.
     """
@@ -71,11 +71,11 @@ class Commits:
         self._entries = ledger.current
 
     def commit(self, names: Sequence[str], transaction: Transaction | None = None) -> bool:
-        """Append what the staged files hold, in their order; False if the transaction is in the store already.
+        """Append the staged files' batches, in their order; False if the transaction is in the store already.
 
-        It is there, durably, when this returns. After a `StagingError`, `DiskFullError` or any other error that
-        precedes the intent, nothing of it is; after a later one it will be, as after a crash. Either way `discard`
-        may be called. Topics that it was staged to make are made.
+        They are on disk when this returns. A `StagingError`, `DiskFullError` or any other error before the intent
+        leaves none of them; after an error that follows the intent they will be there, as after a crash. Either way
+        `discard` may be called. New topics that records were staged for are made.
         """
         with self._committing:
             self.finish()
@@ -94,7 +94,7 @@ class Commits:
             return True
 
     def finish(self) -> None:
-        """Bring the commit that is pending to its end, if there is one; raises what keeps it from that."""
+        """Complete the pending commit, if there is one; raises the error that prevents it."""
         with self._committing:
             pending = self._entries.pending
             if pending is None:
@@ -110,13 +110,13 @@ class Commits:
             self._remove(pending.staged)
 
     def finish_for(self, partition: Partition) -> None:
-        """Bring the commit to its end that is pending in this partition, before anybody sees half of it."""
+        """Complete the commit that is pending in this partition, before any reader sees half of it."""
         pending = self._entries.pending
         if pending is not None and partition in pending.ranges:
             self.finish()
 
     def check_pending(self) -> None:
-        """Raise a `StagingError` if the commit that is pending cannot be completed with what is left of its files."""
+        """Raise a `StagingError` if the pending commit cannot be completed with its files as they are."""
         pending = self._entries.pending
         if pending is not None:
             with _advising(_PUT_BACK):
@@ -126,7 +126,7 @@ class Commits:
                         pass
 
     def withdraw(self) -> list[Withdrawal]:
-        """Take back what there is of the commit that is pending, so that its job can be repeated as if it never was.
+        """Withdraw the pending commit, so that its job can be repeated as if it had never been.
 
         Batches that lie among others' records stay, and readers see them from then on. No reader has seen the rest.
         """
@@ -153,7 +153,7 @@ class Commits:
             logger.error("a commit that was interrupted cannot be completed yet: %s", error)  # noqa: TRY400
 
     def remove_old(self) -> None:
-        """Remove staged files that are old and not needed; those that cannot be removed go the next time."""
+        """Remove staged files that are old and not needed; those that cannot be removed are tried again next time."""
         with suppress(OSError):
             self._remove_old()
 
@@ -163,7 +163,7 @@ class Commits:
         return [StagedFile(*find_staged(self._directories, name)) for name in names]
 
     def _prepare_topics(self, staged: Sequence[StagedFile]) -> None:
-        """Make the topics that are missing; raises `StagingError` where one is not what it was when it was staged."""
+        """Make the missing topics; raises `StagingError` where a topic is not the one that records were staged for."""
         wanted: dict[str, StagedTopic] = {}
         for each in staged:
             for name, topic in each.topics.items():
@@ -190,7 +190,7 @@ class Commits:
             )
 
     def _check_space(self, staged: Sequence[StagedFile]) -> None:
-        """Raise `DiskFullError` where it is foreseeable; that still changes nothing."""
+        """Raise `DiskFullError` where it is foreseeable, before anything changes."""
         needed_bytes: defaultdict[LogDir, int] = defaultdict(int)
         for each in staged:
             for run in each.runs:
@@ -200,7 +200,7 @@ class Commits:
                 raise DiskFullError(f"nothing was committed: {size_bytes} bytes are needed", path=log_dir.path)
 
     def _ranges(self, staged: Sequence[StagedFile]) -> Mapping[Partition, OffsetRange]:
-        """Return the offsets of everything, once the logs are on disk up to them and the batches are sound."""
+        """Return the offsets of all records, once the logs are on disk up to them and the batches are sound."""
         ranges = {}
         for partition in sorted({run.partition for each in staged for run in each.runs}):
             log = self._open_log(*partition)
@@ -219,10 +219,10 @@ class Commits:
             raise
         self._entries = entries
 
-    # After it
+    # After the intent
 
     def _logs(self, pending: Intent) -> dict[Partition, Log]:
-        """The logs of the partitions that are still there."""
+        """Return the logs of the partitions that are still there."""
         logs = {}
         for partition, offset_range in pending.ranges.items():
             topic, number = partition
@@ -235,7 +235,7 @@ class Commits:
         return logs
 
     def _apply(self, partition: Partition, log: Log, offset_range: OffsetRange, staged: Sequence[StagedFile]) -> None:
-        """Append what is not there yet of what is to be in a partition: all of it, unless a crash cut it short."""
+        """Append the commit's batches that the partition lacks: all of them, unless a crash interrupted the commit."""
         view = log.view
         present = (
             _present(view, offset_range, _batches(staged, partition))
@@ -247,7 +247,7 @@ class Commits:
     # Staged files
 
     def _remove(self, names: Collection[str]) -> None:
-        """Remove staged files that are not needed any more; those that cannot be go when they are old."""
+        """Remove staged files that are no longer needed; those that cannot be removed go when they are old."""
         for name in names:
             with suppress(OSError):
                 _remove(self._directories, name)
@@ -286,7 +286,7 @@ def _remove(directories: Sequence[Directory], name: str) -> None:
 
 @contextmanager
 def _advising(advice: str) -> Iterator[None]:
-    """Have what is said of a staged file say what to do, too."""
+    """Add advice to each `StagingError`."""
     try:
         yield
     except StagingError as error:
@@ -299,7 +299,7 @@ def _batches(staged: Sequence[StagedFile], partition: Partition) -> Iterator[Rec
 
 
 def _present(view: LogView, offset_range: OffsetRange, batches: Iterator[RecordBatch]) -> int:
-    """Return how many batches, from the first one on, are in the log, or were and are deleted since."""
+    """Return how many batches, from the first one on, are in the log, or were and have been deleted since."""
     places: dict[int, tuple[int, int]] = {}
     present, offset = 0, offset_range.first_offset
     for number, batch in enumerate(batches, start=1):
@@ -317,7 +317,7 @@ def _present(view: LogView, offset_range: OffsetRange, batches: Iterator[RecordB
 
 
 def _placed(batches: Iterator[RecordBatch], log: Log, *, skip: int) -> Iterator[bytearray]:
-    """The batches as they are to be written at the log's end, but for the first ones."""
+    """Yield the batches in the form to append at the log's end, except the first ones."""
     offset = log.view.end_offset
     leader_epoch = log.epochs.writing_epoch
     for number, batch in enumerate(batches):

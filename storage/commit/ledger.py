@@ -1,8 +1,8 @@
 """A store's record of commits: the transactions that are in it, and the one that is being applied.
 
-One small file at the top of a log directory, where brokers ignore it, says both, and is replaced whole. So what is
-replaced is what decides: with the intent in it a commit is going to be there, also after a crash, and with its end
-everybody sees all of it at once. Applying is left to `commits`.
+One small file at the top of a log directory, where brokers ignore it, holds both, and is replaced whole. Replacing it
+is the commit point: once it has the intent, the commit will be there, even after a crash. Once it says that the commit
+is complete, all readers see all of it at once. Applying is left to `commits`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _VERSION: Final = 1
 
 
 class Transaction(NamedTuple):
-    """A version of an application, which is to be in a store once. The versions of an application rise."""
+    """A version of an application, to be in a store once. The versions of an application rise."""
 
     application: str
     version: int
 
 
 class OffsetRange(NamedTuple):
-    """The offsets that a commit is to take in a partition of the topic with this id; `end_offset` is excluded."""
+    """The offsets for a commit in a partition of the topic with this id; `end_offset` is excluded."""
 
     topic_id: UUID | None
     first_offset: int
@@ -46,7 +46,7 @@ class OffsetRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A commit that is going to be there: what was staged for it, in this order, and where it is put."""
+    """A decided commit: the staged files, in this order, and the offsets of their batches."""
 
     transaction: Transaction | None
     staged: tuple[str, ...]
@@ -55,14 +55,14 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """All that the file says. `applied` is each application's last version; `sequence` rises with each replacement."""
+    """The file's contents. `applied` is each application's last version; `sequence` rises with each replacement."""
 
     sequence: int = 0
     applied: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     pending: Intent | None = None
 
     def has(self, transaction: Transaction | None) -> bool:
-        """True if the transaction, or a later one of its application, is in the store."""
+        """Return True if the transaction, or a later one of its application, is in the store."""
         return transaction is not None and transaction.version <= self.applied.get(transaction.application, -1)
 
     def with_pending(self, intent: Intent) -> Self:
@@ -70,7 +70,7 @@ class Entries:
         return replace(self, sequence=self.sequence + 1, pending=intent)
 
     def with_applied(self) -> Self:
-        """Return the entries to write when all of the pending commit is there."""
+        """Return the entries to write when the pending commit is complete."""
         assert self.pending is not None
         applied = dict(self.applied)
         if self.pending.transaction is not None:
@@ -79,14 +79,14 @@ class Entries:
         return replace(self, sequence=self.sequence + 1, applied=MappingProxyType(applied), pending=None)
 
     def without_pending(self) -> Self:
-        """Return the entries to write when nothing of the pending commit is to be there."""
+        """Return the entries to write when the pending commit is withdrawn."""
         return replace(self, sequence=self.sequence + 1, pending=None)
 
 
 class Ledger:
-    """The file of some log directories, which need not be there; any thread may ask.
+    """The ledger file of some log directories, which need not exist; any thread may call.
 
-    It is in the first directory, but one that stands in a later one is taken as it is.
+    It is in the first directory, but an existing file in a later one is used where it is.
     """
 
     def __init__(self, directories: Sequence[Directory]) -> None:
@@ -95,7 +95,7 @@ class Ledger:
 
     @property
     def current(self) -> Entries:
-        """Read the file. Raises `CorruptMetadataError`."""
+        """The contents of the file, read again. Raises `CorruptMetadataError`."""
         directory, data = self._found()
         known, entries = self._read
         if data != known:
@@ -104,11 +104,11 @@ class Ledger:
         return entries
 
     def replace(self, entries: Entries) -> None:
-        """Have the file say this, durably; after an error it says the one or the other."""
+        """Write these entries to the file, durably; after an error it has the old ones or these."""
         self._found()[0].replace(LEDGER_NAME, _text(entries).encode())
 
     def withheld(self, partition: Partition) -> UncommittedRange:
-        """Return the range of the partition that readers are not shown while a commit is under way."""
+        """Return the range of the partition that is hidden from readers while a commit is under way."""
         entries = self.current
         offset_range = None if entries.pending is None else entries.pending.ranges.get(partition)
         if offset_range is None:
@@ -116,7 +116,7 @@ class Ledger:
         return UncommittedRange(entries.sequence, offset_range.first_offset, offset_range.end_offset)
 
     def names_of(self, names: Collection[str]) -> set[str]:
-        """Those of the staged files that the commit which is pending needs."""
+        """Return those of the staged files that the pending commit needs."""
         pending = self.current.pending
         return set() if pending is None else set(pending.staged).intersection(names)
 

@@ -1,8 +1,7 @@
-"""A file of finished batches that wait to be committed: batches of many partitions, and what is where at its end.
+"""A file of finished batches that wait to be committed: batches of many partitions, and an index of them at its end.
 
 A staged file is a plain file at the top of a log directory, where brokers ignore it. It is whole if it ends with its
-index, and the index with its length and checksum. That it is durable, when it may go, and what can be done without it
-is for others to say.
+index, and the index with its length and checksum. Durability, removal, and recovery without it are left to others.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
 
 STAGED_PREFIX: Final = "kafkafs-staged-"
 
-_END: Final = Struct(">II8s")  # the index's length and CRC-32C, and what says that this is the end
+_END: Final = Struct(">II8s")  # the index's length and CRC-32C, and the magic of the end
 _MAGIC: Final = b"kafkafs1"
 
 
 class StagedTopic(NamedTuple):
     """A topic as it was when records were staged for it; `topic_id` says whether it is still the same.
 
-    One that `is_new` was not there, and is to be made with so many partitions.
+    If `is_new`, it did not exist, and the commit makes it with so many partitions.
     """
 
     partitions: int
@@ -67,7 +66,7 @@ class StagedWriting:
         self._topics: dict[str, StagedTopic] = {}
 
     def add(self, partition: Partition, topic: StagedTopic, buffers: Sequence[Buffer], records: int) -> None:
-        """Write one batch, which begins at offset 0, of so many records."""
+        """Write one batch of so many records, which begins at offset 0."""
         size_bytes = sum(memoryview(buffer).nbytes for buffer in buffers)
         self._file.write_at(self._position, buffers)
         self._topics.setdefault(partition[0], topic)
@@ -80,7 +79,7 @@ class StagedWriting:
         self._position += size_bytes
 
     def finish(self) -> int:
-        """Have all of it on disk, under its name; gives its size."""
+        """Write the index and return the file's size, once the file and its name are on disk."""
         index = json.dumps(
             {
                 "topics": [
@@ -103,13 +102,13 @@ class StagedWriting:
         return self._position + len(index) + _END.size
 
     def discard(self) -> None:
-        """Take the file away."""
+        """Unlink the file."""
         self._file.close()
         self._directory.remove(self.name)
 
 
 class StagedFile:
-    """A staged file that is whole; raises `StagingError` if it is not."""
+    """A whole staged file; raises `StagingError` if it is not whole."""
 
     def __init__(self, directory: Directory, name: str) -> None:
         self.path = directory.path_of(name)
@@ -124,7 +123,7 @@ class StagedFile:
         self.runs = [Run((topic, number), *rest) for topic, number, *rest in index["runs"]]
 
     def batches(self, partition: Partition) -> Iterator[RecordBatch]:
-        """The batches of a partition in their order; raises `StagingError` where they are damaged."""
+        """Yield the batches of a partition in their order; raises `StagingError` where they are damaged."""
         with self._opened() as file:
             for run in self.runs:
                 if run.partition == partition:
@@ -164,7 +163,7 @@ class StagedFile:
 
 
 def is_staged_name(name: str) -> bool:
-    """True if a file of this name in a log directory is a staged one."""
+    """Return True if a file of this name in a log directory is a staged one."""
     return name.startswith(STAGED_PREFIX)
 
 

@@ -1,7 +1,7 @@
-"""Taking back a commit that cannot be completed, as far as no other records follow it.
+"""The withdrawal of a commit that cannot be completed, as far as no other records follow it.
 
 No reader of kafkafs has seen any of it. Only a broker that was started in between may have shown it to its consumers
-and appended after it; then it stays where it is. Cutting logs back is left to `commits`.
+and appended after it; then it stays where it is. Truncating logs is left to `commits`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Withdrawal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StagedBatches:
-    """The batches that staged files have for a partition, as far as they can be read, and whether those are all."""
+    """The readable batches that staged files have for a partition, and whether those are all of them."""
 
     checksums: frozenset[int]
     are_complete: bool
 
     @classmethod
     def read(cls, directories: Sequence[Directory], names: Collection[str], partition: Partition) -> StagedBatches:
-        """Those of the staged files with these names."""
+        """Read the partition's batches of the staged files with these names."""
         checksums: set[int] = set()
         are_complete = True
         for name in names:
@@ -52,7 +52,7 @@ class StagedBatches:
         return cls(frozenset(checksums), are_complete)
 
     def may_have(self, batch: object) -> bool:
-        """True if a batch in the log is one of them: what cannot be read any more had no producer's id either."""
+        """Return True if a batch in the log may be one of them: the unreadable ones had no producer's id either."""
         if not isinstance(batch, RecordBatch):
             return False
         return batch.crc in self.checksums or (not self.are_complete and batch.producer_id < 0)

@@ -1,4 +1,4 @@
-"""Every operation on files that storage performs, as objects that callers are given."""
+"""Every operation on files that storage performs, on objects that callers receive."""
 
 from storage.files.directory import SMALL_FILE_BYTES_MAX, TEMPORARY_SUFFIX, Directory
 from storage.files.opened import FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile

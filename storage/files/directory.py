@@ -2,7 +2,7 @@
 
 Code below a store is given a `Directory` in place of paths. A log directory is opened by a path that a user named and
 that may be a link; a writer stays in the one that it locked. Everything below is reached from there, step by step: no
-link is followed, and only regular files are opened. What stands in the way raises `SymbolicLinkError` or another
+link is followed, and only regular files are opened. Anything else on the way raises `SymbolicLinkError` or another
 `OSError` with the path in it.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TEMPORARY_SUFFIX: Final = ".tmp"
 SMALL_FILE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""The size up to which a small file is read; a checkpoint of a million partitions is smaller."""
+"""The largest size of a small file that is read; a checkpoint of a million partitions is smaller."""
 
 
 class Directory(ABC):
@@ -41,13 +41,13 @@ class Directory(ABC):
         return self.path.rpartition("/")[2]
 
     def path_of(self, name: str) -> str:
-        """The path of a file in it, as errors and messages have it."""
+        """Return the path of a file in it, for errors and messages."""
         return os.path.join(self.path, name)
 
     @property
     @abstractmethod
     def above(self) -> Directory | None:
-        """The log directory that this is a partition's directory in; None for a directory that a user named."""
+        """The log directory that holds this partition's directory; None for a directory that a user named."""
 
     @property
     @abstractmethod
@@ -72,7 +72,7 @@ class Directory(ABC):
             return file.read_at(0, file.size_bytes())
 
     def read_small(self, name: str, refusal: type[StorageError]) -> bytes:
-        """Read all of a small file; raises `refusal` before it reads one larger than `SMALL_FILE_BYTES_MAX`."""
+        """Read all of a small file; raises `refusal` before reading one larger than `SMALL_FILE_BYTES_MAX`."""
         with self.open_reading(name) as file:
             size_bytes = file.size_bytes()
             if size_bytes > SMALL_FILE_BYTES_MAX:
@@ -83,12 +83,12 @@ class Directory(ABC):
             return file.read_at(0, size_bytes)
 
     def replace(self, name: str, data: bytes, *, sync: bool = True) -> None:
-        """Give a small file these contents, by way of a temporary file beside it.
+        """Replace a small file's contents, by way of a temporary file beside it.
 
         After any crash of the process a reader finds the old contents or the new ones. With `sync` the new ones are on
-        disk when this returns; without, a loss of power can leave the file with any contents. An error leaves the old
-        or the new ones, whole; one that says that the disk is full leaves the old ones. Permissions stay as they were,
-        and so does the owner where root replaces the file.
+        disk when this returns; without it, a loss of power can leave the file with any contents. After an error the
+        file has the old contents or the new ones, whole; after one that says that the disk is full, the old ones.
+        Permissions stay as they were, and so does the owner where root replaces the file.
         """
         temporary = f"{name}{TEMPORARY_SUFFIX}"
         try:
@@ -106,13 +106,13 @@ class Directory(ABC):
             try:
                 self.sync()
             except OSError as error:
-                if is_full_disk(error):  # which would say that nothing was changed
+                if is_full_disk(error):  # this error would say that nothing was changed
                     reason = f"the file was replaced, but not on disk: {error.strerror}"
                     raise OSError(errno.EIO, reason, self.path_of(name)) from error
                 raise
 
     def _remove_left(self, name: str) -> None:
-        """Remove what a crash left: it may be another user's, or have another name too."""
+        """Remove the file that a crash left: it may be another user's, or have another hard link."""
         left = self.status(name)
         if left is not None and left.is_link:
             raise SymbolicLinkError(self.path_of(name))
@@ -121,7 +121,7 @@ class Directory(ABC):
 
     @abstractmethod
     def status(self, name: str) -> FileStatus | None:
-        """Return the file system's answer about a file, directory or link in it, None if there is none of that name."""
+        """Return the file system's answer about a file, directory or link in it, None if none has that name."""
 
     @abstractmethod
     def own_status(self) -> FileStatus | None:
@@ -144,7 +144,7 @@ class Directory(ABC):
     def rename(self, old: str, new: str, into: Directory | None = None) -> None:
         """Rename a file or directory in it, in one step, and move it `into` another directory of the same kind.
 
-        The new name's file, if there is one, is replaced.
+        A file that has the new name is replaced.
         """
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Directory(ABC):
 
     @abstractmethod
     def is_locked(self, name: str) -> bool:
-        """True if another process has that lock. The process that has it must not ask: it would lose the lock."""
+        """Return True if another process has that lock. The process that has it must not ask: it would lose it."""
 
     @abstractmethod
     def free_bytes(self) -> int:

@@ -1,7 +1,7 @@
-"""Give new files and directories the owner and the permissions that `storage.files.ownership` says.
+"""New files and directories get the owner and the permissions that `storage.files.ownership` says.
 
-This works on descriptors of what was just made, so no older file is given away or opened to others. No data is in a
-file before it is settled.
+This works on descriptors of new files, so no older file is given away or opened to others. A file gets no data before
+it is settled.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-_VECTOR_MAX: Final = 1024  # buffers that one call to the kernel takes
+_VECTOR_MAX: Final = 1024  # buffers in one call to the kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class FileStatus:
     modified_ms: int
     is_directory: bool
     identity: tuple[int, int]
-    disk_blocks: int = 0  # of 512 bytes, that are taken
-    is_link: bool = False  # a symbolic one, of which this is said and not of where it leads
+    disk_blocks: int = 0  # allocated blocks of 512 bytes
+    is_link: bool = False  # a symbolic link; then the answer is about the link and not its target
     uid: int = 0
     gid: int = 0
     mode: int = 0o644  # the permission bits alone
@@ -64,7 +64,7 @@ class ReadableFile:
             raise located(error, self.path) from None
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
-        """Read bytes from `position`. Fewer than asked for come only where the file ends."""
+        """Read bytes from `position`. The result is shorter only where the file ends."""
         parts: list[bytes] = []
         try:
             while size_bytes > 0:
@@ -79,7 +79,7 @@ class ReadableFile:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_cached_at(self, position: int, size_bytes: int) -> bytearray | None:
-        """Do the same without waiting for a disk. None if that would wait, or if the file system cannot tell."""
+        """Read like `read_at` without waiting for a disk. None if that would wait, or the file system cannot tell."""
         buffer = bytearray(size_bytes)
         try:
             count = os.preadv(self._descriptor, [buffer], position, os.RWF_NOWAIT)
@@ -87,7 +87,7 @@ class ReadableFile:
             return None
         if count == size_bytes:
             return buffer
-        # What is not in memory ends it as well as the end of the file does.
+        # A read ends at bytes that are not in memory, and at the end of the file.
         return None if position + count < self.size_bytes() else buffer[:count]
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class ReadableFile:
 class WritableFile(ReadableFile):
     """A file open for reading and writing.
 
-    It can rest: without a descriptor, until `reopen` gives it one again. While it rests, or is about to, no other
+    It can rest: without a descriptor, until `wake` opens it with `reopen`. While it rests, or is about to, no other
     thread uses it.
     """
 
@@ -130,7 +130,7 @@ class WritableFile(ReadableFile):
             self.close()
 
     def wake(self) -> None:
-        """Open the file again; raises `FileNotFoundError` if it is not where it was. Waking twice is harmless."""
+        """Open the file again; raises `FileNotFoundError` if it is no longer at its path. Waking twice is harmless."""
         if self._rested is None or self._reopen is None:
             return
         descriptor = self._reopen()
@@ -193,7 +193,7 @@ class WritableFile(ReadableFile):
 
 
 class MappedRegion:
-    """A part of an open file as memory. Data that is put is in the file at once."""
+    """A part of an open file as memory. Data that `put` writes is in the file at once."""
 
     def __init__(self, file: WritableFile, mapping: mmap.mmap) -> None:
         self.path = file.path
@@ -206,11 +206,11 @@ class MappedRegion:
         self._mapping[position : position + len(data)] = data
 
     def flush(self) -> None:
-        """Return when everything that was put is on disk."""
+        """Return when all written data is on disk."""
         self._file.sync()  # covers mapped pages too, and lets other threads run, which `mmap.flush` does not
 
     def close(self) -> None:
-        """Unmap the memory. No caller may hold the view any more. Closing twice is harmless."""
+        """Unmap the memory. No caller may still hold the view. Closing twice is harmless."""
         self.view.release()
         self._mapping.close()
 

@@ -1,7 +1,7 @@
 """Planned changes of the files in a directory: they are kept in memory, and not one byte of the files changes.
 
-Recovery runs over them to say what it would do. Written data takes memory; cutting, renaming and removing take none.
-A plan does not go on to write: making and removing directories, allocating and mapping raise `UnsupportedOperation`.
+Recovery runs over them to say what it would do. Written data takes memory; cutting, renaming and removing take none. A
+plan does not write on disk: making and removing directories, allocating and mapping raise `UnsupportedOperation`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _PAGE_BYTES: Final = 64 * 1024
 
 
 class OverlayDirectory(Directory):
-    """The files of another directory, with the changes that were made here. Nothing is moved out of it or into it."""
+    """The files of another directory, with changes that are only made here. No file moves out of it or into it."""
 
     def __init__(self, below: Directory) -> None:
         super().__init__(below.path)
         self._below = below
-        self._contents: dict[str, _Content | None] = {}  # by name, None for a file that was removed
+        self._contents: dict[str, _Content | None] = {}  # by name; None for a removed file
 
     @property
     def above(self) -> Directory | None:
-        """The log directory that this is a partition's directory in."""
+        """The log directory that holds this partition's directory."""
         return self._below.above
 
     @property
@@ -66,7 +66,7 @@ class OverlayDirectory(Directory):
         return _OverlayFile(self.path_of(name), self._present(name))
 
     def _present(self, name: str) -> _Content:
-        """Return the contents of an existing file, to be changed."""
+        """Return the contents of an existing file, for changes."""
         if name not in self._contents:
             status = self._below.status(name)
             if status is not None and status.is_link:
@@ -79,7 +79,7 @@ class OverlayDirectory(Directory):
         return content
 
     def status(self, name: str) -> FileStatus | None:
-        """Return what is known of a file. One that was made or changed here has no time."""
+        """Return the known status of a file. A file that was made or changed here has no time."""
         if name not in self._contents:
             return self._below.status(name)
         content = self._contents[name]
@@ -154,7 +154,7 @@ class _Content:
         self.size_bytes = size_bytes
         self.access = access
         self._base = base
-        self._base_bytes = size_bytes  # of the file below, as many as are still to be seen
+        self._base_bytes = size_bytes  # the bytes of the file below that are still visible
         self._pages: dict[int, bytearray] = {}
 
     def read(self, position: int, size_bytes: int) -> bytes:

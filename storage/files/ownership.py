@@ -1,8 +1,8 @@
 """The owner and the permissions of new files and directories below a log directory.
 
 A store belongs to a broker's user. Root gives new files to the owner of their directory, so that the broker can go on
-with them; another user keeps what it makes. A new file of a segment is as open as the same file of the segment before
-it, and a file that replaces another is as open as that one.
+with them; another user keeps the files it makes. A new file of a segment is as open as the same file of the segment
+before it, and a file that replaces another is as open as that one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT_UID: Final = 0
 FILE_MODE: Final = 0o644
 _DIRECTORY_MODE: Final = 0o777
 PERMISSIONS: Final = 0o777
-_TEMPORARY_SUFFIX: Final = ".tmp"  # of a file that is about to replace the one without it
+_TEMPORARY_SUFFIX: Final = ".tmp"  # of a file that is about to replace the file without the suffix
 _LOG_SUFFIX: Final = ".log"
 _OFFSET_DIGITS: Final = 20
 _SEGMENT_FILE: Final = re.compile(rf"(\d{{{_OFFSET_DIGITS}}})(\.[a-z]+)(\.[a-z]+)?")
@@ -35,7 +35,7 @@ class Access(NamedTuple):
 
 
 def access_of(status: FileStatus) -> Access:
-    """Return what a status says of them."""
+    """Return the owner and the permission bits in a status."""
     return Access(status.uid, status.gid, status.mode)
 
 
@@ -52,10 +52,10 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The owner and the permissions that a new file or directory is to have.
+    """The owner and the permissions for a new file or directory.
 
-    Without an `owner` it is the process's own. One with a `model` has just that `mode` in the end; otherwise the
-    process's umask counts too. `gid` is the group to which the model's bits are given.
+    Without an `owner` it is the process's own. With a `model` the final mode is just `mode`; otherwise the process's
+    umask counts too. `gid` is the group to which the model's bits are given.
     """
 
     owner: tuple[int, int] | None = None
@@ -69,18 +69,18 @@ class Terms:
         return self.mode if self.model is None else self.mode & 0o700
 
     def settled(self, made: Access) -> Access:
-        """Return what one that was made with these terms is changed to."""
+        """Return the owner and the permissions to give to a new file, which was made with `made`."""
         uid, gid = self.owner or (made.uid, made.gid)
         if self.model is None:
             return Access(uid, gid, made.mode)
         mode = self.mode
-        if gid != self.gid:  # another group may do no more than all others may
+        if gid != self.gid:  # another group gets no more than all other users have
             mode &= ~0o070 | (mode & 0o007) << 3
         return Access(uid, gid, made.mode & ~PERMISSIONS | mode)
 
 
 def terms_of_file(directory: Directory, name: str, uid: int) -> Terms:
-    """Return the terms of a new file that this user makes. Outside of stores there are none."""
+    """Return the terms of a new file that this user makes. Files outside of stores have none."""
     found = directory.own_status() if directory.is_of_store else None
     if found is None:
         return Terms()
@@ -94,7 +94,7 @@ def terms_of_file(directory: Directory, name: str, uid: int) -> Terms:
     if directory.above is None:
         return Terms(owner)
     names = []
-    with suppress(PermissionError):  # it may be written to and not be listed
+    with suppress(PermissionError):  # a directory may be writable and not listable
         names = [each for each in directory.names() if not each.endswith(_TEMPORARY_SUFFIX)]
     form = _SEGMENT_FILE.fullmatch(name)
     logs = [each for each in names if _is_live(each, _LOG_SUFFIX)]
@@ -102,7 +102,7 @@ def terms_of_file(directory: Directory, name: str, uid: int) -> Terms:
         before = _before(form[1], [each for each in names if _is_live(each, form[2])])
         status = None if before is None else _regular(directory, before)
         if before is not None and status is not None:
-            # What is merged of several segments may be read by those who may read all of them.
+            # Only users who may read all of the merged segments may read the result.
             is_log = form[3] is not None and form[2] == _LOG_SUFFIX
             mode = _common(directory, logs, status.mode) if is_log else status.mode
             return Terms(owner, mode, Model(directory, before), status.gid)

@@ -30,10 +30,10 @@ _NO_FILE: Final = "is not a regular file, and kafkafs opens no others"
 class RealDirectory(Directory):
     """A directory of the operating system.
 
-    One without a directory `above` is one that a user named: each use opens it by its path, so that a reader sees a
-    directory that comes in its place, and keeps no file system from being unmounted. From the first `lock` on it stays
-    open, so that a writer writes to the directory that it locked, and to no other.
-    Links in it are followed only if `follows_links`, as is right for files that a user names and that are no store's.
+    Without a directory `above` it is one that a user named: each use opens it by its path, so that a reader sees a
+    directory that replaces it, and keeps no file system from being unmounted. From the first `lock` on it stays open,
+    so that a writer writes to the directory that it locked, and to no other. Links in it are followed only if
+    `follows_links`, as is right for files that a user names and that belong to no store.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class RealDirectory(Directory):
 
     @property
     def above(self) -> RealDirectory | None:
-        """The log directory that this is a partition's directory in."""
+        """The log directory that holds this partition's directory."""
         return self._above
 
     @property
@@ -68,18 +68,18 @@ class RealDirectory(Directory):
         """Return the directory of this name in it, which need not exist."""
         return RealDirectory(self.path_of(name), self, is_of_store=self._is_of_store, follows_links=not self._no_follow)
 
-    # Reaching what is in it
+    # Reaching files in it
 
     def entered(self, name: str = "") -> _Entered:
-        """A descriptor of the directory for a block, in which `name` is looked for.
+        """Open the directory for a block that uses `name` in it, and yield the descriptor.
 
-        It stays the same directory while the block runs, even if its path changes. An `OSError` leaves the block
-        with the path in it, and says which link stands in the way.
+        The descriptor stays on the same directory while the block runs, even if its path changes. An `OSError` leaves
+        the block with the path in it, and says which link is in the way.
         """
         return _Entered(self, self.path_of(name) if name else self.path)
 
     def enter(self) -> int:
-        """A descriptor of the directory, to be left with `leave`."""
+        """Return a descriptor of the directory, which the caller closes by `leave`."""
         if self._above is None:
             return self._kept if self._kept >= 0 else os.open(self.path, _PLACE)
         place = self._above.enter()
@@ -89,7 +89,7 @@ class RealDirectory(Directory):
             self._above.leave(place)
 
     def leave(self, descriptor: int) -> None:
-        """Close a descriptor that `enter` gave, unless it is kept."""
+        """Close a descriptor that `enter` returned, unless it is kept."""
         if descriptor != self._kept:
             os.close(descriptor)
 
@@ -102,7 +102,7 @@ class RealDirectory(Directory):
                 self._kept = kept
 
     def explained(self, error: OSError, path: str) -> OSError:
-        """The error with a path in it, or one that names the link which stands in the way."""
+        """Return the error with a path in it, or one that names the link which is in the way."""
         if error.errno in _LINKED and self._no_follow:
             below: list[str] = [] if path == self.path else [path]
             directory = self
@@ -116,7 +116,7 @@ class RealDirectory(Directory):
         return error
 
     def open_file(self, name: str, flags: int, mode: int = 0) -> int:
-        """A descriptor of a regular file."""
+        """Open a regular file and return its descriptor."""
         with self.entered(name) as place:
             # Opening a FIFO would wait for its other end.
             flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | self._no_follow
@@ -129,7 +129,7 @@ class RealDirectory(Directory):
         return descriptor
 
     def _made_file(self, name: str, *, exclusive: bool = False) -> int:
-        """A descriptor of a file, which is made if it is not there; `exclusive` refuses one that is."""
+        """Open a file, made if it does not exist, and return its descriptor; `exclusive` refuses one that exists."""
         while True:
             if not exclusive:
                 with suppress(FileNotFoundError):
@@ -154,14 +154,14 @@ class RealDirectory(Directory):
         with self.listed() as opened:
             descriptor = os.dup(opened)
         with undoing(descriptor, self.path, lambda: above.remove_directory(self.name)):
-            if os.listdir(descriptor):  # another has come in its place, which is not to be given away
+            if os.listdir(descriptor):  # another directory took its place, and must not be given away
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path)
             settle(descriptor, self.path, terms)
         os.close(descriptor)
 
     @contextmanager
     def listed(self) -> Iterator[int]:
-        """A descriptor of the directory from which its names can be read, and its names brought to disk."""
+        """Yield a descriptor of the directory with which its names can be read and synced."""
         with self.entered() as place:
             descriptor = os.open(".", _LISTED, dir_fd=place)
             try:
@@ -265,7 +265,7 @@ class RealDirectory(Directory):
         try:
             with self.entered() as place:
                 descriptor = os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=place)
-        except OSError:  # the first file that is made says it
+        except OSError:  # making the first file raises it
             return
         try:
             settle(descriptor, self.path, Terms((found.uid, found.gid)))
@@ -273,11 +273,11 @@ class RealDirectory(Directory):
             os.close(descriptor)
 
     def access_list(self, name: str) -> bytes | None:
-        """The POSIX access list of a file in it, or of itself under the name `.`."""
+        """Return the POSIX access list of a file in it, or of itself under the name `.`."""
         try:
             with self.entered(name) as place:
                 return os.getxattr(f"/proc/self/fd/{place}/{name}", _ACL, follow_symlinks=False)
-        except OSError:  # it has none, or the file system has none
+        except OSError:  # the file or the file system has no access lists
             return None
 
 

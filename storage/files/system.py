@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Files:
     """The operating system's files. `directory` opens a directory that a user named.
 
-    The other methods take paths. Below a root, which is a directory that `add_root` was told of, they reach what
-    `directory` would reach; elsewhere the last name of a path is no link.
+    The other methods take paths. Below a root, which is a directory given to `add_root`, they reach the same files as
+    `directory`; elsewhere the last name of a path is no link.
     """
 
     _follows_links = False
@@ -39,13 +39,13 @@ class Files:
         return self._below_root(name) or RealDirectory(name, follows_links=self._follows_links)
 
     def add_root(self, directory: str | os.PathLike[str]) -> Directory:
-        """Name a directory as a user did, and return it: it may be a link, and no link is followed below it."""
+        """Add a directory that a user named, and return it: it may be a link, and no link is followed below it."""
         name = os.fspath(directory)
         self._roots = {**self._roots, name: RealDirectory(name)}
         return self.directory(name)
 
     def is_root(self, path: str) -> bool:
-        """True if `add_root` was told of this directory."""
+        """Return True if this directory was given to `add_root`."""
         return path in self._roots
 
     def _below_root(self, path: str) -> Directory | None:
@@ -144,7 +144,7 @@ class Files:
         return directory.lock(name)
 
     def is_locked(self, path: str | os.PathLike[str]) -> bool:
-        """True if another process has that lock. The process that has it must not ask: it would lose the lock."""
+        """Return True if another process has that lock. The process that has it must not ask: it would lose it."""
         directory, name = self._reached(path)
         return directory.is_locked(name)
 
@@ -160,12 +160,12 @@ class NamedFiles(Files):
 
 
 def read_small_file(files: Files, path: str | os.PathLike[str], refusal: type[StorageError]) -> bytes:
-    """Do as `Directory.read_small` with the file of a path."""
+    """Read the file of a path as `Directory.read_small` does."""
     directory, name = files.parent(path)
     return directory.read_small(name, refusal)
 
 
 def replace_file(files: Files, path: str | os.PathLike[str], data: bytes, *, sync: bool = True) -> None:
-    """Do as `Directory.replace` with the file of a path."""
+    """Replace the file of a path as `Directory.replace` does."""
     directory, name = files.parent(path)
     directory.replace(name, data, sync=sync)

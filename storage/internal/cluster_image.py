@@ -1,8 +1,8 @@
 """The state that the records of the metadata log build up: topics, brokers, settings and the rest, as in a broker.
 
 `ClusterImage.apply` takes the records in the order of their offsets, first those of a snapshot and then those of the
-log after it. As in a broker, the records of a metadata transaction count when it ends, and never if it is
-aborted. Reading files and decoding records is left to the caller.
+log after it. As in a broker, the records of a metadata transaction count when it ends, and never if it is aborted.
+Reading files and decoding records is left to the caller.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ClusterImage:
     _pending: list[tuple[str, Fields, int | None]] | None = None
 
     def apply(self, name: str, fields: Fields, offset: int | None) -> None:
-        """Take the next record, called as its schema is; one of an unknown type changes nothing but `unknown`."""
+        """Apply the next record, of the schema `name`; a record of an unknown type changes only `unknown`."""
         if offset is not None:
             self.end_offset = offset + 1
         if name == _BEGIN:
@@ -128,7 +128,7 @@ class ClusterImage:
             self._apply(name, fields, offset)
 
     def apply_control(self, name: str, fields: Fields, offset: int | None) -> None:
-        """Take the next record if it is a control record, which no metadata transaction holds back."""
+        """Apply the next record if it is a control record, which no metadata transaction holds back."""
         if offset is not None:
             self.end_offset = offset + 1
         if name == _VOTERS:
@@ -256,7 +256,7 @@ class ClusterImage:
             if not self.quotas[entity]:
                 del self.quotas[entity]
 
-    # Who may do what
+    # Access control
 
     def _acl(self, fields: Fields, _: int | None) -> None:
         self.acls[fields["id"]] = fields

@@ -1,8 +1,8 @@
-"""The blobs that members of a classic group of consumers exchange: what they subscribe to, and what they are assigned.
+"""The blobs that members of a classic group of consumers exchange: their subscriptions and their assignments.
 
 They are the `subscription` and `assignment` of a group metadata record's members where its `protocolType` is
 `consumer`; other protocols have blobs of their own. A member may write a newer version than is known here, with more at
-its end: it is read as the newest known one, as Kafka reads it, and what is left over is in `rest`.
+its end: it is read as the newest known one, as Kafka reads it, and `rest` has the remaining bytes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Control records as Kafka's message definitions have them: ends of transactions, and those of a KRaft quorum.
 
-Each is read into the fields of its version, for readers of internal topics. What a log and its checks act on is decoded
-into classes by `storage.record.decode_control`, which refuses what is malformed and reads newer versions too.
-`decode` never raises for any bytes. Values begin with a version of 16 bits; that of a transaction's end comes
-before the message, the others have it as their first field.
+Each is read into the fields of its version, for readers of internal topics. `storage.record.decode_control` decodes the
+records that logs and checks act on into classes, refuses malformed ones and reads newer versions too. `decode` never
+raises for any bytes. Values begin with a version of 16 bits; that of a transaction's end comes before the message, the
+others have it as their first field.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def decode(key: bytes | None, value: bytes | None) -> Outcome | None:
 
 
 def encode_key(record_type: int) -> bytes:
-    """The bytes of a control record's key."""
+    """Return the bytes of a control record's key."""
     return CONTROL_KEY.pack(_KEY_VERSION, record_type)
 
 
 def encode_value(record_type: int, version: int, fields: dict[str, Any]) -> bytes:
-    """The bytes of a value, its version among them; raises `InvalidRecordError` for what cannot be written."""
+    """Return the bytes of a value, its version among them; raises `InvalidRecordError` for an impossible value."""
     found = definition(record_type)
     if found is None:
         raise InvalidRecordError(f"{record_type} is no type that is known here")
@@ -68,7 +68,7 @@ def encode_value(record_type: int, version: int, fields: dict[str, Any]) -> byte
 
 
 def definition(record_type: int) -> Definition | None:
-    """The definition of a type; None for a type that is not known."""
+    """Return the definition of a type; None for a type that is not known."""
     return _definitions().get(record_type)
 
 

@@ -1,7 +1,7 @@
-"""Kafka's message definitions as the tables in `schemas/` have them, and the schemas of their versions.
+"""Kafka's message definitions from the tables in `schemas/`, and the schemas of their versions.
 
-A table is read when it is first asked for, and a version's schema is made when it is first used, so that importing
-this room costs nothing. The tables come from Kafka's own classes: `scripts/kafka schemas` writes them.
+A table is read when it is first needed, and a version's schema is made when it is first used, so that importing this
+room costs nothing. The tables come from Kafka's own classes: `scripts/kafka schemas` writes them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _SCALARS: Final = {"int8", "int16", "uint16", "int32", "uint32", "int64", *_DEFA
 class Definition:
     """A message as Kafka defines it: `name`, `api_key` (its type; None where it has none), and its versions.
 
-    `versions` are those that Kafka 4 reads, `versions_39` those that Kafka 3.9 reads; either may be empty.
-    `java_class` is the class that the definition came from.
+    `versions` are those that Kafka 4 reads, `versions_39` those that Kafka 3.9 reads; either may be empty. `java_class`
+    is the class that the definition came from.
     """
 
     def __init__(self, node: Node) -> None:
@@ -47,7 +47,7 @@ class Definition:
 
     @property
     def newest_version(self) -> int:
-        """The newest version that is known here."""
+        """The newest known version."""
         return self._readable[-1]
 
     def knows(self, version: int) -> bool:

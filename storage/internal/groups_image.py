@@ -1,7 +1,7 @@
 """The state that the records of `__consumer_offsets` build up: groups of every kind and their committed offsets.
 
 `GroupsImage.apply` takes the records of one partition of the topic in the order of their offsets, and `end_transaction`
-its transaction markers: offsets that a transaction commits count once it does. All records about a group are in one
+its transaction markers: offsets that a transaction commits count once it commits. All records about a group are in one
 partition, so images of several partitions add up. Decoding is left to the caller.
 """
 
@@ -34,7 +34,7 @@ class GroupKind(Enum):
 
 
 class CommittedOffset(NamedTuple):
-    """An offset that a group has committed, as the record at `record_offset` says.
+    """An offset that a group has committed, by the record at `record_offset`.
 
     `expires_ms` is -1 unless a broker before 2.1 wrote when it expires.
     """
@@ -49,9 +49,9 @@ class CommittedOffset(NamedTuple):
 
 @dataclass(slots=True)
 class Group:
-    """A group as its records have it.
+    """A group by its records.
 
-    `records` are the values by the kind of record, called as its schema without `Key` or `Value`, and by the rest of
+    `records` are the values by the kind of record, named after its schema without `Key` or `Value`, and by the rest of
     the key after the group. `pending` are offsets of transactions that have not ended, by producer id.
     """
 
@@ -74,11 +74,11 @@ class Group:
         return not (self.offsets or self.records or self.pending)
 
     def values(self, name: str) -> Mapping[tuple[Any, ...], Fields]:
-        """The values of a kind of record, by the rest of their keys."""
+        """Return the values of a kind of record, by the rest of their keys."""
         return self.records.get(name, {})
 
     def value(self, name: str) -> Fields | None:
-        """The value of a kind of record that there is one of for each group."""
+        """Return the value of a kind of record that each group has one of."""
         return self.values(name).get(())
 
 
@@ -88,10 +88,10 @@ class GroupsImage:
 
     groups: dict[str, Group] = field(default_factory=dict)
     end_offset: int = 0
-    _open: dict[int, set[str]] = field(default_factory=dict)  # the groups that a producer's transaction commits for
+    _open: dict[int, set[str]] = field(default_factory=dict)  # the groups for which a producer's transaction commits
 
     def apply(self, name: str, key: Fields, value: Fields | None, offset: int, producer_id: int | None = None) -> None:
-        """Take the next record: `name` is that of its schemas without `Key` and `Value`; no value is a tombstone.
+        """Apply the next record: `name` is its schemas' without `Key` and `Value`; no value is a tombstone.
 
         `producer_id` is given for a record in a transaction: the offset that it commits counts when that commits. A
         tombstone counts at once.
@@ -113,9 +113,9 @@ class GroupsImage:
             del self.groups[group_id]
 
     def end_transaction(self, producer_id: int, offset: int, *, is_commit: bool) -> None:
-        """Take the marker at `offset` that ends a producer's transaction.
+        """Apply the marker at `offset` that ends a producer's transaction.
 
-        What a group committed without a transaction after the transaction's own commit stays, as brokers have it.
+        An offset that a group committed without a transaction after the transaction's own commit stays, as in brokers.
         """
         self.end_offset = offset + 1
         for group_id in self._open.pop(producer_id, ()):

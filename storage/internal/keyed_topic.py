@@ -44,7 +44,7 @@ class KeyedTopic:
         self._aliases = aliases or {}
 
     def definitions(self, record_type: int) -> tuple[Definition, Definition] | None:
-        """The definitions of a type's key and value; None for a type that is not known."""
+        """Return the definitions of a type's key and value; None for a type that is not known."""
         return self._pairs.get(record_type)
 
     def decode(self, key: bytes | None, value: bytes | None) -> KeyedRecord:
@@ -80,12 +80,12 @@ class KeyedTopic:
         return KeyedRecord(record_type, said, read(value_definition, schema, version, value, _NUMBER.size))
 
     def encode_key(self, record_type: int, fields: dict[str, Any]) -> bytes:
-        """The bytes of a key; raises `InvalidRecordError` for a type that is not known or fields that do not fit it."""
+        """Return the bytes of a key; raises `InvalidRecordError` for an unknown type or fields that do not fit it."""
         definition, _ = self._known(record_type)
         return _NUMBER.pack(record_type) + write_message(definition.schema(0), fields)
 
     def encode_value(self, record_type: int, version: int, fields: dict[str, Any]) -> bytes:
-        """The bytes of a value; raises `InvalidRecordError` for what is not known or fields that do not fit it."""
+        """Return a value's bytes; raises `InvalidRecordError` if type or version is unknown or fields do not fit."""
         _, definition = self._known(record_type)
         return _NUMBER.pack(version) + write_message(definition.schema(version), fields)
 

@@ -1,7 +1,7 @@
-"""`__cluster_metadata`: topics, partitions, settings, brokers and all else that a KRaft cluster knows of itself.
+"""`__cluster_metadata`: topics, partitions, settings, brokers and all other state of a KRaft cluster.
 
-Keys are null, and `decode` reads a value; it never raises for any bytes. A `.checkpoint` has the same records
-in its batches, between control records, which `storage.internal.control` reads.
+Keys are null, and `decode` reads a value; it never raises for any bytes. A `.checkpoint` has the same records in its
+batches, between control records, which `storage.internal.control` reads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSIONS: Final = """
 VERSION_NAMES: Final[Mapping[int, str]] = dict(enumerate(_VERSIONS.split(), start=1))
 """Kafka's names for the levels of the feature `metadata.version`, each after the release that introduced it.
 
-Newer levels than these have names that are not known here.
+The names of newer levels are not known here.
 """
 
 _topic = TypedTopic("metadata")

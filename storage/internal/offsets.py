@@ -1,7 +1,7 @@
-"""`__consumer_offsets`: committed offsets, and what brokers know of classic, consumer, share and streams groups.
+"""`__consumer_offsets`: committed offsets, and the state of classic, consumer, share and streams groups.
 
-`decode` never raises for any bytes of a record. Types 0 and 1 are offsets, which brokers before 0.9 wrote as
-0; both are read alike. The blobs of a classic group's members are read by `storage.internal.consumer_protocol`.
+`decode` never raises for any bytes of a record. Types 0 and 1 are offsets, which brokers before 0.9 wrote as 0; both
+are read alike. `storage.internal.consumer_protocol` reads the blobs of a classic group's members.
 """
 
 from __future__ import annotations

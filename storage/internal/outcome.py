@@ -18,8 +18,8 @@ Fields: TypeAlias = dict[str, Any]
 class Message(NamedTuple):
     """A message that was read: every field of its version by Kafka's JSON names, absent ones with their defaults.
 
-    Values are int, float, bool, str, bytes, UUID, list, dict and None. Tagged fields that no version here knows are
-    kept under `_unknownTaggedFields`, and `rest` has the bytes after the message, so that nothing is lost.
+    Values are int, float, bool, str, bytes, UUID, list, dict and None. `_unknownTaggedFields` holds tagged fields that
+    no known version has, and `rest` the bytes after the message, so that nothing is lost.
     """
 
     definition: Definition
@@ -33,7 +33,7 @@ class Message(NamedTuple):
         return self.definition.name
 
     def stated(self, release: Release = "4") -> dict[str, Any]:
-        """The fields that this release's JSON shows, in its order: tagged fields with their defaults are left out."""
+        """Return the fields that this release's JSON shows, in its order; not tagged fields with their defaults."""
         version = min(self.version, self.definition.newest_version)
         return self.definition.schema(version, release).stated(self.fields)
 

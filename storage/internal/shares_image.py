@@ -22,10 +22,10 @@ _UNSET: Final = -1
 
 
 class ShareStart(NamedTuple):
-    """The offset from which a share group has records left to process, as its coordinator has it.
+    """The offset from which a share group has records left to process, by its coordinator.
 
-    `start_offset` is -1 before the group has read anything. `delivered` counts the records after it that are
-    done already; it is -1 if a broker before 4.2 wrote the state.
+    `start_offset` is -1 before the group has read anything. `delivered` counts the records after it that are done
+    already; it is -1 if a broker before 4.2 wrote the state.
     """
 
     start_offset: int
@@ -40,9 +40,9 @@ class SharesImage:
     end_offset: int = 0
 
     def apply(self, name: str, key: Fields, value: Fields | None, offset: int) -> None:
-        """Take the next record: `name` is that of its schemas without `Key` and `Value`; no value is a tombstone.
+        """Apply the next record: `name` is its schemas' without `Key` and `Value`; no value is a tombstone.
 
-        An update without a start offset leaves the one that was known.
+        An update without a start offset leaves the known one.
         """
         self.end_offset = offset + 1
         partition = key["groupId"], key["topicId"], key["partition"]

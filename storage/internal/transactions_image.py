@@ -21,7 +21,7 @@ _STATES: Final = frozenset(TransactionState)
 
 @dataclass(frozen=True, slots=True)
 class TransactionalId:
-    """A transactional id as its last record has it. Times are -1 where the record has none."""
+    """A transactional id by its last record. Times are -1 where the record has none."""
 
     transactional_id: str
     producer_id: int
@@ -52,7 +52,7 @@ class TransactionsImage:
     end_offset: int = 0
 
     def apply(self, key: Fields, value: Fields | None, offset: int) -> None:
-        """Take the next record; without a value it is a tombstone."""
+        """Apply the next record; without a value it is a tombstone."""
         self.end_offset = offset + 1
         transactional_id = key["transactionalId"]
         if value is None:

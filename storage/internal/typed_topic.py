@@ -28,7 +28,7 @@ class TypedTopic:
         self._readers: dict[bytes, tuple[Definition, MessageSchema, int]] = {}
 
     def definition(self, record_type: int) -> Definition | None:
-        """The definition of a type; None for a type that is not known."""
+        """Return the definition of a type; None for a type that is not known."""
         return self._definitions.get(record_type)
 
     def decode(self, value: bytes) -> Outcome:
@@ -36,7 +36,7 @@ class TypedTopic:
 
         Never raises for any bytes: an unknown frame, type or version, and bytes that are no such message, give `Raw`.
         """
-        # Its numbers are a byte each in nearly all values, so these bytes alone lead to the schema.
+        # The numbers take a byte each in nearly all values, so these bytes alone identify the schema.
         reader = self._readers.get(value[:_USUAL_HEAD_SIZE])
         if reader is not None:
             return read(*reader, value, _USUAL_HEAD_SIZE)
@@ -59,7 +59,7 @@ class TypedTopic:
         return read(*reader, value, position)
 
     def encode(self, record_type: int, version: int, fields: dict[str, Any]) -> bytes:
-        """The bytes of a value; raises `InvalidRecordError` for what is not known or fields that do not fit it."""
+        """Return a value's bytes; raises `InvalidRecordError` if type or version is unknown or fields do not fit."""
         definition = self._definitions.get(record_type)
         if definition is None:
             raise InvalidRecordError(f"{record_type} is no type that is known here")
@@ -72,7 +72,7 @@ class TypedTopic:
 
 
 def _unsigned_varint(data: bytes, position: int) -> tuple[int | None, int]:
-    """The number at a position and the position after it; None for a number that does not end."""
+    """Return the number at a position and the position after it; None for a number that does not end."""
     value = 0
     for index, byte in enumerate(data[position : position + _VARINT_BYTES_MAX]):
         value |= (byte & 0x7F) << 7 * index

@@ -1,8 +1,8 @@
 """A partition's log compacted into a built store: the cleaner reads the one and writes the other.
 
-The copy has the records, offsets and transactions that the cleaner would leave of the log itself. What the cleaner does
-not touch is copied: the active segment, records that are too young, and those after an open transaction or the high
-watermark. If the offset map has no room for all of the log, the copy is compacted again until it is clean.
+The copy has the records, offsets and transactions that the cleaner would leave of the log itself. Records that the
+cleaner does not touch are copied: the active segment, records that are too young, and those after an open transaction
+or the high watermark. If the offset map has no room for all of the log, the copy is compacted again until it is clean.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def copy_compacted(
 ) -> None:
     """Compact a partition of a read-only store into a built one.
 
-    With `rolls` the active segment is compacted as well. `wait` waits for so many seconds at most. Raises a
-    `StorageError` if the log cannot be compacted or read.
+    With `rolls` the active segment is compacted too. `wait` waits for so many seconds at most. Raises a `StorageError`
+    if the log cannot be compacted or read.
     """
     with build.attempt(partition) as directory:
         copier = LogCopier(store, build, partition, directory, rolls=rolls)
@@ -111,7 +111,7 @@ class _CompactedCopy:
         return run.over_groups(copier.builder)
 
     def _copy_rest(self, cleaned: int) -> None:
-        """Copy the segments after the compacted ones, each as it is."""
+        """Copy the segments after the compacted ones without changes."""
         copier, builder = self._copier, self._copier.builder
         for part in list(copier.slices())[cleaned:]:
             builder.cut(part.segment.base_offset, limit_bytes=max(part.segment.size_bytes, 1))
@@ -180,7 +180,7 @@ class _CompactedCopy:
 
 
 class _RunClock(Clock):
-    """Tells the time at which a run began, so that all attempts of it give equal bytes."""
+    """A clock whose time of day is that at which a run began, so that all attempts of it give equal bytes."""
 
     def __init__(self, clock: Clock, begun_ms: int) -> None:
         self._clock = clock

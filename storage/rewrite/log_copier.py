@@ -1,6 +1,6 @@
-"""A partition's log read and written into a built store: what compacting and rewriting share.
+"""A partition's log read and written into a built store: the common part of compacting and rewriting.
 
-The source may be in use by a broker, and is not changed. What is copied is the log as one view shows it.
+The source may be in use by a broker, and is not changed. The copy has the log as one view shows it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class LogCopier:
         return self.view.slices(self.base_offset) if self.view.segments else ()
 
     def batches(self, part: SegmentSlice) -> Iterator[CopiedBatch]:
-        """Yield the batches of a segment; raises a `CorruptBatchError` at damage."""
+        """Yield the batches of a segment; raises `CorruptBatchError` at damage."""
         segment = part.segment
         if not _size_bytes(part):
             return
@@ -98,7 +98,7 @@ class LogCopier:
             raise error.located(path=segment.path(Kind.LOG)) from None
 
     def finish(self) -> None:
-        """Write what is left of the copy, durably."""
+        """Write the rest of the copy, durably."""
         topic_id = self._build.topics[self.partition[0]].known.topic_id
         assert topic_id is not None
         last = self.view.segments[-1].log_status() if self.view.segments else None
@@ -112,7 +112,7 @@ class LogCopier:
         )
 
     def put(self, first_dirty_offset: int | None, stats: dict[str, Any]) -> None:
-        """Hand the copy over to the store's builder, with its stats."""
+        """Pass the copy to the store's builder, with its stats."""
         built = BuiltPartition(
             base_offset=self.base_offset,
             start_offset=self.view.start_offset,

@@ -45,7 +45,7 @@ class PartitionBuilder:
         self._config = config
         self._limit_bytes = config.segment_bytes
         self._age_max_ms = config.segment_age_max_ms
-        self._first_timestamp = NO_TIMESTAMP  # of the segment that is written
+        self._first_timestamp = NO_TIMESTAMP  # of the current segment
         self._open: CleanedSegments | None = None
         self._modified_ms = 0
         self._pending_bytes = 0
@@ -64,7 +64,7 @@ class PartitionBuilder:
         return kept
 
     def put_in_place(self, kept: CleanedSegments, old: Sequence[Segment] = ()) -> None:  # noqa: ARG002 -- those stay
-        """Make finished segments part of this log; those that they were made of stay in theirs."""
+        """Make finished segments part of this log; the segments that they replace stay in their own log."""
         replace_segments(self._directory, kept.bases, ())
         self.segments += len(kept.bases)
         self.size_bytes += kept.size_bytes
@@ -78,7 +78,7 @@ class PartitionBuilder:
     def cut(self, base_offset: int, *, limit_bytes: int | None = None) -> None:
         """End the current segment and begin one at the offset.
 
-        It is rolled by the topic's settings, or only at `limit_bytes` if given.
+        A segment is rolled by the topic's settings, or only at `limit_bytes` if given.
         """
         self._end_segment()
         self._limit_bytes = self._config.segment_bytes if limit_bytes is None else limit_bytes
@@ -86,7 +86,7 @@ class PartitionBuilder:
         self._begin_segment(base_offset)
 
     def add(self, batch: Batch, kept: KeptBatch, modified_ms: int) -> None:
-        """Write the next batch to the segment that `cut` began, whose modification time becomes this one."""
+        """Write the next batch to the current segment, and set the segment's modification time to this one."""
         size_bytes = memoryview(kept.data).nbytes
         if self._is_full(size_bytes, batch.max_timestamp):
             self._end_segment()

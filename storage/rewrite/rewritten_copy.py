@@ -39,7 +39,7 @@ class RewriteRules:
     """The changes to make to batches; by default none.
 
     A record with a redacted key loses its value and headers and keeps its key, or is dropped. Neighbouring batches are
-    merged up to `batch_bytes`, as they are stored.
+    merged up to `batch_bytes`, their stored size.
     """
 
     codec: Codec | None = None
@@ -51,7 +51,7 @@ class RewriteRules:
 
 @dataclass(slots=True)
 class RewriteTally:
-    """Counts of what was read and what became of it."""
+    """Counts of the batches and records that were read, written and redacted."""
 
     records_before: int = 0
     batches_before: int = 0
@@ -86,7 +86,7 @@ class BatchRewriter:
     _modified_ms: int = 0
 
     def add(self, copied: CopiedBatch) -> Iterator[CopiedBatch]:
-        """Yield the batches that are complete once this one is added, in their order."""
+        """Yield the batches that this one completes, in their order."""
         batch = copied.batch
         self.tally.batches_before += 1
         if not isinstance(batch, RecordBatch):
@@ -107,7 +107,7 @@ class BatchRewriter:
         self._modified_ms = copied.modified_ms
 
     def rest(self) -> Iterator[CopiedBatch]:
-        """Yield the batch that is still pending."""
+        """Yield the pending batch."""
         if self._pending:
             pending, self._pending, self._pending_bytes = self._pending, [], 0
             yield self._counted(CopiedBatch(self._written(pending), None, self._modified_ms))
@@ -129,7 +129,7 @@ class BatchRewriter:
         return _batch(retaining(batch, self._left(records), level=self._level(batch.codec)))
 
     def _left(self, records: Sequence[Record]) -> list[Record]:
-        """Return the records that are left after redaction."""
+        """Return the records that remain after redaction."""
         keys, left = self.rules.redacted_keys, []
         for record in records:
             if record.key not in keys:
@@ -158,7 +158,7 @@ class BatchRewriter:
         )
 
     def _continues(self, last: RecordBatch, batch: RecordBatch) -> bool:
-        """Return True if a producer's batch continues its last one, and neither is needed to know the producer."""
+        """Return True if a producer's batch continues its last one, and a broker needs neither to know the producer."""
         follows = batch.base_offset == last.last_offset + 1
         sequence = (last.base_sequence + last.last_offset_delta + 1) % (LAST_SEQUENCE + 1)
         needed = {last.last_offset, batch.last_offset}.intersection(self.last_of_producers)
@@ -183,7 +183,7 @@ class BatchRewriter:
     # Entries and wrappers of old versions
 
     def _entries(self, batch: LegacyBatch) -> LegacyBatch | None:
-        """Rewrite an entry or a wrapper; None if no record is left."""
+        """Rewrite an entry or a wrapper; None if no record remains."""
         keys, rules = self.rules.redacted_keys, self.rules
         is_wrapper = batch.codec is not Codec.NONE
         if not is_wrapper and not keys:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 BUILDING_SUFFIX: Final = ".kafkafs-building"
 
 ATTEMPT_SUFFIX: Final = ".attempt"
-"""Of directories that are removed when the store is published."""
+"""The suffix of directories that are removed when the store is published."""
 
 _PURPOSE_NAME: Final = "kafkafs-building.json"
 _FINISHED_NAME: Final = "kafkafs-built.json"
@@ -47,7 +47,7 @@ _RUN_BYTES: Final = 8
 
 
 class StoreBuilder:
-    """Builds a store. `begin` is for the process that publishes, `opened` for those that build partitions.
+    """Builds a store. The publishing process uses `begin`, the processes that build partitions use `opened`.
 
     `begun_ms` is when the run began; a process that continues the run has the same.
     """
@@ -126,7 +126,7 @@ class StoreBuilder:
         if self.directory != self._files.directory(self.target):
             self._complete(clock, [self._files.directory(path) for path in source], built)
             self._take_place()
-        self._clear()  # of attempts that began too late to be seen before
+        self._clear()  # late attempts that `_complete` could not see
         self.directory.remove(_FINISHED_NAME)
         self.directory.sync()
         return {partition: each.stats for partition, each in built.items()}
@@ -135,7 +135,7 @@ class StoreBuilder:
         """Rename the store to its target."""
         replaced = self._files.directory(self.target)
         for name in replaced.names() if replaced.own_status() is not None else ():
-            replaced.remove(name)  # leftovers of a crash while a store was made
+            replaced.remove(name)  # a crash while a store was made left these
         parent = self._files.directory(self.target.parent)
         parent.rename(self.directory.name, self.target.name)
         parent.sync()
@@ -147,7 +147,7 @@ class StoreBuilder:
             self._lock.release()
 
     def _built(self) -> dict[Partition, BuiltPartition]:
-        """Return the reports of all partitions, which are in one file from now on."""
+        """Return the reports of all partitions, after moving them into one file."""
         finished = _read(self.directory, _FINISHED_NAME)
         if finished is None:
             reports = [[*partition, self._report(partition)] for partition in self.partitions()]
@@ -199,7 +199,7 @@ class StoreBuilder:
     def _partition_dir(self, partition: Partition) -> Directory:
         return self.directory.at(str(DirectoryName(*partition)))
 
-    # Those that build partitions
+    # The processes that build partitions
 
     @classmethod
     def opened(cls, files: Files, target: Path, run: str) -> Self:
@@ -212,7 +212,7 @@ class StoreBuilder:
 
     @contextmanager
     def attempt(self, partition: Partition, entropy: Callable[[int], bytes] = os.urandom) -> Iterator[Directory]:
-        """Yield an empty directory to build a partition in. It is removed at the end, unless `put` has taken it."""
+        """Yield an empty directory to build a partition in. It is removed at the end unless `put` took it."""
         unique = entropy(_RUN_BYTES).hex()
         directory = self.directory.at(f"{DirectoryName(*partition)}.{unique}{ATTEMPT_SUFFIX}")
         directory.make()
@@ -223,7 +223,7 @@ class StoreBuilder:
                 Doomed(self.directory, directory.name).remove()
 
     def put(self, directory: Directory, partition: Partition, built: BuiltPartition) -> None:
-        """Take the partition that was built in the directory of an attempt, unless another attempt was first."""
+        """Take a partition from the directory of the attempt that built it, unless another attempt was first."""
         directory.replace(_REPORT_NAME, json.dumps(asdict(built)).encode())
         self.opened(self._files, self.target, self.run)
         try:

@@ -1,4 +1,4 @@
-"""The topics and partitions of a built store, and how the builder's files have them."""
+"""The topics and partitions of a built store, in memory and in the builder's files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class BuiltTopic:
     partitions: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the topic as values that JSON has."""
+        """Return the topic as JSON values."""
         known = self.known
         return {
             "topicId": None if known.topic_id is None else format_id(known.topic_id),
@@ -64,7 +64,7 @@ class BuiltTopic:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
-        """Return the topic that `to_json` gave."""
+        """Return the topic from the values of `to_json`."""
         topic_id = None if found["topicId"] is None else parse_id(found["topicId"])
         known = KnownTopic(topic_id, found["isMadeHere"], MappingProxyType(dict(found["settings"])))
         return cls(known, tuple(found["partitions"]))
