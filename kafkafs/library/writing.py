@@ -74,7 +74,7 @@ class LogWriter:
         except InvalidRecordError:
             _refuse(packing, rows, number)
             raise
-        if self._context.files.status(log.directory) is None:
+        if not log.directory.exists():
             raise UnknownPartitionError(
                 "the directory of the partition is gone, so nothing can be stored in it", path=log.directory
             )

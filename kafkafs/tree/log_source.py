@@ -113,7 +113,7 @@ class LogSource:
 
     def has_directory(self) -> bool:
         """True if the directory is still there. What is written into a removed one is lost with it."""
-        status, known = self.files.status(self.directory), self._directory_status
+        status, known = self.files.partition(self.directory).own_status(), self._directory_status
         return status is not None and known is not None and status.identity == known.identity
 
     def visible(self) -> VisibleLog:

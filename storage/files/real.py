@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import weakref
 from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -31,9 +30,10 @@ class RealDirectory(Directory):
     """A directory of the operating system.
 
     Without a directory `above` it is one that a user named: each use opens it by its path, so that a reader sees a
-    directory that replaces it, and keeps no file system from being unmounted. From the first `lock` on it stays open,
-    so that a writer writes to the directory that it locked, and to no other. Links in it are followed only if
-    `follows_links`, as is right for files that a user names and that belong to no store.
+    directory that replaces it, and keeps no file system from being unmounted. While a lock in it is held it stays open,
+    so that a writer writes to the directory that it locked, and to no other. A relative path stays what it was when
+    the object was made. Links in it are followed only if `follows_links`, as is right for files that a user names and
+    that belong to no store.
     """
 
     def __init__(
@@ -48,8 +48,10 @@ class RealDirectory(Directory):
         self._above = above
         self._is_of_store = is_of_store
         self._no_follow = 0 if follows_links else os.O_NOFOLLOW
-        self._keeping = Lock()
+        self._absolute = _absolute(self.path) if above is None else self.path
+        self._keeping = Lock()  # held while the kept descriptor is duplicated, opened or closed
         self._kept = -1
+        self._locks = 0
 
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (self.path, self._above, self._is_of_store, not self._no_follow)
@@ -79,27 +81,42 @@ class RealDirectory(Directory):
         return _Entered(self, self.path_of(name) if name else self.path)
 
     def enter(self) -> int:
-        """Return a descriptor of the directory, which the caller closes by `leave`."""
+        """Return a descriptor of the directory, which the caller closes."""
         if self._above is None:
-            return self._kept if self._kept >= 0 else os.open(self.path, _PLACE)
+            with self._keeping:
+                if self._kept >= 0:
+                    return os.dup(self._kept)
+            return os.open(self._absolute, _PLACE)
         place = self._above.enter()
         try:
             return os.open(self.name, _PLACE | self._no_follow, dir_fd=place)
         finally:
-            self._above.leave(place)
-
-    def leave(self, descriptor: int) -> None:
-        """Close a descriptor that `enter` returned, unless it is kept."""
-        if descriptor != self._kept:
-            os.close(descriptor)
+            os.close(place)
 
     def _keep(self) -> None:
-        """Open a directory that a user named for as long as this object lives."""
+        """Keep a directory that a user named open until `_let_go` was called as often."""
         with self._keeping:
-            if self._above is None and self._kept < 0:
-                kept = os.open(self.path, _PLACE)
-                weakref.finalize(self, os.close, kept)
-                self._kept = kept
+            if self._locks == 0 and self._above is None:
+                self._kept = os.open(self._absolute, _PLACE)
+            self._locks += 1
+
+    def _let_go(self) -> None:
+        with self._keeping:
+            self._locks -= 1
+            if self._locks == 0 and self._kept >= 0:
+                os.close(self._kept)
+                self._kept = -1
+
+    def is_in_place(self) -> bool:
+        """Return False if its path leads to another directory than the one that is kept open, or to none."""
+        with self._keeping:
+            if self._kept < 0:
+                return True
+            kept = os.fstat(self._kept)
+        try:
+            return os.path.samestat(os.stat(self._absolute), kept)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def explained(self, error: OSError, path: str) -> OSError:
         """Return the error with a path in it, or one that names the link which is in the way."""
@@ -193,9 +210,9 @@ class RealDirectory(Directory):
     def own_status(self) -> FileStatus | None:
         """Return the file system's answer about its path now."""
         if self._above is not None:
-            return self._above.status(self.name)
+            return self._above.status(self.name) if self._above.is_in_place() else None
         try:
-            return FileStatus.of(os.stat(self.path))
+            return FileStatus.of(os.stat(self._absolute))
         except FileNotFoundError:
             return None
 
@@ -224,7 +241,7 @@ class RealDirectory(Directory):
     def make(self, *, like: Directory | None = None) -> None:
         """Make the directory itself, in one that exists."""
         if self._above is None:
-            os.mkdir(self.path)
+            os.mkdir(self._absolute)
         else:
             self._made_in(self._above, like)
 
@@ -241,7 +258,11 @@ class RealDirectory(Directory):
     def lock(self, name: str) -> FileLock:
         """Take the lock that a broker takes on a file."""
         self._keep()
-        return FileLock(self.path_of(name), self._made_file(name))
+        try:
+            return FileLock(self.path_of(name), self._made_file(name), released=self._let_go)
+        except BaseException:
+            self._let_go()
+            raise
 
     def is_locked(self, name: str) -> bool:
         """Return True if another process has that lock."""
@@ -300,7 +321,7 @@ class _Entered:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._directory.leave(self._descriptor)
+        os.close(self._descriptor)
         if isinstance(error, OSError) and not isinstance(error, SymbolicLinkError):
             explained = self._directory.explained(error, self._path)
             if explained is not error:
@@ -313,6 +334,14 @@ def _check_is_file(descriptor: int) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found):
         raise OSError(errno.EINVAL, _NO_FILE)
+
+
+def _absolute(path: str) -> str:
+    """Return the path from the root of the file system. It is not normalized, as `..` may follow a link."""
+    try:
+        return os.path.join(os.getcwd(), path)
+    except FileNotFoundError:  # the working directory was removed
+        return path
 
 
 def _again(path: str, above: RealDirectory | None, is_of_store: bool, follows_links: bool) -> RealDirectory:

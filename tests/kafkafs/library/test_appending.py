@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -150,6 +151,18 @@ def test_a_removed_directory_takes_nothing(path: Path) -> None:
         with pytest.raises(kafkafs.UnknownPartitionError):
             partition.append(b"after")
         os.rename(path / "gone", path / "orders-0")  # noqa: PTH104
+
+
+def test_a_replaced_log_directory_takes_nothing(path: Path, tmp_path: Path) -> None:
+    """The store that was locked is elsewhere, and no reader of the path would see the record."""
+    with kafkafs.open(path, write=True) as store:
+        store["orders"][0].append(b"before")
+        partition = store["orders"][0]
+        shutil.copytree(path.rename(tmp_path / "away"), path)
+        with pytest.raises(kafkafs.UnknownPartitionError):
+            partition.append(b"after")
+    with kafkafs.open(tmp_path / "away") as store:
+        assert [record.value for record in store["orders"][0].records()][-1] == b"before"
 
 
 def test_what_a_crash_left_is_recovered_by_the_next_who_writes(path: Path) -> None:

@@ -151,6 +151,45 @@ def test_a_writer_stays_in_the_directory_that_it_locked(tmp_path: Path) -> None:
     assert not list(path.iterdir())
 
 
+def test_a_partition_is_gone_when_the_directory_that_was_locked_is_moved(tmp_path: Path) -> None:
+    """A writer is refused, instead of storing records where no reader of the path finds them."""
+    path = tmp_path / "log"
+    (path / "t-0").mkdir(parents=True)
+    directory = Files().directory(path)
+    partition = directory.at("t-0")
+    lock = directory.lock(".lock")
+    assert partition.exists()
+    path.rename(tmp_path / "away")
+    assert not partition.exists()
+    (path / "t-0").mkdir(parents=True)
+    assert not partition.exists()
+    (path / "t-0").rmdir()
+    path.rmdir()
+    (tmp_path / "away").rename(path)
+    assert partition.exists()
+    lock.release()
+
+
+def test_a_released_lock_leaves_no_descriptor(tmp_path: Path) -> None:
+    directory = Files().directory(tmp_path)
+    assert directory.status("x") is None
+    before = os.listdir("/proc/self/fd")  # noqa: PTH208
+    first, second = directory.lock(".lock"), directory.lock(".lock")
+    first.release()
+    assert directory.status("x") is None
+    second.release()
+    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
+
+
+def test_a_relative_path_stays_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "file").write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    directory = Files().directory("log")
+    monkeypatch.chdir("log")
+    assert (directory.read("file"), directory.path) == (b"x", "log")
+
+
 def test_reading_keeps_no_descriptor(files: Files, store: Path) -> None:
     """A descriptor would keep a disk from being unmounted while a reader does nothing."""
     directory = files.directory(store)
