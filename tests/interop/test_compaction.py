@@ -15,6 +15,7 @@ from compacting import MANY_KEYS, Compacting, segments_of
 from compaction_model import comparable, visible
 from memory_logs import StandingClock
 from old_indexes import OldIndexes
+from path_files import PathFiles
 
 from storage.config import TopicConfig
 from storage.files import Files
@@ -45,7 +46,7 @@ class WatchedFile(WritableFile):
         self.ends.append(position + sum(memoryview(buffer).nbytes for buffer in buffers))
 
 
-class WatchedFiles(Files):
+class WatchedFiles(PathFiles):
     """Files of which `ends` says where each write to the log of a cleaned segment ended, by the segment's name."""
 
     def __init__(self) -> None:
@@ -90,11 +91,11 @@ COMPACTED = (
 )
 
 
-def open_log(directory: Path, settings: dict[str, str], clock: StandingClock) -> Log:
+def open_log(directory: Path, settings: dict[str, str], clock: StandingClock, files: Files = FILES) -> Log:
     config = TopicConfig.resolve(settings)
     rng = random.Random(0)
-    parts = open_sound_log(clock, FILES.directory(directory), config, rng=rng, producer_expiration_ms=2**62)
-    return Log(clock, FILES.directory(directory), config, parts, rng=rng)
+    parts = open_sound_log(clock, files.directory(directory), config, rng=rng, producer_expiration_ms=2**62)
+    return Log(clock, files.directory(directory), config, parts, rng=rng)
 
 
 def cleaning_times(after: Path) -> dict[str, int]:
@@ -119,9 +120,9 @@ def test_it_does_what_the_real_cleaner_did(
     ours = tmp_path / name
     shutil.copytree(before / name, ours)
     clock = StandingClock(cleaning_times(after)[name])
-    log = open_log(ours, topic_settings[name.rpartition("-")[0]], clock)
     files = WatchedFiles()
-    compacting = Compacting(files, clock, buffer_bytes=256 * 1024)
+    log = open_log(ours, topic_settings[name.rpartition("-")[0]], clock, files)
+    compacting = Compacting(clock, buffer_bytes=256 * 1024)
     plan = compacting.plan(log)
     expected = compacting.model(log, plan).kept()
     estimate = compacting.estimate(log, plan)
@@ -163,7 +164,7 @@ def test_what_was_compacted_is_compacted_again_as_the_model_says(
     log = open_log(directory, {**topic_settings[topic], "delete.retention.ms": "1000"}, clock)
     log.roll()
     checkpoint = log.view.segments[-2].base_offset if is_clean else None
-    compacting = Compacting(FILES, clock, keys_max=keys_max)
+    compacting = Compacting(clock, keys_max=keys_max)
     committed = {record.key: record.value for record in visible(segments_of(log), committed=True)}
     for _ in range(2):
         end_offset = log.view.segments[-1].base_offset

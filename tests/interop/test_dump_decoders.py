@@ -10,6 +10,7 @@ import random
 import re
 from typing import TYPE_CHECKING
 
+import consumer_blobs
 import pytest
 from internal_messages import random_fields
 
@@ -17,7 +18,7 @@ from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import InternalTopic, decoder_of
 from kafkafs.dump.text import TextForm
 from storage.files import Files
-from storage.internal import consumer_protocol, metadata, offsets, remote_logs, shares, transactions
+from storage.internal import metadata, offsets, remote_logs, shares, transactions
 from storage.internal.definitions import table
 from storage.testing.batch_codec import OracleRecord, batch_of, encode_batch
 
@@ -145,7 +146,7 @@ def set_group(fields: dict[str, Any], chance: random.Random) -> None:
         for definition in table("consumer_protocol"):
             side = definition.name.removeprefix("ConsumerProtocol").lower()
             version = chance.choice(list(versions(definition)))
-            encode = getattr(consumer_protocol, f"encode_{side}")
+            encode = getattr(consumer_blobs, f"encode_{side}")
             member[side] = encode(version, random_fields(chance, definition.schema(version)))
             if chance.random() < 0.2:
                 member[side] = b"\0\x09" + member[side][2:] + b"more"

@@ -63,7 +63,7 @@ def compact(log: Log, clock: StandingClock, times: int, *, stopped_after: int) -
         clock.ms = NOW_MS + number * DAY_MS
         asked = iter(range(10**9))
         limit = stopped_after if number == times - 1 else 10**9
-        compacting = Compacting(FILES, clock, is_stopped=lambda asked=asked, limit=limit: next(asked) >= limit)
+        compacting = Compacting(clock, is_stopped=lambda asked=asked, limit=limit: next(asked) >= limit)
         try:
             compacting.compact(log, compacting.plan(log))
         except CompactionStoppedError:

@@ -81,7 +81,7 @@ class CompactedLog(LogOnMemory):
         """Compact all that can be, in as many runs as the map needs, and remove what is replaced."""
         self.clock.ms = now_ms
         checkpoint = None
-        compacting = Compacting(self.files, self.clock, keys_max=self.keys_max, buffer_bytes=500)
+        compacting = Compacting(self.clock, keys_max=self.keys_max, buffer_bytes=500)
         while (plan := compacting.plan(self.log, checkpoint)).is_applicable:
             report = compacting.compact(self.log, plan)
             self.done.append(report)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
     from storage.clock import Clock
-    from storage.files import Files
     from storage.log.log import Log
 
 MANY_KEYS = 10_000
@@ -31,7 +30,6 @@ class Compacting:
 
     def __init__(
         self,
-        files: Files,
         clock: Clock,
         *,
         keys_max: int = MANY_KEYS,
@@ -40,7 +38,6 @@ class Compacting:
     ) -> None:
         self.keys_max = keys_max
         self.deleted: list[Path] = []
-        self._files = files
         self._clock = clock
         limits = CleanerLimits(map_bytes=(keys_max + 1) * SLOT_BYTES, map_load_factor=1.0, buffer_bytes=buffer_bytes)
         throttle = Throttle(clock, float("inf"), lambda _: None)

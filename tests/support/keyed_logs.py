@@ -52,5 +52,5 @@ class KeyedLog(LogOnMemory):
 
     def compact(self, *, checkpoint: int | None = None, keys_max: int = 100) -> CompactionReport:
         """Compact all that can be, as far as there is room for keys."""
-        compacting = Compacting(self.files, self.clock, keys_max=keys_max)
+        compacting = Compacting(self.clock, keys_max=keys_max)
         return compacting.compact(self.log, compacting.plan(self.log, checkpoint))

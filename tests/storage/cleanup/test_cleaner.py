@@ -46,7 +46,7 @@ def contents(log: Log) -> list[bytes]:
 def test_an_estimate_is_exact_and_changes_nothing() -> None:
     log = dirty_log()
     before, steps = log.contents(), log.files.steps
-    compacting = Compacting(log.files, log.clock)
+    compacting = Compacting(log.clock)
     plan = compacting.plan(log.log)
     estimate = compacting.estimate(log.log, plan)
     assert (log.contents(), log.files.steps) == (before, steps)
@@ -59,7 +59,7 @@ def test_an_estimate_is_exact_and_changes_nothing() -> None:
 
 def test_a_plan_is_applied_only_to_the_log_that_it_speaks_of() -> None:
     log = dirty_log()
-    compacting = Compacting(log.files, log.clock)
+    compacting = Compacting(log.clock)
     plan = compacting.plan(log.log)
     log.put(("a", "later"))
     compacting.compact(log.log, plan)  # later appends do not matter
@@ -73,7 +73,7 @@ def test_a_plan_is_applied_only_to_the_log_that_it_speaks_of() -> None:
 
 def test_a_plan_for_a_topic_that_is_no_longer_compacted_is_not_applied() -> None:
     log = dirty_log()
-    compacting = Compacting(log.files, log.clock)
+    compacting = Compacting(log.clock)
     plan = compacting.plan(log.log)
     log.log.config = type(log.config).resolve({**COMPACT, "cleanup.policy": "delete"})
     with pytest.raises(LogChangedError, match=r"cleanup\.policy"):
@@ -84,7 +84,7 @@ def test_horizons_count_from_when_a_plan_is_applied() -> None:
     log = KeyedLog()
     log.put(("a", None), ("b", "1"))
     log.log.roll()
-    compacting = Compacting(log.files, log.clock)
+    compacting = Compacting(log.clock)
     plan = compacting.plan(log.log)
     log.clock.ms += 100_000
     compacting.compact(log.log, plan)
@@ -93,7 +93,7 @@ def test_horizons_count_from_when_a_plan_is_applied() -> None:
 
 def test_a_plan_that_says_nothing_is_not_applied() -> None:
     log = KeyedLog()
-    compacting = Compacting(log.files, log.clock)
+    compacting = Compacting(log.clock)
     with pytest.raises(CompactionError, match="there is nothing to compact"):
         compacting.compact(log.log, compacting.plan(log.log))
 
@@ -108,7 +108,7 @@ def test_a_log_that_changes_meanwhile_is_left_as_it_is() -> None:
                 log.log.directory.remove(name)
         return False
 
-    compacting = Compacting(log.files, log.clock, is_stopped=remove_the_first_segment, buffer_bytes=1)
+    compacting = Compacting(log.clock, is_stopped=remove_the_first_segment, buffer_bytes=1)
     plan = compacting.plan(log.log)
     with pytest.raises((LogChangedError, CompactionError)):
         compacting.compact(log.log, plan)
@@ -122,9 +122,7 @@ def test_a_run_can_be_stopped_anywhere() -> None:
         log = dirty_log()
         before = log.rows()
         asked = iter(range(10_000))
-        compacting = Compacting(
-            log.files, log.clock, is_stopped=lambda asked=asked, limit=stopped_after: next(asked) >= limit
-        )
+        compacting = Compacting(log.clock, is_stopped=lambda asked=asked, limit=stopped_after: next(asked) >= limit)
         plan = compacting.plan(log.log)
         try:
             compacting.compact(log.log, plan)
@@ -135,7 +133,7 @@ def test_a_run_can_be_stopped_anywhere() -> None:
             assert sorted(map(str, compacting.deleted)) == [
                 f"{DIRECTORY}/{name}" for name in names(log, FileSuffix.DELETED)
             ]
-            assert Compacting(log.files, log.clock).compact(log.log, Compacting(log.files, log.clock).plan(log.log))
+            assert Compacting(log.clock).compact(log.log, Compacting(log.clock).plan(log.log))
             assert len(log.rows()) == 5
         stopped_after += 1
     assert stopped_after > 20
@@ -239,7 +237,7 @@ def test_it_reads_and_writes_no_faster_than_it_may() -> None:
     clock = PassingClock()
     limits = CleanerLimits(map_bytes=10_000, map_load_factor=0.9, buffer_bytes=100)
     cleaner = Cleaner(clock, limits, Throttle(clock, 500, clock.wait))  # type: ignore[arg-type]
-    report = cleaner.compact(log.log, Compacting(log.files, log.clock).plan(log.log), lambda _: None)
+    report = cleaner.compact(log.log, Compacting(log.clock).plan(log.log), lambda _: None)
     assert report.duration_s == pytest.approx((report.read_bytes + report.written_bytes) / 500)
     assert max(clock.waits) <= 1
 

@@ -84,9 +84,7 @@ def check_kept(
 def test_a_run_keeps_what_it_must_and_nothing_else(made: CompactableLog, keys_max: int, data: st.DataObject) -> None:
     on_memory = opened(made)
     log, files = on_memory.log, on_memory.files
-    compacting = Compacting(
-        files, on_memory.clock, keys_max=keys_max, buffer_bytes=data.draw(st.sampled_from([1, 300]))
-    )
+    compacting = Compacting(on_memory.clock, keys_max=keys_max, buffer_bytes=data.draw(st.sampled_from([1, 300])))
     end_offset = log.view.end_offset
     checkpoint = data.draw(st.one_of(st.none(), st.integers(0, end_offset)))
     plan = compacting.plan(log, checkpoint)
@@ -131,7 +129,7 @@ def test_rounds_come_to_an_end(made: CompactableLog, keys_max: int) -> None:
     """Each round ends, and once nothing changes any more, a round over all of it again changes nothing."""
     on_memory = opened(made)
     log = on_memory.log
-    compacting = Compacting(on_memory.files, on_memory.clock, keys_max=keys_max)
+    compacting = Compacting(on_memory.clock, keys_max=keys_max)
     before, known = units_of(log), latest(consumed(log, Isolation.COMMITTED))
     for _ in range(len(made.segments) + 3):
         checkpoint = None
