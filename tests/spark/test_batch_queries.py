@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -108,7 +109,7 @@ def test_lost_data_fails_a_query_unless_it_may_be_lost(spark: SparkSession, stor
 def test_damage_fails_a_query_unless_it_is_to_be_skipped(spark: SparkSession, store: GrowingStore) -> None:
     log = store.store.log("other", 0)
     victim = list(log.view.batches(0))[2]
-    path = log.view.segments[0].path(".log")
+    path = Path(log.view.segments[0].path(".log"))
     with path.open("r+b") as file:
         file.seek(victim.position + victim.size_bytes - 1)
         file.write(b"\xff")
