@@ -216,13 +216,16 @@ class MappedRegion:
 
 
 class FileLock:
-    """A held lock file. As in the JVM it is a POSIX record lock over the whole file, which ends with the process."""
+    """A held lock file. As in the JVM it is a POSIX record lock over the whole file, which ends with the process.
 
-    def __init__(self, path: str, descriptor: int, *, released: Callable[[], None] = lambda: None) -> None:
-        """Lock the file and call `released` when the lock is released; closes the descriptor if that fails."""
+    Releasing it calls `on_release`.
+    """
+
+    on_release: Callable[[], None] | None = None
+
+    def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
-        self._released = released
         try:
             try:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -237,7 +240,8 @@ class FileLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-            self._released()
+            if self.on_release is not None:
+                self.on_release()
 
 
 def _identity_of(descriptor: int, path: str) -> tuple[int, int]:

@@ -97,7 +97,8 @@ class RealDirectory(Directory):
         """Keep a directory that a user named open until `_let_go` was called as often."""
         with self._keeping:
             if self._locks == 0 and self._above is None:
-                self._kept = os.open(self._absolute, _PLACE)
+                with self._told():
+                    self._kept = os.open(self._absolute, _PLACE)
             self._locks += 1
 
     def _let_go(self) -> None:
@@ -117,6 +118,14 @@ class RealDirectory(Directory):
             return os.path.samestat(os.stat(self._absolute), kept)
         except (FileNotFoundError, NotADirectoryError):
             return False
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Raise errors of a block with the path that the user named."""
+        try:
+            yield
+        except OSError as error:
+            raise self.explained(error, self.path) from None
 
     def explained(self, error: OSError, path: str) -> OSError:
         """Return the error with a path in it, or one that names the link which is in the way."""
@@ -212,7 +221,8 @@ class RealDirectory(Directory):
         if self._above is not None:
             return self._above.status(self.name) if self._above.is_in_place() else None
         try:
-            return FileStatus.of(os.stat(self._absolute))
+            with self._told():
+                return FileStatus.of(os.stat(self._absolute))
         except FileNotFoundError:
             return None
 
@@ -241,7 +251,8 @@ class RealDirectory(Directory):
     def make(self, *, like: Directory | None = None) -> None:
         """Make the directory itself, in one that exists."""
         if self._above is None:
-            os.mkdir(self._absolute)
+            with self._told():
+                os.mkdir(self._absolute)
         else:
             self._made_in(self._above, like)
 
@@ -259,10 +270,12 @@ class RealDirectory(Directory):
         """Take the lock that a broker takes on a file."""
         self._keep()
         try:
-            return FileLock(self.path_of(name), self._made_file(name), released=self._let_go)
+            lock = FileLock(self.path_of(name), self._made_file(name))
         except BaseException:
             self._let_go()
             raise
+        lock.on_release = self._let_go
+        return lock
 
     def is_locked(self, name: str) -> bool:
         """Return True if another process has that lock."""

@@ -188,6 +188,11 @@ def test_a_relative_path_stays_what_it_was(tmp_path: Path, monkeypatch: pytest.M
     directory = Files().directory("log")
     monkeypatch.chdir("log")
     assert (directory.read("file"), directory.path) == (b"x", "log")
+    below = Files().directory("file/nothing")
+    for refused in (below.make, below.own_status, below.names, lambda: below.lock(".lock")):
+        with pytest.raises(NotADirectoryError) as error:
+            refused()
+        assert error.value.filename.removesuffix("/.lock") == "file/nothing"
 
 
 def test_reading_keeps_no_descriptor(files: Files, store: Path) -> None:
