@@ -15,9 +15,11 @@ constraints=$checkout/scripts/constraints.txt
 build_tools=(pip setuptools setuptools-scm wheel Cython)
 
 # Stamps, each written when what it vouches for is done and removed before that is touched: `packages` holds the digest
-# and the extras of what pip installed, `kernel` the digests of the sources that were built and of what came of them.
+# and the extras of what pip installed, `kernel` the digests of the sources that were built and of what came of them,
+# `bytecode` the digest of the modules that were compiled.
 packages_stamp=$environment/packages
 kernel_stamp=$environment/kernel
+bytecode_stamp=$environment/bytecode
 
 say() {
   printf 'kafkafs: %s\n' "$*" >&2
@@ -200,6 +202,28 @@ environment_is_ready() {
   packages_are_ready "$1" && kernel_is_ready
 }
 
+## Bytecode
+
+# Where PYTHONDONTWRITEBYTECODE is set, as in many containers, Python would compile every module in each run. So it is
+# compiled here, and again when a module changes. Python is right without it, so a failure is none of the caller's.
+compile_bytecode() {
+  "$environment/bin/python" -m compileall -q "$@" >/dev/null 2>&1 || true
+}
+
+# The digest of which modules there are.
+modules() {
+  find "$checkout/kafkafs" "$checkout/storage" -name '*.py' -printf '%p %s %T@\n' 2>/dev/null | LC_ALL=C sort | sha256sum
+}
+
+# Compiles the modules of the checkout that changed. Another user's checkout is left as it is.
+refresh_bytecode() {
+  local found
+  found=$(modules) || true # a directory that cannot be read does not keep the rest from running
+  [[ $(stamped "$bytecode_stamp") != "$found" && -w $environment ]] || return 0
+  compile_bytecode "$checkout/kafkafs" "$checkout/storage"
+  write_stamp "$bytecode_stamp" "$found" 2>/dev/null || true # another run may have moved it into place
+}
+
 set_up() {
   local extras=$1
   trap 'exit 130' INT
@@ -213,6 +237,7 @@ set_up() {
     rm -f -- "$packages_stamp"
     $whole || step "making a Python environment in $environment" make_virtual_environment "$environment"
     step "installing Python packages (once, about a minute)" install_packages "$extras"
+    compile_bytecode "$environment"/lib/python3*/site-packages  # pip does it too, unless its configuration says no
     write_stamp "$packages_stamp" "$(packages_digest) $extras"
   fi
   if ! kernel_is_ready; then
@@ -226,7 +251,7 @@ set_up() {
   trap - INT
 }
 
-prepare_environment() {
+ensure_set_up() {
   local extras=$1 lock
   environment_is_ready "$extras" && return
   mkdir -p -- "$checkout/.cache" 2>/dev/null && [[ -w $checkout/.cache ]] || fail "cannot set up: $checkout is not writable"
@@ -238,4 +263,9 @@ prepare_environment() {
   fi
   environment_is_ready "$extras" || set_up "$extras"
   exec {lock}>&-
+}
+
+prepare_environment() {
+  ensure_set_up "$1"
+  refresh_bytecode
 }

@@ -36,6 +36,9 @@ case "${0##*/} $*" in
   python*" -m pip install "*"setuptools-scm"*) step=tools ;;
   python*" -m pip install "*"--only-deps"*) step=packages ;;
   python*" -m pip install "*"--editable .") step=kernel ;;
+  python*" -m compileall "*)
+    for place in "${@:4}"; do echo "${place##*/}" >>"$NOTES.compiled"; done
+    exit "${COMPILED:-0}" ;;
   apt-get*" install "*)
     arguments=$*
     echo "apt-get ${arguments##*--no-install-recommends }" >>"$NOTES"
@@ -95,7 +98,14 @@ class Checkout:
 
     def asked(self) -> list[str]:
         """The steps that the actor was asked for since the last look."""
-        path = self.stage / "notes"
+        return self._noted("notes")
+
+    def compiled(self) -> list[str]:
+        """The directories whose bytecode was compiled since the last look."""
+        return self._noted("notes.compiled")
+
+    def _noted(self, name: str) -> list[str]:
+        path = self.stage / name
         lines = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)
         return lines
@@ -198,6 +208,28 @@ def test_a_changed_module_changes_nothing(checkout: Checkout) -> None:
     (checkout.root / "storage" / "layout.py").write_text("")
     checkout.run()
     assert checkout.asked() == []
+
+
+def test_bytecode_is_compiled_once_and_again_when_a_module_changes(checkout: Checkout) -> None:
+    checkout.run()
+    assert checkout.compiled() == ["site-packages", "kafkafs", "storage"]
+    checkout.run()
+    assert checkout.compiled() == []
+    module = checkout.root / "storage" / "layout.py"
+    for change in (lambda: module.write_text("a = 1"), lambda: os.utime(module, (0, 0)), module.unlink):
+        change()
+        assert checkout.run("x") == (f"{checkout.stage}|first|x|", "")
+        assert checkout.compiled() == ["kafkafs", "storage"]
+        checkout.run()
+        assert checkout.compiled() == []
+
+
+def test_bytecode_that_cannot_be_compiled_is_no_failure(checkout: Checkout) -> None:
+    done = source(checkout, "export COMPILED=1; prepare_environment fuse,arrow")
+    assert done.returncode == 0
+    assert checkout.compiled() == ["site-packages", "kafkafs", "storage"]
+    assert source(checkout, "prepare_environment fuse,arrow").returncode == 0
+    assert checkout.compiled() == []
 
 
 def test_a_moved_checkout_is_set_up_again(checkout: Checkout) -> None:
