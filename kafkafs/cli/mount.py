@@ -110,10 +110,8 @@ def _say(doing: str) -> None:
 
 
 def _serve(store: Sequence[Path], mount_point: Path, options: MountOptions) -> None:
-    from kafkafs.mount.allocation import share_one_arena
     from kafkafs.mount.log import start_logging
 
-    share_one_arena()
     report = Report()
     log_text = os.environ.pop(LOG_VARIABLE, None)
     recent = start_logging(None if log_text is None else Path(log_text))

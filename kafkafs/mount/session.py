@@ -15,6 +15,7 @@ import trio
 
 from kafkafs.mount.kernel_mount import mounted, read_ahead
 from kafkafs.mount.pyfuse3_internals import OptionText
+from kafkafs.mount.quiet import Quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +75,7 @@ class Session:
         async with trio.open_nursery() as nursery:
             await nursery.start(self._end_on_signal, nursery.cancel_scope, ending)
             nursery.start_soon(self._operations.watcher.run)
+            nursery.start_soon(Quiet().run)
             nursery.start_soon(self._say_when_it_answers, ready)
             await pyfuse3.main()
             nursery.cancel_scope.cancel()

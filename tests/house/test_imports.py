@@ -30,7 +30,7 @@ ROWS = (
     ("storage.split", "storage.rewrite", "storage.verify"),
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
-    ("kafkafs.interrupts", "kafkafs.locator", "kafkafs.render", "kafkafs.sizes", "kafkafs.dump"),
+    ("kafkafs.allocation", "kafkafs.interrupts", "kafkafs.locator", "kafkafs.render", "kafkafs.sizes", "kafkafs.dump"),
     ("kafkafs.library", "kafkafs.tree", "kafkafs.spark", "kafkafs.demo"),
     ("kafkafs.mount",),
     ("kafkafs.cli",),
