@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import RecordTooLargeError
 
@@ -12,56 +12,74 @@ if TYPE_CHECKING:
 _NEWLINE: Final = b"\n"
 
 
+class Lines(NamedTuple):
+    """Lines, each with its newline, as they came: the first one's bytes from earlier pieces, and the rest uncopied."""
+
+    begun: bytes = b""
+    rest: Buffer = b""
+
+    def joined(self) -> bytes:
+        """Return all bytes in one piece."""
+        return b"".join(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.rest)
+
+
 class LineAssembler:
     """The lines of what comes piece by piece, each given once its newline is there.
 
     However the pieces are cut, the lines are the same. Of the line in progress never more is held than the longest
-    line allowed. `number` is that of the first line that was last given, counted from 1 over all pieces.
+    line allowed. `number` is that of the first line that was last given, counted from 1 over all pieces, if the caller
+    wants lines to be counted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_counting: bool = False) -> None:
         self.number = 1
+        self._is_counting = is_counting
         self._newlines = 0
         self._in_progress = bytearray()
         self._is_dropping = False
 
-    def take(self, piece: Buffer, *, line_bytes_max: int) -> bytes:
-        """The lines that this piece completes, each with its newline.
+    def take(self, piece: Buffer, *, line_bytes_max: int) -> Lines:
+        """The lines that this piece completes.
 
         Raises `RecordTooLargeError`, and has refused the piece, if one of them or the line in progress is longer than
         `line_bytes_max`, its newline not counted.
         """
         block = bytes(piece)
         start = 0
-        self.number = self._newlines + 1
-        self._newlines += block.count(_NEWLINE)
+        if self._is_counting:
+            self.number = self._newlines + 1
+            self._newlines += block.count(_NEWLINE)
         if self._is_dropping:
             start = block.find(_NEWLINE) + 1
             if start == 0:
-                return b""
+                return Lines()
             self._is_dropping = False
             self.number += 1
         end = block.rfind(_NEWLINE) + 1
-        lines = b""
+        begun = bytes(self._in_progress)
         if end > start:
-            lines = block[start:end]
-            if self._in_progress:
-                lines = bytes(self._in_progress) + lines
             self._in_progress = bytearray(block[end:])
+            lines = Lines(begun, block if end - start == len(block) else memoryview(block)[start:end])
+            is_too_long = _has_longer_line(block, start, end, len(begun), line_bytes_max)
         else:
             self._in_progress += block[start:]
-        if len(self._in_progress) > line_bytes_max or _has_longer_line(lines, line_bytes_max):
+            lines = Lines()
+            is_too_long = False
+        if is_too_long or len(self._in_progress) > line_bytes_max:
             self.refuse()
             raise RecordTooLargeError(f"a line has more than {line_bytes_max} bytes, so its record can fit no batch")
         return lines
 
-    def finish(self) -> bytes:
-        """Return the line in progress, which ends here without a newline; empty if there is none, or it was refused."""
+    def finish(self) -> Lines:
+        """Return the line in progress, which ends here without a newline; none if there is none, or it was refused."""
         line = bytes(self._in_progress)
         self.number = self._newlines + 1
         self._in_progress.clear()
         self._is_dropping = False
-        return line
+        return Lines(rest=line)
 
     def refuse(self) -> None:
         """Forget the line in progress: the rest of it, up to its newline or to `finish`, is dropped when it comes."""
@@ -70,11 +88,13 @@ class LineAssembler:
             self._is_dropping = True
 
 
-def _has_longer_line(lines: bytes, line_bytes_max: int) -> bool:
-    start = 0
-    while len(lines) - start > line_bytes_max + 1:
-        # If the line at `start` is short enough its newline is in this window, and that of no longer one can be.
-        start = lines.rfind(_NEWLINE, start, start + line_bytes_max + 1) + 1
-        if start == 0:
+def _has_longer_line(block: bytes, start: int, end: int, begun_bytes: int, line_bytes_max: int) -> bool:
+    """Return True if a line from start to end is too long; the first one began so many bytes before the start."""
+    line_start = start - begun_bytes
+    while end - line_start > line_bytes_max + 1:
+        # If this line is short enough its newline is in this window, and that of no longer one can be.
+        window_end = max(line_start + line_bytes_max + 1, start)
+        line_start = block.rfind(_NEWLINE, max(line_start, start), window_end) + 1
+        if line_start == 0:
             return True
     return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.render.envelope_reading import rows_of_envelopes
-from kafkafs.render.line_assembler import LineAssembler
+from kafkafs.render.line_assembler import LineAssembler, Lines
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 class LineForm(NamedTuple):
     """Makes batches of lines, and says how much longer than the largest batch a fitting line may be.
 
-    `pack` gets the number of the first line.
+    `pack` gets the number of the first line, if lines are numbered.
     """
 
-    pack: Callable[[bytes, Packing, int], list[EncodedBatch]]
+    pack: Callable[[Lines, Packing, int], list[EncodedBatch]]
     growth: int = 1
+    is_numbered: bool = False
 
 
 class LineIntake:
@@ -33,7 +34,7 @@ class LineIntake:
 
     def __init__(self, form: LineForm) -> None:
         self._form = form
-        self._assembler = LineAssembler()
+        self._assembler = LineAssembler(is_counting=form.is_numbered)
 
     def take(self, data: Buffer, packing: Packing) -> Sequence[Buffer]:
         """The batches of the lines that this write completes."""
@@ -47,7 +48,7 @@ class LineIntake:
         """Drop the line in progress up to its newline, or to the next flush."""
         self._assembler.refuse()
 
-    def _packed(self, lines: bytes, packing: Packing) -> Sequence[Buffer]:
+    def _packed(self, lines: Lines, packing: Packing) -> Sequence[Buffer]:
         if not lines:
             return ()
         try:
@@ -57,20 +58,22 @@ class LineIntake:
             raise
 
 
-def _pack_values(lines: bytes, packing: Packing, _number: int) -> list[EncodedBatch]:
-    return packing.lines(lines)
+def _pack_values(lines: Lines, packing: Packing, _number: int) -> list[EncodedBatch]:
+    return packing.lines(lines.rest, begun=lines.begun)
 
 
-def _pack_envelopes(lines: bytes, packing: Packing, number: int) -> list[EncodedBatch]:
-    return packing.rows(rows_of_envelopes(lines, timestamp_ms=packing.timestamp_ms, number=number))
+def _pack_envelopes(lines: Lines, packing: Packing, number: int) -> list[EncodedBatch]:
+    return packing.rows(rows_of_envelopes(lines.joined(), timestamp_ms=packing.timestamp_ms, number=number))
 
 
 def key_values(syntax: KeyValueSyntax) -> LineForm:
     """Keys and values in this syntax."""
-    return LineForm(lambda lines, packing, _: packing.rows(syntax.rows(lines, timestamp_ms=packing.timestamp_ms)))
+    return LineForm(
+        lambda lines, packing, _: packing.rows(syntax.rows(lines.joined(), timestamp_ms=packing.timestamp_ms))
+    )
 
 
 VALUES: Final = LineForm(_pack_values)
 
 # A byte of text becomes at most six, as in \u0000, and a header of two bytes, of nothing and null, 24.
-ENVELOPES: Final = LineForm(_pack_envelopes, growth=16)
+ENVELOPES: Final = LineForm(_pack_envelopes, growth=16, is_numbered=True)

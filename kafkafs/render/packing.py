@@ -36,11 +36,16 @@ class Packing:
         # No batch may be larger than a segment, which tests and small devices make smaller than a message may be.
         return cls(timestamp_ms, min(config.max_message_bytes, config.segment_bytes), form)
 
-    def lines(self, block: Buffer) -> list[EncodedBatch]:
-        """Each line of the block as a value without a key; the last may lack its newline."""
+    def lines(self, block: Buffer, *, begun: bytes) -> list[EncodedBatch]:
+        """Each line as a value without a key. The first begins with `begun`; the last may lack its newline."""
         return list(
             batches_of_lines(
-                block, base_offset=None, timestamp_ms=self.timestamp_ms, max_bytes=self.max_bytes, form=self.form
+                block,
+                base_offset=None,
+                timestamp_ms=self.timestamp_ms,
+                max_bytes=self.max_bytes,
+                form=self.form,
+                begun=begun,
             )
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.render.line_assembler import LineAssembler
+from kafkafs.render.line_assembler import LineAssembler, Lines
 from kafkafs.tree.errors import InvalidInputError
 from storage.errors import RecordTooLargeError
 
@@ -53,11 +53,11 @@ class LineWriting:
         """Forget the line in progress."""
         self._assembler.refuse()
 
-    def _tell_text(self, lines: bytes) -> None:
+    def _tell_text(self, lines: Lines) -> None:
         if not lines:
             return
         try:
-            self._tell(self._text(lines))
+            self._tell(self._text(lines.joined()))
         except Exception:
             self._assembler.refuse()
             raise

@@ -91,11 +91,22 @@ def batches_of_lines(
     base_offset: int | None = 0,
     max_bytes: int = DEFAULT_MAX_BATCH_BYTES,
     form: BatchForm = DEFAULT_FORM,
+    begun: Buffer = b"",
 ) -> Iterator[EncodedBatch]:
-    """Pack the lines of a block as `batches_of_rows` does rows: their keys are null, the last may lack its newline."""
+    """Pack the lines of a block as `batches_of_rows` does rows: their keys are null, the last may lack its newline.
+
+    The first line begins with the bytes `begun`, if the block is not empty.
+    """
 
     def records_data_from(start: int, largest_bytes: int) -> RecordsData:
-        return encode_lines(block, timestamp=timestamp_ms, max_bytes=largest_bytes, start=start, include_last=True)
+        return encode_lines(
+            block,
+            timestamp=timestamp_ms,
+            max_bytes=largest_bytes,
+            start=start,
+            include_last=True,
+            begun=b"" if start else begun,
+        )
 
     return _batches(records_data_from, memoryview(block).nbytes, base_offset, max_bytes, form)
 

@@ -28,12 +28,12 @@ def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
 @given(text, st.lists(st.integers(0, 1000), max_size=8))
 def test_where_pieces_are_cut_makes_no_difference(data: bytes, places: list[int]) -> None:
     lines = LineAssembler()
-    given_out = [lines.take(piece, line_bytes_max=1000) for piece in cut(data, places)]
+    given_out = [lines.take(piece, line_bytes_max=1000).joined() for piece in cut(data, places)]
     assert all(not block or block.endswith(b"\n") for block in given_out)
     end = data.rfind(b"\n") + 1
     assert b"".join(given_out) == data[:end]
-    assert lines.finish() == data[end:]
-    assert lines.finish() == b""
+    assert lines.finish().joined() == data[end:]
+    assert not lines.finish()
 
 
 @pytest.mark.property
@@ -51,10 +51,10 @@ def test_a_line_is_too_long_wherever_it_stands(data: bytes) -> None:
     found = []
     for index in range(len(data)):
         try:
-            found.append(lines.take(data[index : index + 1], line_bytes_max=MAX))
+            found.append(lines.take(data[index : index + 1], line_bytes_max=MAX).joined())
         except RecordTooLargeError:
             refused += 1
-    found.append(lines.finish())
+    found.append(lines.finish().joined())
     *terminated, last = data.split(b"\n")
     assert refused == sum(len(line) > MAX for line in [*terminated, last])
     kept = [line + b"\n" for line in terminated if len(line) <= MAX]
@@ -63,15 +63,15 @@ def test_a_line_is_too_long_wherever_it_stands(data: bytes) -> None:
 
 def test_no_more_is_held_than_the_longest_line() -> None:
     lines = LineAssembler()
-    assert lines.take(b"x" * MAX, line_bytes_max=MAX) == b""
-    assert lines.take(b"\n", line_bytes_max=MAX) == b"x" * MAX + b"\n"
+    assert not lines.take(b"x" * MAX, line_bytes_max=MAX)
+    assert lines.take(b"\n", line_bytes_max=MAX).joined() == b"x" * MAX + b"\n"
     lines.take(b"x" * MAX, line_bytes_max=MAX)
     with pytest.raises(RecordTooLargeError):
         lines.take(b"x", line_bytes_max=MAX)
     for _ in range(3):
-        assert lines.take(b"x" * 100, line_bytes_max=MAX) == b""
-    assert lines.take(b"rest\nnext\nlast", line_bytes_max=MAX) == b"next\n"
-    assert lines.finish() == b"last"
+        assert not lines.take(b"x" * 100, line_bytes_max=MAX)
+    assert lines.take(b"rest\nnext\nlast", line_bytes_max=MAX).joined() == b"next\n"
+    assert lines.finish().joined() == b"last"
 
 
 @pytest.mark.parametrize(
@@ -87,19 +87,50 @@ def test_no_more_is_held_than_the_longest_line() -> None:
 def test_the_line_in_progress_is_dropped_up_to_its_newline(refused: bytes, then: bytes, lines: bytes) -> None:
     assembler = LineAssembler()
     assembler.take(b"begun ", line_bytes_max=100)
-    assert assembler.take(refused, line_bytes_max=100).startswith(b"begun one\n")
+    assert assembler.take(refused, line_bytes_max=100).joined().startswith(b"begun one\n")
     assembler.refuse()
-    assert assembler.take(then, line_bytes_max=100) == lines
+    assert assembler.take(then, line_bytes_max=100).joined() == lines
 
 
 def test_a_flush_ends_what_is_dropped() -> None:
     lines = LineAssembler()
     with pytest.raises(RecordTooLargeError):
         lines.take(b"x" * 9, line_bytes_max=MAX)
-    assert lines.finish() == b""
-    assert lines.take(b"next\n", line_bytes_max=MAX) == b"next\n"
+    assert not lines.finish()
+    assert lines.take(b"next\n", line_bytes_max=MAX).joined() == b"next\n"
 
 
 def test_a_write_that_is_whole_lines_is_not_copied() -> None:
     data = b"line\n" * 1000
-    assert LineAssembler().take(data, line_bytes_max=100) is data
+    assert LineAssembler().take(data, line_bytes_max=100).rest is data
+
+
+def test_no_more_is_copied_than_the_line_in_progress() -> None:
+    assembler = LineAssembler()
+    data = b"line\n" * 1000
+    for begun in (b"", b"be", b"be"):
+        lines = assembler.take(data + b"be", line_bytes_max=100)
+        assert lines.begun == begun
+        assert isinstance(lines.rest, memoryview)
+        assert lines.rest == data
+
+
+@pytest.mark.property
+@given(text, st.lists(st.integers(0, 1000), max_size=8))
+def test_lines_are_counted_if_that_is_wanted(data: bytes, places: list[int]) -> None:
+    assembler = LineAssembler(is_counting=True)
+    found: list[tuple[int, bytes]] = []
+    for piece in [*cut(data, places), None]:
+        lines = assembler.finish() if piece is None else assembler.take(piece, line_bytes_max=1000)
+        given_out = lines.joined().removesuffix(b"\n").split(b"\n") if lines else []
+        found += enumerate(given_out, assembler.number)
+    said = data.removesuffix(b"\n").split(b"\n") if data else []
+    assert found == list(enumerate(said, 1))
+
+
+def test_a_refused_line_counts() -> None:
+    assembler = LineAssembler(is_counting=True)
+    assembler.take(b"one\ntw", line_bytes_max=100)
+    assembler.refuse()
+    assert assembler.take(b"o\nthree\n", line_bytes_max=100).joined() == b"three\n"
+    assert assembler.number == 3

@@ -107,6 +107,18 @@ def test_lines(lines: list[bytes], ends_with_newline: bool) -> None:
     assert [record.offset for record in seen] == list(range(3, 3 + len(expected)))
 
 
+@pytest.mark.property
+@given(
+    st.binary(max_size=300).map(lambda b: b.replace(b"\n", b"")),
+    st.lists(st.binary(max_size=200), min_size=1, max_size=30).map(b"\n".join),
+    st.sampled_from(list(Codec)),
+)
+def test_lines_may_begin_before_their_block(begun: bytes, block: bytes, codec: Codec) -> None:
+    options = {"timestamp_ms": TIME, "base_offset": None, "max_bytes": 500, "form": BatchForm(codec=codec)}
+    batches = [*map(bytes, batches_of_lines(block or b"\n", begun=begun, **options))]
+    assert batches == [*map(bytes, batches_of_lines(begun + (block or b"\n"), **options))]
+
+
 def test_the_broker_s_time_stands_for_all() -> None:
     form = BatchForm(append_time_ms=TIME + 99)
     (data,) = batches_of_rows([(5, None, b"a", ()), (9, None, b"b", ())], form=form)

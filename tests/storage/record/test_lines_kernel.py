@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from storage.errors import InvalidRecordError
 from storage.record.kernel.encode import encode_rows
 from storage.record.kernel.lines import encode_lines
+from storage.testing.codec import OracleRecord, batch_of, encode_records
 
 if TYPE_CHECKING:
     from storage.record.encoding import Row
@@ -61,6 +62,26 @@ def test_no_line_is_taken_that_exceeds_the_maximum(block: bytes, include_last: b
     assert records_data.stop == min(start + sum(len(line) + 1 for line in lines[:count]), len(block))
 
 
+beginnings = st.one_of(st.just(b""), st.binary(max_size=20), st.binary(min_size=50, max_size=300))
+
+
+@pytest.mark.property
+@given(beginnings.map(lambda begun: begun.replace(b"\n", b"")), blocks, st.booleans(), st.data())
+def test_the_first_line_may_have_begun_elsewhere(
+    begun: bytes, block: bytes, include_last: bool, data: st.DataObject
+) -> None:
+    lines = lines_of(begun + block, include_last=include_last)
+    oracle = [OracleRecord(offset, T, None, line) for offset, line in enumerate(lines)]
+    sizes = [HEADER_BYTES + len(encode_records(batch_of(oracle[: index + 1]))) for index in range(len(oracle))]
+    max_bytes = data.draw(st.sampled_from([*sizes, *(size - 1 for size in sizes), 0, UNLIMITED]))
+    count = max(sum(size <= max_bytes for size in sizes), min(len(lines), 1))
+    taken = encode_lines(block, timestamp=T, max_bytes=max_bytes, include_last=include_last, begun=begun)
+    assert taken.count == count
+    assert bytes(taken) == (encode_records(batch_of(oracle[:count])) if count else b"")
+    rest = encode_lines(block, timestamp=T, max_bytes=UNLIMITED, start=taken.stop, include_last=include_last)
+    assert bytes(rest) == (expected(lines[count:]) if count else bytes(rest))
+
+
 @pytest.mark.parametrize("sizes", [[20] * 50_000, [0] * 10_000, [10**6, 0, 5, 10**6, *[7] * 1000]])
 @pytest.mark.parametrize("max_bytes", [16384, 1 << 20])
 def test_sections_follow_each_other_to_the_end(sizes: list[int], max_bytes: int) -> None:
@@ -85,10 +106,14 @@ def test_any_buffer_is_a_block() -> None:
         mapped[:] = text
         for block in (text, bytearray(text), memoryview(text), memoryview(text + b"!")[:-1], mapped):
             assert bytes(encode_lines(block, timestamp=T, max_bytes=1000)) == expected([b"first", b"", b"third"])
+            with_begun = encode_lines(text, timestamp=T, max_bytes=1000, begun=block)
+            assert bytes(with_begun) == expected([text + b"first", b"", b"third"])
     unreadable: list[Any] = [None, "text\n", memoryview(text)[::2]]
     for block in unreadable:
         with pytest.raises((TypeError, BufferError)):
             encode_lines(block, timestamp=T, max_bytes=1000)
+        with pytest.raises((TypeError, BufferError)):
+            encode_lines(text, timestamp=T, max_bytes=1000, begun=block)
 
 
 @pytest.mark.parametrize(
