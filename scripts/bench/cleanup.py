@@ -78,8 +78,8 @@ def peak_bytes() -> int:
 
 def compact(directory: Path) -> dict[str, float]:
     """What a run over the log takes, in this process."""
-    files, clock, store = Files(), Clock(), StoreConfig.resolve({})
-    log = open_log(directory)
+    clock, store = Clock(), StoreConfig.resolve({})
+    kept, log = Files().directory(directory), open_log(directory)
     cleaner = Cleaner(clock, CleanerLimits.of(store), Throttle(clock, float("inf"), time.sleep))
     view = log.view
     plan = plan_compaction(
@@ -87,9 +87,9 @@ def compact(directory: Path) -> dict[str, float]:
     )
     before_bytes, before_s = peak_bytes(), time.process_time()
 
-    def remove(paths: list[Path]) -> None:
-        for path in paths:
-            files.remove(path)
+    def remove(names: list[str]) -> None:
+        for name in names:
+            kept.remove(name)
 
     report = cleaner.compact(log, plan, remove)
     took = {
