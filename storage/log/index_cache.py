@@ -22,12 +22,16 @@ class IndexCache:
         self.holds_logs = holds_logs
         self._limit = limit
         self._segments: OrderedDict[Segment, None] = OrderedDict()  # the one used last at the end
+        self._last: Segment | None = None  # that one, which most lookups use again
         self._lock = Lock()
 
     def use(self, segment: Segment) -> Segment:
         """Note that the caller is about to use the segment, and return it."""
+        if segment is self._last:
+            return segment
         released = None
         with self._lock:
+            self._last = segment
             self._segments[segment] = None
             self._segments.move_to_end(segment)
             if len(self._segments) > self._limit:

@@ -67,11 +67,6 @@ class RecordBatch(BatchFrame):
         """Return the base offset: the first record's, whether or not a cleaner has removed that record."""
         return self.base_offset
 
-    @property
-    def crc_matches(self) -> bool:
-        """True if the bytes have the checksum that the header carries."""
-        return self.checksum() == self.crc
-
     def check_crc(self) -> None:
         """Raise `ChecksumError` unless the bytes have the checksum that the header carries."""
         actual = self.checksum()

@@ -47,7 +47,7 @@ class CheckedScan:
         kept: Batch | None = None
         try:
             for batch in self._scan:
-                if batch.checksum() != batch.crc:
+                if not batch.crc_matches:
                     batch.check_crc()
                 last_offset = batch.last_offset
                 if last_offset < next_offset:

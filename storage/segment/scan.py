@@ -37,6 +37,8 @@ class LogScan:
     `window_begin` is the position of the first byte of the buffer that holds the last batch given.
     """
 
+    __slots__ = ("_limit_bytes", "_walk", "_window", "_window_bytes", "_window_end", "end", "file", "window_begin")
+
     def __init__(
         self,
         file: ReadableFile,
@@ -55,12 +57,13 @@ class LogScan:
         self._limit_bytes = limit_bytes
         self._window_bytes = window_bytes
         self.window_begin = self._window_end = min(start, self.end)
-        self._walk = read_batches(b"", origin=self._window_end)  # over the window, which is empty at first
+        self._window = b""
+        self._walk: Walk[RecordBatch, LegacyBatch] | None = None  # over the window, which is empty at first
 
     @property
     def position(self) -> int:
         """The position after the last batch that was given."""
-        return self._walk.position
+        return self._window_end if self._walk is None else self._walk.position
 
     @property
     def trailing_bytes(self) -> int:
@@ -72,8 +75,8 @@ class LogScan:
         """The last offset of the batch at the position, by its header alone; None if no batch can begin there."""
         return self._look(BATCH_HEADER_BYTES).next_last_offset
 
-    def seek(self, offset: int) -> None:
-        """Pass over the batches that end below the offset. Only their headers are read.
+    def seek(self, offset: int) -> Walk[RecordBatch, LegacyBatch]:
+        """Pass over the batches that end below the offset, and return a walk from there. Only headers are read.
 
         The position stays in front of bytes that cannot be a batch.
         """
@@ -83,19 +86,23 @@ class LogScan:
             walk.pass_over(offset, self.end)
             position = walk.position
             if position == before or self._window_end - position >= BATCH_HEADER_BYTES:
-                return
+                return walk
 
     def move_to(self, position: int) -> None:
         """Go on at a position at which a batch may begin."""
-        if position != self.position:
+        if position == self.position:
+            return
+        if self._walk is not None and self.window_begin <= position < self._window_end:
+            self._walk = read_batches(self._window, start=position - self.window_begin, origin=self.window_begin)
+        else:
             self._window_end = position
-            self._walk = read_batches(b"", origin=position)
+            self._walk = None
 
     def find(self, offset: int) -> Batch | None:
         """Return the first batch from the position on that does not end below the offset; None if there is none."""
-        self.seek(offset)
+        walk = self.seek(offset)
         try:
-            batch = next(self._walk, None)
+            batch = next(walk, None)
         except FramingError as error:
             raise error.located(path=self.file.path) from None
         return next(iter(self), None) if batch is None else batch
@@ -118,19 +125,17 @@ class LogScan:
 
     def _look(self, needed_bytes: int) -> Walk[RecordBatch, LegacyBatch]:
         """Return a walk at the position through a window that has so many bytes from there, or all that are left."""
-        walk = self._walk
-        position = walk.position
-        if self._window_end - position >= needed_bytes:  # as for nearly every lookup
+        walk, window_end = self._walk, self._window_end
+        position = window_end if walk is None else walk.position
+        if walk is not None and (window_end - position >= needed_bytes or window_end >= self.end):
             return walk
-        left_bytes = self.end - position
-        if self._window_end - position < left_bytes:
-            size_bytes = min(max(needed_bytes, self._window_bytes), left_bytes)
-            window = self.file.read_at(position, size_bytes)
-            self._window_end = position + len(window)
-            if len(window) < size_bytes:
-                self.end = self._window_end  # the file was truncated during the scan
-            self._walk, self.window_begin = read_batches(window, origin=position), position
-        return self._walk
+        size_bytes = min(max(needed_bytes, self._window_bytes), self.end - position)
+        window = self.file.read_at(position, size_bytes) if size_bytes > 0 else b""
+        self.window_begin, self._window_end = position, position + len(window)
+        if len(window) < size_bytes:
+            self.end = self._window_end  # the file was truncated during the scan
+        self._window, self._walk = window, (walk := read_batches(window, origin=position))
+        return walk
 
 
 class Gap(NamedTuple):

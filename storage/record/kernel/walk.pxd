@@ -22,6 +22,7 @@ cdef class BatchFrame(Frame):
     cdef readonly int16_t producer_epoch
     cdef readonly int32_t base_sequence
     cdef readonly int32_t count
+    cdef uint32_t computed_crc(self) noexcept
 
 cdef class EntryFrame(Frame):
     cdef readonly int64_t offset

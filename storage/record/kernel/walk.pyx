@@ -52,6 +52,14 @@ cdef class BatchFrame(Frame):
 
     def checksum(self):
         """The CRC-32C of what the header's `crc` covers, computed now."""
+        return self.computed_crc()
+
+    @property
+    def crc_matches(self):
+        """True if the bytes have the checksum that the header carries."""
+        return self.computed_crc() == self.crc
+
+    cdef uint32_t computed_crc(self) noexcept:
         cdef const uint8_t* covered = self.data() + wire.ATTRIBUTES_AT
         cdef size_t covered_bytes = self.size_bytes - wire.ATTRIBUTES_AT
         cdef uint32_t result
