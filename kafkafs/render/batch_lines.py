@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkafs.render.envelope import Envelope
 from storage.log import AbortedBatches
 from storage.record import (
-    CODEC_MASK,
     CONTROL_BIT,
     TRANSACTIONAL_BIT,
     RecordBatch,
-    batch_lines,
-    batch_lines_size,
+    decompressors,
     run_lines,
-    run_size,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +27,9 @@ if TYPE_CHECKING:
     from storage.segment.index import AbortedTransaction
 
 _MAY_BE_HIDDEN: Final = CONTROL_BIT | TRANSACTIONAL_BIT
+_DECOMPRESSORS: Final = decompressors()
+_LINE_BYTES_MAX: Final = 1024 * 1024
+"""With how many bytes of lines a run of batches ends."""
 
 
 class Visible:
@@ -47,8 +47,8 @@ class Visible:
         return not (batch.is_control or self._aborted.has(batch))
 
 
-class Passed(NamedTuple):
-    """Rendered consecutive batches: their bytes in the log, and where the last of them begins there."""
+class RenderedBatches(NamedTuple):
+    """Rendered consecutive batches: their bytes in the log, and where the last of them begins among these."""
 
     log_bytes: int
     last_at: int
@@ -60,7 +60,7 @@ class BatchLines(ABC):
     """A form of lines. Checksums are looked at; if the first batch is damaged it is a `CorruptBatchError`."""
 
     @abstractmethod
-    def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:
+    def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:
         """Render `first`, and as many of the batches after it, before the position, as cost no more time.
 
         With `only_size` there are no lines, only their size.
@@ -74,29 +74,26 @@ class BatchLines(ABC):
 class ValueLines(BatchLines):
     """Each value followed by a newline; a null is an empty line."""
 
-    def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:
-        """Pass a run of uncompressed batches, or one batch."""
-        if isinstance(first, RecordBatch) and not first.attributes & CODEC_MASK:
-            bounds = (first, end_position, visible.end_offset, visible.shows_transactions)
-            if only_size:
-                log_bytes, last_at, size_bytes = run_size(*bounds)
-                passed = Passed(log_bytes, last_at, size_bytes, b"")
-            else:
-                log_bytes, last_at, lines = run_lines(*bounds)
-                passed = Passed(log_bytes, last_at, len(lines), lines)
+    def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:
+        """Render a run of batches, or one that needs a closer look."""
+        is_shown = visible.shows(first)
+        if is_shown and isinstance(first, RecordBatch):
+            # Where some transactions are aborted, each batch of a transaction is looked up.
+            is_alone = first.is_transactional and not visible.shows_transactions
+            log_bytes, last_at, lines = run_lines(
+                first,
+                first.position + first.size_bytes if is_alone else end_position,
+                visible.end_offset,
+                is_alone or visible.shows_transactions,
+                decompressors=_DECOMPRESSORS,
+                line_bytes_max=_LINE_BYTES_MAX,
+                only_size=only_size,
+            )
             if log_bytes:
-                return passed
+                return _rendered(log_bytes, last_at, lines)
         first.check_crc()
-        if not visible.shows(first):
-            return Passed(first.size_bytes, 0, 0, b"")
-        if isinstance(first, RecordBatch) and first.count:
-            records_data = first.records_data()
-            if only_size:
-                return Passed(first.size_bytes, 0, batch_lines_size(first, records_data), b"")
-            lines = batch_lines(first, records_data)
-        else:
-            lines = b"".join([_value_line(record) for record in first.checked_records()])
-        return Passed(first.size_bytes, 0, len(lines), lines)
+        lines = b"".join([_value_line(record) for record in first.checked_records()]) if is_shown else b""
+        return _rendered(first.size_bytes, 0, len(lines) if only_size else lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
         """Return the bytes of the batch's values below the offset, with their newlines."""
@@ -109,15 +106,21 @@ class EnvelopeLines(BatchLines):
     def __init__(self, topic: str, partition: int) -> None:
         self._line = Envelope(topic, partition).line
 
-    def passing(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> Passed:  # noqa: ARG002 -- what takes so long is done batch by batch
+    def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:  # noqa: ARG002 -- what takes so long is done batch by batch
         """Pass one batch."""
         first.check_crc()
         lines = b"".join(map(self._line, first.checked_records())) if visible.shows(first) else b""
-        return Passed(first.size_bytes, 0, len(lines), b"" if only_size else lines)
+        return RenderedBatches(first.size_bytes, 0, len(lines), b"" if only_size else lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
         """Return the bytes of the envelopes of the batch's records below the offset."""
         return sum(len(self._line(record)) for record in batch.checked_records() if record.offset < offset)
+
+
+def _rendered(log_bytes: int, last_at: int, lines: bytes | int) -> RenderedBatches:
+    if isinstance(lines, int):
+        return RenderedBatches(log_bytes, last_at, lines, b"")
+    return RenderedBatches(log_bytes, last_at, len(lines), lines)
 
 
 def _value_line(record: Record) -> bytes:

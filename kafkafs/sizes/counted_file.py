@@ -8,11 +8,11 @@ from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.sizes.pieces import UNSETTLED
+from kafkafs.sizes.piece import UNSETTLED
 from storage.record import BATCH_HEADER_BYTES, MAGIC_AT
 
 if TYPE_CHECKING:
-    from kafkafs.sizes.pieces import Piece
+    from kafkafs.sizes.piece import Piece
     from storage.errors import CorruptBatchError
     from storage.files import ReadableFile
 

@@ -19,7 +19,8 @@ from kafkafs.sizes.followers import Followers
 from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.sizes.kept_pieces import KeptPieces
 from kafkafs.sizes.known_aborted import KnownAborted
-from kafkafs.sizes.pieces import UNSETTLED, LinePieces, gathered
+from kafkafs.sizes.piece import UNSETTLED, gathered
+from kafkafs.sizes.pieces import LinePieces
 from kafkafs.sizes.positions import Positions
 from kafkafs.sizes.seen import Seen, SeenFile, end_of, shown_segments
 from storage.errors import missing_file
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
     from kafkafs.render.batch_lines import BatchLines
     from kafkafs.sizes.followers import Follower
-    from kafkafs.sizes.pieces import Piece, Pieces
+    from kafkafs.sizes.piece import Piece
+    from kafkafs.sizes.pieces import Pieces
     from storage.files import ReadableFile
     from storage.log import LogView, ReadableLog
     from storage.segment import Segment

@@ -10,13 +10,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.sizes.counted_file import CountedFile, Mark
-from kafkafs.sizes.pieces import UNSETTLED, DumpPieces
+from kafkafs.sizes.piece import UNSETTLED
+from kafkafs.sizes.pieces import DumpPieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from kafkafs.sizes.pieces import Piece
+    from kafkafs.sizes.piece import Piece
     from storage.files import Files, FileStatus, ReadableFile
 
 

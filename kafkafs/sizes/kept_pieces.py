@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kafkafs.sizes.counted_file import CountedFile
-    from kafkafs.sizes.pieces import Piece
+    from kafkafs.sizes.piece import Piece
 
 KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 

@@ -5,42 +5,22 @@ Pieces do not depend on where one begins, so counting can be continued, and a re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
-from kafkafs.sizes.passing import Passing
-from storage.errors import CorruptBatchError, FramingError
+from kafkafs.sizes.piece import UNSETTLED, Piece
+from kafkafs.sizes.stretches import DamagedBatchFound, EndReached, RenderedStretches
+from storage.errors import FramingError
+from storage.record import BATCH_HEADER_BYTES
 from storage.segment import GappedScan, LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from typing_extensions import Buffer
-
     from kafkafs.render.batch_lines import BatchLines, Visible
     from storage.files import ReadableFile
-
-UNSETTLED: Final = -1
-"""The position after a piece that may be replaced once the file has grown."""
-
-
-_GATHERED_BYTES: Final = 128 * 1024
-
-
-class Piece(NamedTuple):
-    """The rendered bytes of some batches of a file.
-
-    `position` is where the next batches begin, and `last_batch` where its last one does, -1 if that is unknown. A
-    damaged piece has a reason and no bytes.
-    """
-
-    position: int
-    last_batch: int
-    size_bytes: int
-    data: Buffer
-    damage: CorruptBatchError | None = None
 
 
 class Pieces(Protocol):
@@ -64,40 +44,36 @@ class LinePieces:
         self._to_tail = to_tail
 
     def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
-        """Pieces of about a megabyte of the log at most."""
-        position, next_offset = start, self._base_offset
+        """Yield pieces of about a megabyte of the log at most."""
         scan = GappedScan(LogScan(file, start=start, end=end), self._base_offset, end=end)
+        stretches = RenderedStretches(self._lines, self._visible, only_sizes=only_sizes, to_tail=self._to_tail)
+        last_batch = -1
         while not scan.is_done:
             try:
-                for batch, come_to in Passing(self._lines, self._visible, only_sizes=only_sizes).of(scan):
-                    if batch.position < position:  # it was passed together with one before it
-                        next_offset = batch.last_offset + 1
-                        continue
-                    if batch.base_offset >= self._visible.end_offset and not self._to_tail:
-                        return
-                    try:
-                        passed = come_to()
-                    except CorruptBatchError as error:
-                        scan.next_offset = next_offset
-                        gap = scan.gap_of(error, batch)
-                        position = end if gap.end is None else gap.end
-                        yield Piece(position, batch.position, 0, b"", gap.error)
-                        if position != batch.position + batch.size_bytes:
-                            scan.resume(gap)
-                            break
-                        continue
-                    position = batch.position + passed.log_bytes
-                    next_offset = batch.last_offset + 1
-                    yield Piece(position, batch.position + passed.last_at, passed.size_bytes, passed.lines)
-            except FramingError as error:
-                scan.next_offset = next_offset
-                gap = scan.gap_of(error)
+                for piece in stretches.of(scan):
+                    last_batch = piece.last_batch
+                    yield piece
+            except EndReached:
+                return
+            except (DamagedBatchFound, FramingError) as found:
+                batch, error = (found.batch, found.error) if isinstance(found, DamagedBatchFound) else (None, found)
+                scan.next_offset = self._offset_after(file, last_batch)
+                gap = scan.gap_of(error, batch)
                 if gap.is_overrun and scan.is_cut_short:  # the file was cut meanwhile
                     return
                 position = end if gap.end is None else gap.end
                 is_rest = gap.is_overrun and gap.is_unused
-                yield Piece(position, UNSETTLED, 0, b"", None if is_rest else gap.error)
+                yield Piece(
+                    position, UNSETTLED if batch is None else batch.position, 0, b"", None if is_rest else gap.error
+                )
                 scan.resume(gap)
+
+    def _offset_after(self, file: ReadableFile, position: int) -> int:
+        """Return the offset after the last batch rendered, which begins at the position; -1 is before the first."""
+        if position < 0:
+            return self._base_offset
+        last_offset = LogScan(file, start=position, window_bytes=BATCH_HEADER_BYTES).next_last_offset
+        return self._base_offset if last_offset is None else last_offset + 1
 
 
 class DumpPieces:
@@ -131,29 +107,6 @@ class NamedForm(TextForm):
     def heading(self, path: str) -> list[bytes]:
         """Name the file, and what its own name says."""
         return super().heading(path.rpartition("/")[2])
-
-
-def gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Join small pieces; damaged and unsettled ones stay by themselves."""
-    held: list[Piece] = []
-    size_bytes = 0
-    for piece in pieces:
-        is_apart = piece.damage is not None or piece.position == UNSETTLED
-        if held and (is_apart or held[-1].damage is not None or size_bytes >= _GATHERED_BYTES):
-            yield _as_one(held)
-            held, size_bytes = [], 0
-        held.append(piece)
-        size_bytes += piece.size_bytes
-    if held:
-        yield _as_one(held)
-
-
-def _as_one(pieces: list[Piece]) -> Piece:
-    if len(pieces) == 1:
-        return pieces[0]
-    position, last_batch, *_ = pieces[-1]
-    data = b"".join([piece.data for piece in pieces])
-    return Piece(position, last_batch, len(data), data)
 
 
 def _joined(lines: list[bytes], position: int, last_batch: int, *, only_sizes: bool) -> Piece:

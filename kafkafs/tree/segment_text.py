@@ -12,7 +12,8 @@ from kafkafs.dump.offset_index_dump import OffsetIndexDump
 from kafkafs.dump.producer_snapshot_dump import ProducerSnapshotDump
 from kafkafs.dump.time_index_dump import TimeIndexDump
 from kafkafs.dump.transaction_index_dump import TransactionIndexDump
-from kafkafs.sizes.pieces import NamedForm, gathered
+from kafkafs.sizes.piece import gathered
+from kafkafs.sizes.pieces import NamedForm
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.rendered_run import RenderedRun

@@ -2,14 +2,14 @@
 
 Reading: `read_batches` walks a buffer and gives `RecordBatch` (v2) and `LegacyBatch` (v0 and v1) values, which give
 `Record`s. Writing: `batches_of_rows` and `batches_of_lines` pack new records; `recompressed`, `retaining` and `merged`
-make batches of batches. `batch_lines` and its like read values in bulk. Arrow columns are in `storage.record.columns`,
-the only module here that needs pyarrow: import it where they are used.
+make batches of batches. `run_lines` reads values in bulk. Arrow columns are in `storage.record.columns`, the only
+module here that needs pyarrow: import it where they are used.
 """
 
 from __future__ import annotations
 
 from storage.record.batch import RecordBatch
-from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of, decompressors
 from storage.record.control import (
     Control,
     EndTransactionMarker,
@@ -36,7 +36,7 @@ from storage.record.encoding import (
 from storage.record.kernel.decode import Record, RecordIterator
 from storage.record.kernel.dump import record_line
 from storage.record.kernel.records_data import EncodedBatch
-from storage.record.kernel.values import batch_lines, batch_lines_size, run_lines, run_size
+from storage.record.kernel.values import run_lines
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
     CODEC_MASK,
@@ -95,13 +95,12 @@ __all__ = [
     "UnknownControl",
     "Voter",
     "assign_offset",
-    "batch_lines",
-    "batch_lines_size",
     "batches_of_lines",
     "batches_of_rows",
     "codec_of",
     "control_type_of",
     "decode_control",
+    "decompressors",
     "encode_entries",
     "encode_wrapper",
     "marker_batch",
@@ -111,5 +110,4 @@ __all__ = [
     "record_line",
     "retaining",
     "run_lines",
-    "run_size",
 ]

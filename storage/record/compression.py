@@ -13,7 +13,7 @@ import enum
 import zlib
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Final, Protocol, Self, cast
 
 import cramjam
 from isal import igzip_lib, isal_zlib
@@ -230,14 +230,23 @@ def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
         position = end
 
 
-def _refuse_zstd(_data: memoryview, _limit_bytes: int) -> bytes:
+class _Reader(Protocol):
+    def __call__(self, data: memoryview, limit_bytes: int) -> bytes: ...
+
+
+def _refuse_zstd(data: memoryview, limit_bytes: int) -> bytes:  # noqa: ARG001 -- as all readers
     raise DecompressionError("message sets cannot be compressed with zstd")
 
 
 # The reader of a codec's data, by the magic of the batch around it and the codec. Each batch of each scan is looked up
 # here: matching on the codec would cost small batches five percent.
-_READERS: Final[tuple[tuple[Callable[[memoryview, int], bytes], ...], ...]] = (
+_READERS: Final[tuple[tuple[_Reader, ...], ...]] = (
     (_copy, _decompress_gzip, _decompress_snappy, partial(lz4_frame.decompress, magic=0), _refuse_zstd),
     (_copy, _decompress_gzip, _decompress_snappy, lz4_frame.decompress, _refuse_zstd),
     (_copy, _decompress_gzip, _decompress_snappy, lz4_frame.decompress, zstd_frame.decompress),
 )
+
+
+def decompressors(*, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> tuple[Callable[[memoryview], bytes], ...]:
+    """Return `decompress` of each codec by its number, for kernel functions that pass many batches of magic 2."""
+    return tuple(partial(reader, limit_bytes=limit_bytes) for reader in _READERS[-1])

@@ -11,11 +11,13 @@ from storage.record.legacy import LegacyBatch
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from storage.record.kernel.pinned_buffer import PinnedBuffer
+
 Batch: TypeAlias = RecordBatch | LegacyBatch
 
 
 def read_batches(
-    source: Buffer, *, start: int = 0, end: int | None = None, origin: int = 0
+    source: Buffer | PinnedBuffer, *, start: int = 0, end: int | None = None, origin: int = 0
 ) -> Walk[RecordBatch, LegacyBatch]:
     """Walk over the whole batches in `source`, as `Walk` promises.
 

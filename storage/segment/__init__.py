@@ -9,7 +9,7 @@ from __future__ import annotations
 from storage.segment.batch_counts import BatchCounts, CountedRange, count_batches
 from storage.segment.followed_segment import FollowedSegment
 from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
-from storage.segment.scan import WINDOW_BYTES, Gap, GappedScan, LogScan
+from storage.segment.scan import WINDOW_BYTES, Gap, GappedScan, LogScan, Stretch
 from storage.segment.segment import LOOKUP_WINDOW_BYTES, Segment
 from storage.segment.truncation import EarliestTruncation
 
@@ -28,6 +28,7 @@ __all__ = [
     "Kind",
     "LogScan",
     "Segment",
+    "Stretch",
     "count_batches",
     "parse_name",
 ]

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 WINDOW_BYTES = 1024 * 1024
 
+_LARGEST_OFFSET = 2**63 - 1
+
 
 class LogScan:
     """The whole batches of a log from `start` up to `end`, in order; iterate over it once.
@@ -123,6 +125,20 @@ class LogScan:
                 raise error.located(path=self.file.path) from None
             needed_bytes = max(self._window_end - walk.position + walk.missing_bytes, 1)
 
+    def stretches(self, bytes_max: int) -> Iterator[Stretch]:
+        """Yield the log in stretches of whole batches; use this or iterate over the batches.
+
+        The first stretch is one batch. Each may be twice as long as the one before it, up to `bytes_max`.
+        """
+        stretch_bytes = 0
+        for batch in self:
+            walk, start = self._walk, batch.position
+            assert walk is not None
+            walk.pass_over(_LARGEST_OFFSET, min(start + stretch_bytes, self._window_end))
+            end, origin = walk.position, self.window_begin
+            yield Stretch(read_batches(batch.buffer, start=start - origin, end=end - origin, origin=origin), start, end)
+            stretch_bytes = min(2 * stretch_bytes + batch.size_bytes, bytes_max)
+
     def _look(self, needed_bytes: int) -> Walk[RecordBatch, LegacyBatch]:
         """Return a walk at the position through a window that has so many bytes from there, or all that are left."""
         walk, window_end = self._walk, self._window_end
@@ -136,6 +152,18 @@ class LogScan:
             self.end = self._window_end  # the file was truncated during the scan
         self._window, self._walk = window, (walk := read_batches(window, origin=position))
         return walk
+
+
+class Stretch(NamedTuple):
+    """Whole batches of a log in one buffer, between two positions, and a walk over them."""
+
+    walk: Walk[RecordBatch, LegacyBatch]
+    start: int
+    end: int
+
+    def move_to(self, position: int) -> None:
+        """Continue the walk at a later position at which a batch begins."""
+        self.walk.pass_over(_LARGEST_OFFSET, position)
 
 
 class Gap(NamedTuple):
@@ -184,10 +212,19 @@ class GappedScan:
         return self._scan.end < self.end
 
     def __iter__(self) -> Iterator[Batch]:
-        scan = self._scan
-        for batch in scan:
+        for batch in self._scan:
             self.next_offset = batch.last_offset + 1
             yield batch
+        self._end()
+
+    def stretches(self, bytes_max: int) -> Iterator[Stretch]:
+        """Yield the batches up to the next damage as `LogScan.stretches` does; the caller sets `next_offset`."""
+        yield from self._scan.stretches(bytes_max)
+        self._end()
+
+    def _end(self) -> None:
+        """End an iteration: raise `FramingError` if bytes follow the last whole batch."""
+        scan = self._scan
         if scan.trailing_bytes > 0:
             reason = f"{scan.trailing_bytes} bytes follow the last whole batch"
             self._overrun = FramingError(reason, path=scan.file.path, position=scan.position)

@@ -1,12 +1,40 @@
+from collections.abc import Callable
+from typing import Literal, overload
+
 from typing_extensions import Buffer
 
 from storage.record.kernel.walk import BatchFrame
 
+@overload
 def run_lines(
-    first: BatchFrame, end_position: int, end_offset: int, with_transactions: bool
+    first: BatchFrame,
+    end_position: int,
+    end_offset: int,
+    with_transactions: bool,
+    *,
+    decompressors: tuple[Callable[[memoryview], Buffer], ...] = (),
+    line_bytes_max: int = ...,
+    only_size: Literal[False] = False,
 ) -> tuple[int, int, bytes]: ...
-def run_size(
-    first: BatchFrame, end_position: int, end_offset: int, with_transactions: bool
+@overload
+def run_lines(
+    first: BatchFrame,
+    end_position: int,
+    end_offset: int,
+    with_transactions: bool,
+    *,
+    decompressors: tuple[Callable[[memoryview], Buffer], ...] = (),
+    line_bytes_max: int = ...,
+    only_size: Literal[True],
 ) -> tuple[int, int, int]: ...
-def batch_lines(batch: BatchFrame, records_data: Buffer) -> bytes: ...
-def batch_lines_size(batch: BatchFrame, records_data: Buffer) -> int: ...
+@overload
+def run_lines(
+    first: BatchFrame,
+    end_position: int,
+    end_offset: int,
+    with_transactions: bool,
+    *,
+    decompressors: tuple[Callable[[memoryview], Buffer], ...] = (),
+    line_bytes_max: int = ...,
+    only_size: bool,
+) -> tuple[int, int, bytes | int]: ...

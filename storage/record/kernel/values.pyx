@@ -2,16 +2,19 @@
 """The values of batches as lines: each value's bytes and a newline, for a null the newline alone.
 
 Either the lines are written or only their bytes are counted, by the same reading. A batch counts whole or not at all.
-What of a log is visible, and what to do about damage, is left to the caller.
+Decompressing is done by functions that the caller gives. What of a log is visible, and what to do about damage, is
+left to the caller.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from cpython.ref cimport Py_DECREF
+from cython cimport final
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from storage.errors import MalformedRecordsError
-from storage.record.kernel cimport limits, wire
+from storage.errors import StorageError
+from storage.record.kernel cimport wire
 from storage.record.kernel.batch cimport fetch_ahead
 from storage.record.kernel.crc32c cimport checksum
 from storage.record.kernel.pinned_buffer cimport PinnedBuffer
@@ -19,6 +22,9 @@ from storage.record.kernel.walk cimport BatchFrame
 
 cdef extern from "Python.h":
     void Py_SET_SIZE(PyObject* value, Py_ssize_t size) noexcept
+    PyObject* PyBytes_FromStringAndSize(const char* data, Py_ssize_t size) except NULL
+    int _PyBytes_Resize(PyObject** value, Py_ssize_t size) except -1
+    void Py_XDECREF(PyObject* value)
 
 cdef enum:
     DAMAGED = -1
@@ -32,7 +38,38 @@ cdef struct Passed:
 cdef struct Bounds:
     int64_t left  # bytes of the log
     int64_t end_offset
+    int64_t line_bytes_max  # with which a run ends
     bint with_transactions
+
+# The header of the next batch of a run.
+cdef struct Header:
+    int64_t size
+    int32_t count
+    int codec
+    bint has_lines
+
+
+cdef inline bint read_header(wire.Bytes data, int64_t left, Bounds* bounds, Header* header) noexcept nogil:
+    """Read the header of a batch; false unless the batch may belong to the run."""
+    cdef int attributes
+    if left < wire.HEADER_SIZE:
+        return False
+    header.size = <int64_t><int32_t>wire.load32(data + wire.LENGTH_AT) + wire.LOG_OVERHEAD
+    if header.size < wire.HEADER_SIZE or header.size > left or data[wire.MAGIC_AT] != 2:
+        return False
+    attributes = wire.load16(data + wire.ATTRIBUTES_AT)
+    if attributes & wire.TRANSACTIONAL_BIT and not bounds.with_transactions:
+        return False
+    if <int64_t>wire.load64(data) >= bounds.end_offset:
+        return False
+    header.codec = attributes & wire.CODEC_MASK
+    header.count = <int32_t>wire.load32(data + wire.COUNT_AT)
+    header.has_lines = header.count > 0 and not attributes & wire.CONTROL_BIT
+    return header.count >= 0
+
+
+cdef inline bint is_sound(wire.Bytes data, int64_t size) noexcept nogil:
+    return wire.load32(data + wire.CRC_AT) == checksum(data + wire.ATTRIBUTES_AT, size - wire.ATTRIBUTES_AT)
 
 
 cdef inline int64_t put_lines(wire.Bytes at, wire.Bytes end, int64_t count, uint8_t* target) noexcept nogil:
@@ -60,114 +97,160 @@ cdef inline int64_t put_lines(wire.Bytes at, wire.Bytes end, int64_t count, uint
     return total if at == end else DAMAGED
 
 
-cdef Passed run_batches(wire.Bytes data, Bounds bounds, uint8_t* target) noexcept nogil:
-    cdef Passed passed
-    cdef int64_t length, added
-    cdef int32_t count
-    cdef int attributes
-    passed.log_bytes = passed.last_at = passed.line_bytes = 0
-    while bounds.left - passed.log_bytes >= wire.HEADER_SIZE:
-        length = <int64_t><int32_t>wire.load32(data + wire.LENGTH_AT) + wire.LOG_OVERHEAD
-        if length < wire.HEADER_SIZE or length > bounds.left - passed.log_bytes or data[wire.MAGIC_AT] != 2:
-            break
-        attributes = wire.load16(data + wire.ATTRIBUTES_AT)
-        if attributes & wire.CODEC_MASK or (attributes & wire.TRANSACTIONAL_BIT and not bounds.with_transactions):
-            break
-        if <int64_t>wire.load64(data) >= bounds.end_offset:
-            break
-        count = <int32_t>wire.load32(data + wire.COUNT_AT)
+cdef void pass_plain(wire.Bytes data, Bounds* bounds, Passed* passed, uint8_t* target) noexcept nogil:
+    """Go on with a run up to its end, or to a compressed batch. The lines fit where the batches would."""
+    cdef Header header
+    cdef int64_t added
+    data += passed.log_bytes
+    while passed.line_bytes < bounds.line_bytes_max:
+        if not read_header(data, bounds.left - passed.log_bytes, bounds, &header) or header.codec:
+            return
         added = 0
-        if count < 0:
-            break
-        if count and not attributes & wire.CONTROL_BIT:
-            added = put_lines(
-                data + wire.HEADER_SIZE, data + length, count, target + passed.line_bytes if target != NULL else NULL
-            )
+        if header.has_lines:
+            added = put_lines(data + wire.HEADER_SIZE, data + header.size, header.count, target)
             if added == DAMAGED:
-                break
+                return
         # Summing what was just read is much faster than reading what was just summed.
-        if wire.load32(data + wire.CRC_AT) != checksum(data + wire.ATTRIBUTES_AT, length - wire.ATTRIBUTES_AT):
-            break
+        if not is_sound(data, header.size):
+            return
         passed.last_at = passed.log_bytes
-        passed.log_bytes += length
+        passed.log_bytes += header.size
         passed.line_bytes += added
-        data += length
-    return passed
+        data += header.size
+        if target != NULL:
+            target += added
 
 
-cdef Bounds bounds_of(BatchFrame first, int64_t end_position, int64_t end_offset, bint with_transactions):
+@final
+cdef class Run:
+    """A run of batches while its lines are made or counted."""
+
+    cdef BatchFrame first
     cdef Bounds bounds
-    bounds.left = min(first.buffer.size - first.start, end_position - first.position)
-    bounds.end_offset = end_offset
-    bounds.with_transactions = with_transactions
-    return bounds
+    cdef Passed passed
+    cdef tuple decompressors
+    cdef bint only_size
+    cdef PyObject* lines  # a bytes object that nothing else refers to, written up to `passed.line_bytes`
+    cdef int64_t capacity
+
+    def __dealloc__(self):
+        Py_XDECREF(self.lines)
+
+    cdef uint8_t* room(self, int64_t size, int64_t likely) except? NULL:
+        """Return the place for the next lines, of up to `size` bytes; NULL if lines are only counted.
+
+        `likely` is what all that follow may take, which is allocated if nothing is yet.
+        """
+        cdef int64_t needed = self.passed.line_bytes + size
+        if self.only_size:
+            return NULL
+        if self.lines == NULL:
+            self.capacity = max(needed, min(likely, self.bounds.line_bytes_max + size))
+            self.lines = PyBytes_FromStringAndSize(NULL, self.capacity)
+        elif needed > self.capacity:
+            self.capacity = max(needed, min(2 * self.capacity, self.bounds.line_bytes_max + size))
+            _PyBytes_Resize(&self.lines, self.capacity)
+        return <uint8_t*>PyBytes_AS_STRING(<object>self.lines) + self.passed.line_bytes
+
+    cdef bint go_on(self) except -1:
+        """Pass the next batches; false unless the run goes on after them."""
+        cdef wire.Bytes data = self.first.data()
+        cdef int64_t left = self.bounds.left - self.passed.log_bytes
+        cdef uint8_t* target
+        cdef Header header
+        if not read_header(data + self.passed.log_bytes, left, &self.bounds, &header):
+            return False
+        if header.codec:
+            if header.codec >= len(self.decompressors) or not self.pass_compressed(&header):
+                return False
+        else:
+            target = self.room(left, left)
+            with nogil:
+                pass_plain(data, &self.bounds, &self.passed, target)
+            if self.passed.log_bytes == self.bounds.left - left:
+                return False
+        return self.passed.line_bytes < self.bounds.line_bytes_max
+
+    cdef bint pass_compressed(self, Header* header) except -1:
+        """Pass the compressed batch with this header; false if it is damaged."""
+        cdef Py_ssize_t start = self.first.start + self.passed.log_bytes
+        cdef wire.Bytes data = self.first.data() + self.passed.log_bytes
+        cdef int64_t left = self.bounds.left - self.passed.log_bytes
+        cdef int64_t added = 0
+        cdef PinnedBuffer records
+        cdef uint8_t* target
+        cdef bint sound
+        with nogil:
+            sound = is_sound(data, header.size)
+        if not sound:
+            return False
+        if header.has_lines:
+            stored = self.first.buffer.view(start + wire.HEADER_SIZE, start + header.size)
+            try:
+                records = PinnedBuffer(self.decompressors[header.codec](stored))
+            except (StorageError, MemoryError):
+                return False
+            target = self.room(records.size, <int64_t>(<double>records.size * left / header.size))
+            with nogil:
+                added = put_lines(records.data, records.data + records.size, header.count, target)
+            if added == DAMAGED:
+                return False
+        self.passed.last_at = self.passed.log_bytes
+        self.passed.log_bytes += header.size
+        self.passed.line_bytes += added
+        return True
+
+    cdef bytes result(self):
+        """Return the lines, which this object gives up."""
+        cdef PyObject* lines = self.lines
+        self.lines = NULL
+        return b"" if lines == NULL else cut(taken(lines), self.passed.line_bytes)
 
 
-def run_lines(BatchFrame first not None, int64_t end_position, int64_t end_offset, bint with_transactions):
+def run_lines(
+    BatchFrame first not None,
+    int64_t end_position,
+    int64_t end_offset,
+    bint with_transactions,
+    *,
+    tuple decompressors=(),
+    int64_t line_bytes_max=INT64_MAX,
+    bint only_size=False,
+):
     """Return the bytes of the log in the run from `first` on, those of them before its last batch, and its lines.
 
     The run is of batches that lie one after another in the same memory and before `end_position`. It ends before the
-    first that begins at or above `end_offset`, or that needs a closer look: one that is compressed, of an old version,
-    damaged, or, unless they are to be taken as they are, of a transaction. Control batches have no lines.
+    first that begins at or above `end_offset`, or that needs a closer look: one that is of an old version, damaged, or,
+    unless they are to be taken as they are, of a transaction. Control batches have no lines. It ends after the batch
+    with which its lines come to `line_bytes_max` or more.
+
+    `decompressors` are functions by the numbers of the codecs, of the stored records; a compressed batch without one
+    ends the run, as does one whose function raises `StorageError` or `MemoryError`. With `only_size` there is the size of the lines in
+    their place.
     """
-    cdef Bounds bounds = bounds_of(first, end_position, end_offset, with_transactions)
-    cdef Passed passed
-    cdef wire.Bytes data = first.data()
-    cdef uint8_t* target
-    cdef bytes lines
-    if bounds.left < wire.HEADER_SIZE:
-        return 0, 0, b""
-    lines = PyBytes_FromStringAndSize(NULL, bounds.left)
-    target = <uint8_t*>PyBytes_AS_STRING(lines)
-    with nogil:
-        passed = run_batches(data, bounds, target)
-    return passed.log_bytes, passed.last_at, cut(lines, passed.line_bytes)
+    cdef Run run = Run.__new__(Run)
+    run.first = first
+    run.decompressors = decompressors
+    run.only_size = only_size
+    run.bounds.left = min(first.buffer.size - first.start, end_position - first.position)
+    run.bounds.end_offset = end_offset
+    run.bounds.line_bytes_max = line_bytes_max
+    run.bounds.with_transactions = with_transactions
+    run.passed.log_bytes = run.passed.last_at = run.passed.line_bytes = 0
+    while run.go_on():
+        pass
+    return run.passed.log_bytes, run.passed.last_at, run.passed.line_bytes if only_size else run.result()
 
 
-def run_size(BatchFrame first not None, int64_t end_position, int64_t end_offset, bint with_transactions):
-    """The same with the size of the lines in their place."""
-    cdef Bounds bounds = bounds_of(first, end_position, end_offset, with_transactions)
-    cdef wire.Bytes data = first.data()
-    cdef Passed passed
-    with nogil:
-        passed = run_batches(data, bounds, NULL)
-    return passed.log_bytes, passed.last_at, passed.line_bytes
-
-
-def batch_lines(BatchFrame batch not None, records_data):
-    """The lines of a batch whose uncompressed records are in `records_data`; raises `MalformedRecordsError`."""
-    cdef PinnedBuffer buffer = PinnedBuffer(records_data)
-    cdef bytes lines = PyBytes_FromStringAndSize(NULL, buffer.size)
-    return cut(lines, pass_section(batch, buffer, <uint8_t*>PyBytes_AS_STRING(lines)))
-
-
-def batch_lines_size(BatchFrame batch not None, records_data):
-    """The size of the lines."""
-    return pass_section(batch, PinnedBuffer(records_data), NULL)
-
-
-cdef int64_t pass_section(BatchFrame batch, PinnedBuffer buffer, uint8_t* target) except -1:
-    cdef wire.Bytes at = buffer.data
-    cdef wire.Bytes end = buffer.data + buffer.size
-    cdef int64_t count = batch.count, size
-    if count == 0:
-        return 0
-    if buffer.size < limits.UNLOCKED_BYTES_MIN:
-        size = put_lines(at, end, count, target)
-    else:
-        with nogil:
-            size = put_lines(at, end, count, target)
-    if size == DAMAGED or count < 0:
-        raise MalformedRecordsError(
-            f"the batch does not hold exactly {count} records",
-            position=batch.position,
-            offset=batch.base_offset,
-        )
-    return size
+cdef bytes taken(PyObject* owned):
+    """Take over the reference to a bytes object."""
+    cdef bytes lines = <bytes>owned
+    Py_DECREF(lines)
+    return lines
 
 
 cdef bytes cut(bytes lines, Py_ssize_t size):
-    """The first bytes of an object that nothing else refers to yet."""
+    """Return the first bytes of an object that nothing else refers to yet."""
     cdef PyObject* memory = <PyObject*>lines
     cdef Py_ssize_t capacity = len(lines)
     if size == 0:

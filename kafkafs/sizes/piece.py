@@ -1,0 +1,54 @@
+"""A piece of a log's file: the rendered bytes of some batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from typing_extensions import Buffer
+
+    from storage.errors import CorruptBatchError
+
+UNSETTLED: Final = -1
+"""The position after a piece that may be replaced once the file has grown."""
+
+_GATHERED_BYTES: Final = 128 * 1024
+
+
+class Piece(NamedTuple):
+    """The rendered bytes of some batches of a file.
+
+    `position` is where the next batches begin, and `last_batch` where its last one does, -1 if that is unknown. A
+    damaged piece has a reason and no bytes.
+    """
+
+    position: int
+    last_batch: int
+    size_bytes: int
+    data: Buffer
+    damage: CorruptBatchError | None = None
+
+
+def gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Join small pieces; damaged and unsettled ones stay by themselves."""
+    held: list[Piece] = []
+    size_bytes = 0
+    for piece in pieces:
+        is_apart = piece.damage is not None or piece.position == UNSETTLED
+        if held and (is_apart or held[-1].damage is not None or size_bytes >= _GATHERED_BYTES):
+            yield _as_one(held)
+            held, size_bytes = [], 0
+        held.append(piece)
+        size_bytes += piece.size_bytes
+    if held:
+        yield _as_one(held)
+
+
+def _as_one(pieces: list[Piece]) -> Piece:
+    if len(pieces) == 1:
+        return pieces[0]
+    position, last_batch, *_ = pieces[-1]
+    data = b"".join([piece.data for piece in pieces])
+    return Piece(position, last_batch, len(data), data)

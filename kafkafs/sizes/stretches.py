@@ -1,0 +1,139 @@
+"""Stretches of a log rendered in their order, several at a time on all cores.
+
+The first stretch is one batch, so that a reader of one batch waits for no other. Each may be twice as long as the one
+before it, up to half a megabyte of the log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkafs.sizes.piece import Piece
+from storage.errors import CorruptBatchError, FramingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
+
+    from kafkafs.render.batch_lines import BatchLines, Visible
+    from storage.record import Batch
+    from storage.segment import GappedScan, LogScan, Stretch
+
+    Begun: TypeAlias = "Future[_Rendered]"
+
+_THREADS_MAX: Final = 4
+_THREADS: Final = min(os.cpu_count() or 1, _THREADS_MAX)
+_POOL: Final = ThreadPoolExecutor(_THREADS, "batches")
+_STRETCH_BYTES_MAX: Final = 512 * 1024
+_APART_BYTES_MIN: Final = 64 * 1024
+"""The shortest stretch for which the handover to another thread pays."""
+_AHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
+"""How many rendered bytes of one stretch are made ahead of their reader."""
+
+
+class DamagedBatchFound(Exception):  # noqa: N818 -- no error for callers: it ends the stretches before the batch
+    """The batch that comes next is damaged."""
+
+    def __init__(self, batch: Batch, error: CorruptBatchError) -> None:
+        super().__init__(batch, error)
+        self.batch = batch
+        self.error = error
+
+
+class EndReached(Exception):  # noqa: N818 -- likewise
+    """The batch that comes next lies beyond the reader's end."""
+
+
+class _Rendered(NamedTuple):
+    """The first pieces of a stretch, and the others, which are made when they are taken."""
+
+    made: list[Piece]
+    others: Iterable[Piece]
+    end: DamagedBatchFound | EndReached | None
+
+
+class RenderedStretches:
+    """Renders the batches that a reader sees as pieces of about a megabyte at most.
+
+    A batch at or beyond the reader's end is `EndReached`; to a reader `to_tail`, up to the log's very end, it is
+    damage, since nothing belongs there.
+    """
+
+    def __init__(self, lines: BatchLines, visible: Visible, *, only_sizes: bool, to_tail: bool) -> None:
+        self._lines = lines
+        self._visible = visible
+        self._only_sizes = only_sizes
+        self._to_tail = to_tail
+
+    def of(self, scan: LogScan | GappedScan) -> Iterator[Piece]:
+        """Yield the pieces of the scan. Raises `DamagedBatchFound` and `EndReached`, and what the scan raises."""
+        for rendered in self._in_order(scan):
+            yield from rendered.made
+            yield from rendered.others
+            if rendered.end is not None:
+                raise rendered.end
+
+    def _in_order(self, scan: LogScan | GappedScan) -> Iterator[_Rendered]:
+        waiting: deque[Begun] = deque()
+        ahead = 0
+        framing: FramingError | None = None
+        try:
+            for stretch in scan.stretches(_STRETCH_BYTES_MAX):
+                waiting.append(self._begin(stretch))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().result()
+                    ahead = min(ahead + 1, _THREADS)
+        except FramingError as error:
+            framing = error
+        while waiting:
+            yield waiting.popleft().result()
+        if framing is not None:
+            raise framing
+
+    def _begin(self, stretch: Stretch) -> Begun:
+        if _THREADS > 1 and stretch.end - stretch.start >= _APART_BYTES_MIN:
+            return _POOL.submit(self._render, stretch)
+        begun: Begun = Future()
+        begun.set_result(self._render(stretch))
+        return begun
+
+    def _render(self, stretch: Stretch) -> _Rendered:
+        pieces = self._pieces(stretch)
+        made, made_bytes = [], 0
+        try:
+            for piece in pieces:
+                made.append(piece)
+                made_bytes += 0 if self._only_sizes else piece.size_bytes
+                if made_bytes >= _AHEAD_BYTES_MAX:
+                    return _Rendered(made, pieces, None)
+        except (DamagedBatchFound, EndReached) as end:
+            return _Rendered(made, (), end)
+        return _Rendered(made, (), None)
+
+    def _pieces(self, stretch: Stretch) -> Iterator[Piece]:
+        position, visible = stretch.start, self._visible
+        for batch in stretch.walk:
+            if batch.position < position:  # it was rendered together with one before it
+                continue
+            if batch.base_offset >= visible.end_offset:
+                if not self._to_tail:
+                    raise EndReached
+                raise DamagedBatchFound(batch, _beyond(batch, visible.end_offset))
+            try:
+                found = self._lines.render(batch, visible, stretch.end, only_size=self._only_sizes)
+            except CorruptBatchError as error:
+                raise DamagedBatchFound(batch, error) from None
+            position = batch.position + found.log_bytes
+            stretch.move_to(position)
+            yield Piece(position, batch.position + found.last_at, found.size_bytes, found.lines)
+
+
+def _beyond(batch: Batch, end_offset: int) -> CorruptBatchError:
+    return CorruptBatchError(
+        f"the batch begins with offset {batch.base_offset}, and the log ends at {end_offset}",
+        position=batch.position,
+        offset=batch.base_offset,
+    )

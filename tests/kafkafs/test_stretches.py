@@ -1,0 +1,152 @@
+"""Looking into batches side by side changes nothing but the time that it takes."""
+
+from __future__ import annotations
+
+from threading import Barrier
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkafs.render.batch_lines import RenderedBatches, ValueLines, Visible
+from kafkafs.sizes import stretches
+from kafkafs.sizes.stretches import DamagedBatchFound, EndReached, RenderedStretches
+from storage.errors import FramingError
+from storage.record import BatchForm, Codec, batches_of_rows
+from storage.segment.scan import LogScan
+from storage.testing.memory_files import MemoryFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.record.reading import Batch
+
+PATH = "/00000000000000000000.log"
+DEADLINE_S = 20
+CODECS = st.sampled_from([Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+
+
+@pytest.fixture(autouse=True)
+def several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretches, "_THREADS", 3)  # also where there is one processor
+    monkeypatch.setattr(stretches, "_APART_BYTES_MIN", 1)
+
+
+def log_of(codecs: Sequence[Codec], *, count: int = 3) -> bytes:
+    """A batch for each."""
+    rows = [(1_000 + number, b"key", b"%d of a value " % number * 9, ()) for number in range(count)]
+    batches = []
+    for number, codec in enumerate(codecs):
+        (batch,) = batches_of_rows(rows, form=BatchForm(codec=codec), base_offset=number * count)
+        batches.append(bytes(batch))
+    return b"".join(batches)
+
+
+def scanned(data: bytes) -> LogScan:
+    files = MemoryFiles()
+    with files.open_writing(PATH, create=True) as file:
+        file.write_at(0, [data])
+    return LogScan(files.open_reading(PATH))
+
+
+def rendered(data: bytes, visible: Visible, *, to_tail: bool) -> list[tuple[int, object]]:
+    """The lines up to each position, and what ends them."""
+    found: list[tuple[int, object]] = []
+    pieces = RenderedStretches(ValueLines(), visible, only_sizes=False, to_tail=to_tail).of(scanned(data))
+    try:
+        found.extend((piece.position, bytes(piece.data)) for piece in pieces)
+    except (DamagedBatchFound, EndReached, FramingError) as end:
+        found.append((-1, str(end.error) if isinstance(end, DamagedBatchFound) else repr(end)))
+    return found
+
+
+def joined(found: list[tuple[int, object]]) -> tuple[bytes, list[tuple[int, object]]]:
+    """The lines, and what ends them."""
+    return b"".join(data for _, data in found if isinstance(data, bytes)), found[-1:]
+
+
+@given(
+    st.lists(CODECS, max_size=40),
+    st.integers(0, 130),
+    st.booleans(),
+    st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), max_size=3),
+)
+def test_it_is_what_one_after_another_comes_to(
+    codecs: list[Codec], end_offset: int, to_tail: bool, flips: list[tuple[float, int]]
+) -> None:
+    data = bytearray(log_of(codecs))
+    for place, bits in flips if data else ():
+        data[int(place * len(data))] ^= bits
+    visible = Visible(end_offset)
+    side_by_side = rendered(bytes(data), visible, to_tail=to_tail)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stretches, "_THREADS", 1)
+        assert rendered(bytes(data), visible, to_tail=to_tail) == side_by_side
+        patch.setattr(stretches, "_STRETCH_BYTES_MAX", 1)
+        one_by_one = rendered(bytes(data), visible, to_tail=to_tail)
+        assert joined(one_by_one)[0] == joined(side_by_side)[0]
+        assert one_by_one[-1:] == side_by_side[-1:] or isinstance(one_by_one[-1][1], bytes)
+
+
+class WatchedLines(ValueLines):
+    """Says which batches it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:
+        self.asked.append(first.last_offset)
+        return super().render(first, visible, end_position, only_size=only_size)
+
+
+def test_a_reader_of_one_batch_waits_for_no_other() -> None:
+    lines = WatchedLines()
+    pieces = RenderedStretches(lines, Visible(1000), only_sizes=True, to_tail=False).of(
+        scanned(log_of([Codec.LZ4] * 40))
+    )
+    first = next(pieces)
+    assert lines.asked == [2]
+    assert (first.position, first.last_batch) == (len(log_of([Codec.LZ4])), 0)
+    assert [*pieces][-1].position == len(log_of([Codec.LZ4] * 40))
+
+
+class MeetingLines(ValueLines):
+    """Renders the second stretch while it renders the third."""
+
+    def __init__(self) -> None:
+        self._meeting = Barrier(2)
+
+    def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:
+        if first.last_offset in {5, 8}:
+            self._meeting.wait(DEADLINE_S)
+        return super().render(first, visible, end_position, only_size=only_size)
+
+
+def test_stretches_are_rendered_at_the_same_time() -> None:
+    log = log_of([Codec.ZSTD] * 20)
+    pieces = RenderedStretches(MeetingLines(), Visible(1000), only_sizes=True, to_tail=False).of(scanned(log))
+    assert [*pieces][-1].position == len(log)
+
+
+class ManyLines(ValueLines):
+    """Makes a million bytes of each batch."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:  # noqa: ARG002
+        self.count += 1
+        return RenderedBatches(first.size_bytes, 0, 1_000_000, bytes(1_000_000))
+
+
+def test_what_is_rendered_ahead_of_the_reader_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretches, "_AHEAD_BYTES_MAX", 3_000_000)
+    lines = ManyLines()
+    pieces = RenderedStretches(lines, Visible(1000), only_sizes=False, to_tail=False).of(
+        scanned(log_of([Codec.LZ4] * 63))
+    )
+    for taken in range(1, 64):
+        next(pieces)
+        assert lines.count <= taken + 4 * 3  # three for each stretch under way, and one that its reader is at
+    assert next(pieces, None) is None
