@@ -55,7 +55,7 @@ def opened_tree(
 def node_at(tree: Tree, text: str) -> Node:
     """Return the node at a path of the command line; raises `click.UsageError` for one that is not in the grammar."""
     try:
-        path = parse_path(text, tree.store.topics.inventory.topics)
+        path = parse_path(text, tree.context.store.topics.inventory.topics)
     except BadNameError as error:
         raise click.UsageError(str(error)) from None
     return tree.node(path)

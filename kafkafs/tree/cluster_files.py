@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkafs.locator.paths import StoreDirectoryPath
+    from kafkafs.tree.context import TreeContext
     from kafkafs.tree.node import Node
-    from kafkafs.tree.tree import Tree
     from storage.clock import Clock
     from storage.files import Files
     from storage.log_dir import LogDir
@@ -35,17 +35,17 @@ _BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
 _NAMES: Final = (META_PROPERTIES_NAME, SETTINGS_NAME, *(str(each) for each in OffsetCheckpoint), _BOOTSTRAP_NAME)
 
 
-def cluster_node(path: ClusterPath, tree: Tree) -> Node:
+def cluster_node(path: ClusterPath, context: TreeContext) -> Node:
     """The file, or the directory of a further log directory, at the path; raises `NotThereError`."""
     match path.names:
-        case (number,) if (log_dir := _further(tree.store, number)) is not None:
-            return ClusterDirectory(path, tree, log_dir)
-        case (name,) if name in VIEW_NAMES and tree.store.cluster.log() is not None:
-            return ClusterView(path, tree.store, tree.store.cluster, tree.clock, name)
+        case (number,) if (log_dir := _further(context.store, number)) is not None:
+            return ClusterDirectory(path, context, log_dir)
+        case (name,) if name in VIEW_NAMES and context.store.cluster.log() is not None:
+            return ClusterView(path, context.store, context.store.cluster, context.clock, name)
         case (name,):
-            return _file(path, tree, tree.store.log_dirs[0], name)
-        case (number, name) if (log_dir := _further(tree.store, number)) is not None:
-            return _file(path, tree, log_dir, name)
+            return _file(path, context, context.store.log_dirs[0], name)
+        case (number, name) if (log_dir := _further(context.store, number)) is not None:
+            return _file(path, context, log_dir, name)
     raise NotThereError(f"{path}: there is no such file")
 
 
@@ -54,19 +54,19 @@ def _further(store: Store, number: str) -> LogDir | None:
     return {str(at): log_dir for at, log_dir in enumerate(store.log_dirs) if at > 0}.get(number)
 
 
-def _file(path: ClusterPath, tree: Tree, log_dir: LogDir, name: str) -> ClusterFile:
-    files = tree.store.files
+def _file(path: ClusterPath, context: TreeContext, log_dir: LogDir, name: str) -> ClusterFile:
+    files = context.store.files
     if name not in _NAMES or files.status(log_dir.path / name) is None:
         raise NotThereError(f"{path}: there is no such file")
-    return ClusterFile(path, files, tree.clock, log_dir.path, name)
+    return ClusterFile(path, files, context.clock, log_dir.path, name)
 
 
 class ClusterDirectory(StoreDirectoryNode):
     """The files of one log directory. With those of the first are the directories of the others, and the views."""
 
-    def __init__(self, path: StoreDirectoryPath | ClusterPath, tree: Tree, log_dir: LogDir) -> None:
-        super().__init__(path, tree.store, log_dir)
-        self._metadata = tree.store.cluster
+    def __init__(self, path: StoreDirectoryPath | ClusterPath, context: TreeContext, log_dir: LogDir) -> None:
+        super().__init__(path, context.store, log_dir)
+        self._metadata = context.store.cluster
 
     def names(self) -> Iterator[str]:
         """Yield the names of the files, and of the other directories and views."""

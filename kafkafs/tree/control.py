@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from kafkafs.locator.paths import TreePath
+    from kafkafs.tree.context import TreeContext
     from kafkafs.tree.node import Node
-    from kafkafs.tree.tree import Tree
 
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
@@ -55,50 +55,50 @@ class ControlNodes:
             file: text for file, text in ((StoreFile.METRICS, metrics), (StoreFile.LOG, log)) if text is not None
         }
 
-    def node(self, path: TreePath, tree: Tree) -> Node:
+    def node(self, path: TreePath, context: TreeContext) -> Node:
         """Return the node at a path in `.kafkafs`; raises `NotThereError`."""
         match path:
             case ControlPath():
-                return ControlDirectory(path, tree, self._living)
+                return ControlDirectory(path, context, self._living)
             case StoreFilePath(file):
-                return self._file(path, file, tree)
+                return self._file(path, file, context)
             case StoreDirectoryPath(StoreDirectory.BY_TIME):
-                return StoreTimeDirectory(path, tree.store)
+                return StoreTimeDirectory(path, context.store)
             case StoreDirectoryPath(StoreDirectory.UNATTACHED):
-                return UnattachedDirectory(path, tree)
+                return UnattachedDirectory(path, context)
             case StoreDirectoryPath(StoreDirectory.GROUPS):
-                return GroupsDirectory(path, tree)
+                return GroupsDirectory(path, context)
             case GroupPath():
-                return GroupFile(path, tree)
+                return GroupFile(path, context)
             case StoreDirectoryPath(StoreDirectory.CLUSTER):
-                return ClusterDirectory(path, tree, tree.store.log_dirs[0])
+                return ClusterDirectory(path, context, context.store.log_dirs[0])
             case StoreTimePath():
-                return StoreTimeFile(path, tree)
+                return StoreTimeFile(path, context)
             case ClusterPath():
-                return cluster_node(path, tree)
+                return cluster_node(path, context)
         raise NotThereError(f"{path}: there is no such file")
 
-    def _file(self, path: StoreFilePath, file: StoreFile, tree: Tree) -> Node:
-        store = tree.store
+    def _file(self, path: StoreFilePath, file: StoreFile, context: TreeContext) -> Node:
+        store = context.store
         match file:
             case StoreFile.README:
-                return _StoreText(path, tree, lambda: readme_text(store))
+                return _StoreText(path, context, lambda: readme_text(store))
             case StoreFile.VERSION:
-                return _StoreText(path, tree, version_text)
+                return _StoreText(path, context, version_text)
             case StoreFile.OPTIONS:
-                return _StoreText(path, tree, lambda: options_text(store, tree.options, self._options))
+                return _StoreText(path, context, lambda: options_text(store, context.options, self._options))
             case StoreFile.TRANSACTIONS:
-                return OpenTransactionsFile(path, tree)
+                return OpenTransactionsFile(path, context)
         if file not in self._living:
             raise NotThereError(f"{path}: there is such a file only in a mount")
-        return _LivingText(path, tree, self._living[file])
+        return _LivingText(path, context, self._living[file])
 
 
 class ControlDirectory(StoreDirectoryNode):
     """The directory `.kafkafs`."""
 
-    def __init__(self, path: ControlPath, tree: Tree, living: Mapping[StoreFile, object]) -> None:
-        super().__init__(path, tree.store)
+    def __init__(self, path: ControlPath, context: TreeContext, living: Mapping[StoreFile, object]) -> None:
+        super().__init__(path, context.store)
         self._living = living
 
     def names(self) -> Iterator[str]:
@@ -110,9 +110,9 @@ class ControlDirectory(StoreDirectoryNode):
 class _StoreText(GeneratedFile):
     """A text that changes with the store, if at all."""
 
-    def __init__(self, path: StoreFilePath, tree: Tree, text: Callable[[], str]) -> None:
-        super().__init__(path, tree.clock)
-        self._store = tree.store
+    def __init__(self, path: StoreFilePath, context: TreeContext, text: Callable[[], str]) -> None:
+        super().__init__(path, context.clock)
+        self._store = context.store
         self._text = text
 
     def generate(self) -> Generated:
@@ -122,8 +122,8 @@ class _StoreText(GeneratedFile):
 class _LivingText(GeneratedFile):
     """A text that changes all the time."""
 
-    def __init__(self, path: StoreFilePath, tree: Tree, text: Callable[[], bytes]) -> None:
-        super().__init__(path, tree.clock)
+    def __init__(self, path: StoreFilePath, context: TreeContext, text: Callable[[], bytes]) -> None:
+        super().__init__(path, context.clock)
         self._text = text
 
     def generate(self) -> Generated:

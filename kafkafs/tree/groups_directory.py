@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from kafkafs.locator.paths import GroupPath, StoreDirectoryPath
+    from kafkafs.tree.context import TreeContext
     from kafkafs.tree.options import TreeOptions
-    from kafkafs.tree.tree import Tree
     from storage.cluster import GroupDescription
     from storage.store import FoundGroups, InternalTopics
 
@@ -31,56 +31,56 @@ if TYPE_CHECKING:
 class GroupsDirectory(StoreDirectoryNode):
     """All groups by their names."""
 
-    def __init__(self, path: StoreDirectoryPath, tree: Tree) -> None:
-        super().__init__(path, tree.store)
-        self._tree = tree
+    def __init__(self, path: StoreDirectoryPath, context: TreeContext) -> None:
+        super().__init__(path, context.store)
+        self._context = context
 
     def names(self) -> Iterator[str]:
         """The names, in their order."""
-        self._tree.sources.refresh()
-        yield from sorted(map(_name, self._tree.internal_topics.groups().groups))
+        self._context.sources.refresh()
+        yield from sorted(map(_name, self._context.internal_topics.groups().groups))
 
 
 class GroupFile(GeneratedFile):
     """A group. Where something of the topic cannot be read, reading ends with an error, unless damage is skipped."""
 
-    def __init__(self, path: GroupPath, tree: Tree) -> None:
-        super().__init__(path, tree.clock, place=tree.store.log_dirs[0].path)
+    def __init__(self, path: GroupPath, context: TreeContext) -> None:
+        super().__init__(path, context.clock, place=context.store.log_dirs[0].path)
         self._name = path.name
-        self._tree = tree
+        self._context = context
         self._skipped = 0
-        if _group_called(path.name, tree) is None:
+        if _group_called(path.name, context) is None:
             raise NotThereError(f"{path}: there is no such group")
 
     def xattrs(self) -> Mapping[str, bytes]:
         """Report how many damaged places were skipped, if damage is skipped."""
-        if self._tree.options.damage is Damage.STOP:
+        if self._context.options.damage is Damage.STOP:
             return {}
         self.made()
         return {"user.kafkafs.skipped": b"%d" % self._skipped}
 
     def generate(self) -> Generated:
         """Make its rows."""
-        group = _group_called(self._name, self._tree)
+        group = _group_called(self._name, self._context)
         if group is None:
             raise NotThereError(f"{self.path}: the group is gone")
-        topics, now_ms = self._tree.internal_topics, self._clock.now_ms()
+        topics, now_ms = self._context.internal_topics, self._clock.now_ms()
         rows = BoundedRows(list(row_in_a_line(row).values()) for row in shown_groups(topics, [group], now_ms))
         data = tab_separated(COLUMNS, rows)
         shortcomings = topics.groups().shortcomings
         self._skipped = len(shortcomings)
-        return Generated(data, now_ms, rows.failure or failure_of(shortcomings, self._tree.options))
+        return Generated(data, now_ms, rows.failure or failure_of(shortcomings, self._context.options))
 
 
-def _group_called(name: str, tree: Tree) -> GroupDescription | None:
+def _group_called(name: str, context: TreeContext) -> GroupDescription | None:
     """Return the present state of the group whose file has this name."""
-    tree.sources.refresh()
-    found = tree.internal_topics.groups()
+    context.sources.refresh()
+    found = context.internal_topics.groups()
     try:
         identifier = unescape(name)
     except BadNameError:
         return None
-    group_id = _hashed(tree.internal_topics, found).get(name) if identifier is None else _text(identifier)
+    group_id = _hashed(context.internal_topics, found).get(name) if identifier is None else _text(identifier)
     return None if group_id is None else found.groups.get(group_id)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kafkafs.locator.paths import StoreFilePath
-    from kafkafs.tree.tree import Tree
+    from kafkafs.tree.context import TreeContext
     from storage.cluster import OpenInPartition, OpenTransaction
 
 _NUMBER_CHARACTERS: Final = 12
@@ -44,9 +44,9 @@ class OpenTransactionsFile(GeneratedFile):
     If something cannot be read, reading ends with an error, unless damage is skipped.
     """
 
-    def __init__(self, path: StoreFilePath, tree: Tree) -> None:
-        super().__init__(path, tree.clock, place=tree.store.log_dirs[0].path)
-        self._tree = tree
+    def __init__(self, path: StoreFilePath, context: TreeContext) -> None:
+        super().__init__(path, context.clock, place=context.store.log_dirs[0].path)
+        self._context = context
 
     def attributes(self) -> Attributes:
         """With the size only if it was opened a moment ago."""
@@ -60,12 +60,12 @@ class OpenTransactionsFile(GeneratedFile):
 
     def generate(self) -> Generated:
         """Ask the coordinators' records and every log."""
-        self._tree.sources.refresh()
+        self._context.sources.refresh()
         now_ms = self._clock.now_ms()
-        found = self._tree.internal_topics.transactions()
+        found = self._context.internal_topics.transactions()
         rows = BoundedRows(list(map(in_a_line, _row(each, now_ms))) for each in found.transactions)
         data = tab_separated(_NAMES, rows)
-        return Generated(data, now_ms, rows.failure or failure_of(found.shortcomings, self._tree.options))
+        return Generated(data, now_ms, rows.failure or failure_of(found.shortcomings, self._context.options))
 
 
 def _row(each: OpenTransaction, now_ms: int) -> tuple[str | int | None, ...]:

@@ -22,7 +22,7 @@ def records_at(tree: Tree, node: Node) -> tuple[LogSource, Iterator[Record]] | N
     """The records in their order and the log that they are from; None if the node is not made of records."""
     if not isinstance(node.path, OffsetPath | TimePath | PartitionFilePath):
         return None
-    source = tree.sources.get(node.path.log)
+    source = tree.context.sources.get(node.path.log)
     if isinstance(node, RecordFile):
         return source, iter([node.record])
     if isinstance(node, RangeFile):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kafkafs.locator.paths import StoreTimePath
-    from kafkafs.tree.tree import Tree
+    from kafkafs.tree.context import TreeContext
 
 logger = logging.getLogger(__name__)
 
@@ -41,11 +41,11 @@ class StoreTimeFile(GeneratedFile):
     that partition is left out and counted.
     """
 
-    def __init__(self, path: StoreTimePath, tree: Tree) -> None:
-        super().__init__(path, tree.clock)
+    def __init__(self, path: StoreTimePath, context: TreeContext) -> None:
+        super().__init__(path, context.clock)
         self._time = path.time
-        self._sources = tree.sources
-        self._options = tree.options
+        self._sources = context.sources
+        self._options = context.options
         self._skipped = 0
 
     def xattrs(self) -> Mapping[str, bytes]:

@@ -30,9 +30,9 @@ from kafkafs.locator.times import TimeRange
 from kafkafs.tree.append_file import AppendFile
 from kafkafs.tree.compaction_plan_file import CompactionPlanFile
 from kafkafs.tree.config_file import ConfigFile
+from kafkafs.tree.context import TreeContext
 from kafkafs.tree.errors import AmbiguousPathError, NotThereError
 from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
-from kafkafs.tree.log_sources import LogSources
 from kafkafs.tree.offset_directory import OffsetDirectory
 from kafkafs.tree.partition_directory import PartitionNode
 from kafkafs.tree.range_file import RangeFile
@@ -44,7 +44,6 @@ from kafkafs.tree.start_offset_file import StartOffsetFile
 from kafkafs.tree.stream_file import StreamFile
 from kafkafs.tree.time_views import TimeDirectory, TimeLink
 from kafkafs.tree.topic_directory import TopicDirectory
-from storage.store import InternalTopics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,20 +81,15 @@ class Tree:
     def __init__(
         self, store: Store, options: TreeOptions, *, clock: Clock, sizes: SizeCache, control: ControlNodes
     ) -> None:
-        self.store = store
-        self.options = options
-        self.clock = clock
-        self.sources = LogSources(store, options, clock=clock)
-        self.internal_topics = InternalTopics(store, clock, self.sources.log)
-        self._sizes = sizes
+        self.context = TreeContext(store, options, clock=clock, sizes=sizes)
         self._control = control
 
     def child(self, parent: TreePath, name: str) -> Node:
         """Return the node of a name in a directory; raises `NotThereError` if there is none."""
         if isinstance(parent, RootPath):
-            self.sources.refresh()
+            self.context.sources.refresh()
         try:
-            return self.node(child(parent, name, self.store.topics.inventory.topics))
+            return self.node(child(parent, name, self.context.store.topics.inventory.topics))
         except AmbiguousNameError as error:
             raise AmbiguousPathError(f"{parent}: {error}") from None
         except BadNameError as error:
@@ -105,50 +99,50 @@ class Tree:
         """Return the node at a path; raises `NotThereError`, and what opening the log raises."""
         match path:
             case OffsetPath() | TimePath():
-                return self._records(path, self.sources.get(path.log))
+                return self._records(path, self.context.sources.get(path.log))
             case PartitionFilePath(log, file):
-                return self._partition_file(path, file, self.sources.get(log))
+                return self._partition_file(path, file, self.context.sources.get(log))
             case PartitionDirectoryPath(log, directory):
-                return self._partition_directory(path, directory, self.sources.get(log))
+                return self._partition_directory(path, directory, self.context.sources.get(log))
             case SegmentPath(log, _, is_text):
-                source = self.sources.get(log)
-                return SegmentTextFile(path, source, self._sizes) if is_text else RawSegmentFile(path, source)
+                source = self.context.sources.get(log)
+                return SegmentTextFile(path, source, self.context.sizes) if is_text else RawSegmentFile(path, source)
             case PartitionPath() | UnattachedPath():
-                return PartitionNode(path, self.sources.get(path))
+                return PartitionNode(path, self.context.sources.get(path))
             case TopicPath(topic):
-                self.sources.check_topic(topic)
-                return TopicDirectory(path, self.sources)
+                self.context.sources.check_topic(topic)
+                return TopicDirectory(path, self.context.sources)
             case ConfigPath(topic):
-                self.sources.check_topic(topic.topic)
-                return ConfigFile(path, self.store, topic.topic)
+                self.context.sources.check_topic(topic.topic)
+                return ConfigFile(path, self.context.store, topic.topic)
             case RootPath():
-                return RootDirectory(self.sources, self.options)
+                return RootDirectory(self.context.sources, self.context.options)
             case _:
-                return self._control.node(path, self)
+                return self._control.node(path, self.context)
 
     def _records(self, path: OffsetPath | TimePath, source: LogSource) -> Node:
-        now_ms = self.clock.now_ms()
+        now_ms = self.context.clock.now_ms()
         asked = path.name.records if isinstance(path, OffsetPath) else path.name.times
         if isinstance(asked, RecordRange | TimeRange):
-            return RangeFile(path, source, now_ms, self._sizes.held)
+            return RangeFile(path, source, now_ms, self.context.sizes.held)
         return RecordFile(path, source, now_ms) if isinstance(path, OffsetPath) else TimeLink(path, source, now_ms)
 
     def _partition_file(self, path: PartitionFilePath, file: PartitionFile, source: LogSource) -> Node:
         if file in _STREAMS:
-            return StreamFile(path, source, self._sizes)
+            return StreamFile(path, source, self.context.sizes)
         if file in _APPENDED:
-            return AppendFile(path, source, self.clock)
+            return AppendFile(path, source, self.context.clock)
         if file is PartitionFile.LOG_START_OFFSET:
-            replicated = partial(self.store.high_watermark, source.topic, source.partition)
+            replicated = partial(self.context.store.high_watermark, source.topic, source.partition)
             return StartOffsetFile(path, source, replicated)
         if file is PartitionFile.RETENTION_PLAN:
-            return RetentionPlanFile(path, source, self.clock, self.store)
+            return RetentionPlanFile(path, source, self.context.clock, self.context.store)
         if file is PartitionFile.COMPACTION_PLAN:
-            return CompactionPlanFile(path, source, self.clock, self.store)
+            return CompactionPlanFile(path, source, self.context.clock, self.context.store)
         fact = _FACTS.get(file)
         if fact is None:
             raise NotThereError(f"{path}: there is no such view")
-        return fact(path, source, self.clock)
+        return fact(path, source, self.context.clock)
 
     def _partition_directory(
         self, path: PartitionDirectoryPath, directory: PartitionDirectory, source: LogSource

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kafkafs.locator.paths import StoreDirectoryPath
-    from kafkafs.tree.tree import Tree
+    from kafkafs.tree.context import TreeContext
 
 
 class UnattachedDirectory(StoreDirectoryNode):
     """The unattached directories of all log directories; of two with one name, the first is shown."""
 
-    def __init__(self, path: StoreDirectoryPath, tree: Tree) -> None:
-        super().__init__(path, tree.store)
-        self._sources = tree.sources
+    def __init__(self, path: StoreDirectoryPath, context: TreeContext) -> None:
+        super().__init__(path, context.store)
+        self._sources = context.sources
 
     def names(self) -> Iterator[str]:
         """Those that are there, in order."""

@@ -47,6 +47,6 @@ def counted_paths(tree: Tree, path: TreePath) -> Iterator[CountedPath]:
         case PartitionDirectoryPath(_, PartitionDirectory.SEGMENTS) | TopicPath() | RootPath():
             directory = tree.node(path)
             assert isinstance(directory, Directory)
-            topics = tree.store.topics.inventory.topics
+            topics = tree.context.store.topics.inventory.topics
             for name in directory.names():
                 yield from counted_paths(tree, child(path, name, topics))

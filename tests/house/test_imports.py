@@ -44,17 +44,6 @@ FOR_TESTS = "storage.testing"
 # Modules that still import one another in a circle, for type checkers at least.
 STANDING_CIRCLES = {
     frozenset({"kafkafs.sizes.counted_log", "kafkafs.sizes.file_places", "kafkafs.sizes.followers"}),
-    frozenset(
-        {
-            "kafkafs.tree.cluster_files",
-            "kafkafs.tree.control",
-            "kafkafs.tree.groups_directory",
-            "kafkafs.tree.open_transactions_file",
-            "kafkafs.tree.store_times",
-            "kafkafs.tree.tree",
-            "kafkafs.tree.unattached_directory",
-        }
-    ),
 }
 # What the rows would allow and the house does not.
 FORBIDDEN = {("kafkafs.mount", "kafkafs.spark")}

@@ -108,7 +108,7 @@ def mounted_lines() -> Callable[[Sequence[Path], Isolation], bytes]:
     def lines(paths: Sequence[Path], isolation: Isolation) -> bytes:
         parts = []
         with opened_tree(paths, Mode.READ_ONLY, TreeOptions(isolation=isolation)) as tree:
-            for topic, partitions in tree.store.topics.inventory.topics.items():
+            for topic, partitions in tree.context.store.topics.inventory.topics.items():
                 for partition in partitions:
                     node = node_at(tree, f"{topic}/{partition}/records.jsonl")
                     assert isinstance(node, File)

@@ -37,7 +37,7 @@ def append_to(tree: Tree, topic: str, partition: int) -> tuple[int | None, Log]:
     path = PartitionFilePath(PartitionPath(TopicPath(topic), partition), PartitionFile.APPEND_KV)
     file = tree.node(path)
     assert isinstance(file, AppendFile)
-    log = tree.store.log(topic, partition)
+    log = tree.context.store.log(topic, partition)
     assert isinstance(log, Log)
     latest_epoch, end_offset = log.epochs.latest_epoch, log.view.end_offset
     writing = file.open_writing()

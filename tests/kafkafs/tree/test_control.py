@@ -26,16 +26,16 @@ from kafkafs.locator.paths import (
 )
 from kafkafs.locator.times import Ago, Instant
 from kafkafs.render.key_values import KeyValueSyntax
+from kafkafs.sizes import SizeCache
 from kafkafs.tree.cluster_views import VIEW_NAMES
+from kafkafs.tree.context import TreeContext
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import DamagedError, NotThereError
-from kafkafs.tree.log_sources import LogSources
 from kafkafs.tree.node import Directory
 from kafkafs.tree.options import Damage, TreeOptions
 from storage.files import Files
 from storage.log.view import Isolation
 from storage.record.encoding import BatchForm
-from storage.store.internal_topics import InternalTopics
 from storage.store.store import Mode, Store
 from storage.testing.memory_files import MemoryFiles
 
@@ -60,11 +60,11 @@ class Shown:
     control: ControlNodes = field(default_factory=ControlNodes)
 
     def __post_init__(self) -> None:
-        self.sources = LogSources(self.store, self.options, clock=self.clock)
-        self.internal_topics = InternalTopics(self.store, self.clock, self.sources.log)
+        sizes = SizeCache(self.store.files, None)
+        self.context = TreeContext(self.store, self.options, clock=self.clock, sizes=sizes)
 
     def node(self, text: str) -> Node:
-        return self.control.node(parse_path(text), self)
+        return self.control.node(parse_path(text), self.context)
 
     def names(self, text: str) -> list[str]:
         node = self.node(text)
@@ -138,13 +138,13 @@ def test_what_is_not_there_is_not_listed(made: Shown) -> None:
 def test_a_store_without_internal_topics_has_no_groups_and_no_transactions(made: Shown) -> None:
     assert made.names("/.kafkafs/groups") == []
     with pytest.raises(NotThereError):
-        made.control.node(GroupPath("some"), made)
+        made.control.node(GroupPath("some"), made.context)
     assert made.read("/.kafkafs/transactions").startswith("transactionalId\t")
 
 
 def test_every_listed_name_leads_somewhere(real: Shown) -> None:
     def walk(path: object) -> int:
-        node = real.control.node(path, real)
+        node = real.control.node(path, real.context)
         assert node.attributes().modified_ms > 0
         if isinstance(node, Directory):
             return sum(walk(child(path, name)) for name in node.names())
@@ -162,7 +162,7 @@ def test_the_version_is_the_packages(made: Shown) -> None:
 
 
 def test_the_options_are_told_with_those_of_the_mount(made: Shown) -> None:
-    made.options = TreeOptions(
+    made.context.options = TreeOptions(
         isolation=Isolation.COMMITTED,
         damage=Damage.SKIP,
         list_limit=5,
@@ -179,7 +179,7 @@ def test_the_options_are_told_with_those_of_the_mount(made: Shown) -> None:
 
 @pytest.mark.parametrize(("marker", "line"), [(None, ""), (b"", '""'), (b"NULL", "NULL")])
 def test_no_marker_and_an_empty_one_are_told_apart(made: Shown, marker: bytes | None, line: str) -> None:
-    made.options = TreeOptions(key_values=KeyValueSyntax(null_marker=marker))
+    made.context.options = TreeOptions(key_values=KeyValueSyntax(null_marker=marker))
     assert made.read("/.kafkafs/options").endswith(f"\nnull_marker={line}\n")
 
 
@@ -200,7 +200,7 @@ def test_the_readme_fits_a_screen_and_its_paths_are_there(real: Shown) -> None:
         path = parse_path(command[-1], topics)
         if isinstance(path, StoreTimePath):
             continue
-        source = real.sources.get(path.log)
+        source = real.context.sources.get(path.log)
         assert not source.topic.startswith("__")
         view = source.log.view
         assert view.start_offset < view.end_offset
@@ -273,7 +273,7 @@ def test_partitions_are_told_in_the_order_of_their_numbers(made: Shown) -> None:
 
 def test_a_relative_time_moves_on(made: Shown) -> None:
     log(made, "orders", 0).append_as_leader(sent([(NOW_MS - 5000, b"a"), (NOW_MS, b"b")]))
-    node = made.control.node(StoreTimePath(Ago(5000)), made)
+    node = made.control.node(StoreTimePath(Ago(5000)), made.context)
     assert content(node) == b"orders:0:0\n"
     made.clock.ms += 1000
     assert content(node) == b"orders:0:1\n"
@@ -309,7 +309,7 @@ def damage(shown: Shown) -> None:
 
 def test_one_damaged_partition_hides_no_other_and_is_not_passed_over(made: Shown) -> None:
     damage(made)
-    node = made.control.node(StoreTimePath(Instant(0)), made)
+    node = made.control.node(StoreTimePath(Instant(0)), made.context)
     assert node.attributes().size_bytes is None
     reading = node.open()
     assert reading.size_bytes() is None
@@ -345,7 +345,7 @@ def test_unattached_directories_are_listed(tmp_path: Path) -> None:
         clock.ms += 1000
         assert shown.names("/.kafkafs/unattached") == sorted([names[0], names[2]])
         for name in shown.names("/.kafkafs/unattached"):
-            assert shown.sources.get(parse_path(f"/.kafkafs/unattached/{name}")).log.view.end_offset == 0
+            assert shown.context.sources.get(parse_path(f"/.kafkafs/unattached/{name}")).log.view.end_offset == 0
 
 
 # The cluster's files
@@ -380,7 +380,7 @@ def test_the_settings_file_is_among_them(made: Shown) -> None:
 )
 def test_nothing_else_is_in_cluster(made: Shown, names: tuple[str, ...]) -> None:
     with pytest.raises(NotThereError):
-        made.control.node(ClusterPath(names), made)
+        made.control.node(ClusterPath(names), made.context)
 
 
 def test_a_checkpoint_that_is_replaced_shows_within_a_second(made: Shown) -> None:

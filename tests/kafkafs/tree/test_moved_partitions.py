@@ -256,11 +256,11 @@ def test_a_partition_that_comes_back_file_by_file_is_waited_for(tmp_path: Path) 
     for path in sorted(moving.away.iterdir()):
         shutil.copy2(path, moving.paths[1] / "orders-0")
         moving.clock.pass_s(1)
-        moving.tree.sources.refresh()
+        moving.tree.context.sources.refresh()
         assert reading.size_bytes() == size
     moving.append(10)
     moving.clock.pass_s(1)
-    moving.tree.sources.refresh()
+    moving.tree.context.sources.refresh()
     size += 401 * 10
     assert reading.size_bytes() == size
     assert bytes(reading.read(size - 401 * 10, ALL_BYTES)) == values(40, 50)

@@ -53,7 +53,7 @@ def tree_of(store: Store) -> Tree:
 
 
 def in_tree(tree: Tree, path: str) -> WritableFile:
-    found = tree.node(parse_path(path, tree.store.topics.inventory.topics))
+    found = tree.node(parse_path(path, tree.context.store.topics.inventory.topics))
     assert isinstance(found, WritableFile)
     return found
 

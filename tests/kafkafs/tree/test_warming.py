@@ -36,7 +36,7 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
 
 
 def counted(tree: Tree, text: str) -> list[str]:
-    return [str(path) for path in counted_paths(tree, parse_path(text, tree.store.topics.inventory.topics))]
+    return [str(path) for path in counted_paths(tree, parse_path(text, tree.context.store.topics.inventory.topics))]
 
 
 def test_from_a_partition_up_those_are_the_streams(tree: Tree) -> None:
@@ -44,13 +44,13 @@ def test_from_a_partition_up_those_are_the_streams(tree: Tree) -> None:
     assert counted(tree, "orders/1") == [f"/orders/1/{each}" for each in streams]
     assert counted(tree, "orders") == [f"/orders/{number}/{each}" for number in (0, 1) for each in streams]
     assert counted(tree, "/") == [*(f"/by-time/0/{each}" for each in streams), *counted(tree, "orders")]
-    assert tree.store.open_logs() == {}
+    assert tree.context.store.open_logs() == {}
     directory = ".kafkafs/unattached/gone-0.6f6c5a6b6c7d4e8f9a0b1c2d3e4f5a6b-stray"
     assert counted(tree, directory) == [f"/{directory}/{each}" for each in streams]
 
 
 def test_the_texts_of_segments_are_counted_where_they_are_asked_for(tree: Tree) -> None:
-    log = Path(tree.store.topics.directory("orders", 0)) / LOG
+    log = Path(tree.context.store.topics.directory("orders", 0)) / LOG
     log.touch()
     log.with_suffix(".index").touch()
     assert counted(tree, "orders/0/segments") == [f"/orders/0/segments/{LOG}.txt"]
