@@ -1,4 +1,4 @@
-"""The table of every path in the README has what a mount lists, and nothing that a mount does not have."""
+"""The table of every path on the page of semantics has what a mount lists, and nothing that a mount does not have."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
     from mounts import Mounted
 
-pytestmark = [pytest.mark.checkout, pytest.mark.xdist_group("mount")]
+pytestmark = pytest.mark.xdist_group("mount")
 
-README: Final = Path(__file__).parents[3] / "README.md"
 STRAY: Final = "orders-0.0123456789abcdef0123456789abcdef-stray"
 METADATA: Final = "__cluster_metadata-0"
 SHOWN: Final = {
@@ -65,10 +64,10 @@ class Row(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Row]:
-    records_data = re.search(r"^## Every path\n(.*?)^## ", README.read_text(), re.MULTILINE | re.DOTALL)
-    assert records_data is not None
-    found = re.findall(r"^\| `(.+?)` \| .+ \| (.+) \|$", records_data[1], re.MULTILINE)
+def rows(page: Callable[[str], str]) -> list[Row]:
+    section = re.search(r"^## Every path\n(.*?)^## ", page("semantics"), re.MULTILINE | re.DOTALL)
+    assert section is not None
+    found = re.findall(r"^\| `(.+?)` \| .+ \| (.+) \|$", section[1], re.MULTILINE)
     return [Row(path, written.startswith("yes")) for path, written in found]
 
 
