@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Node
     from kafkafs.tree.options import TreeOptions
     from kafkafs.tree.tree import Tree
-
-_READ_BYTES: Final = 1024 * 1024
-
 
 @click.command(
     epilog="\b\nExamples:\n"
@@ -114,14 +111,8 @@ def _copy(node: Node) -> None:
     if isinstance(node, Directory):
         raise click.UsageError(f"{node.path} is a directory; kafkafs ls lists it")
     assert isinstance(node, File)
-    reading = node.open()
-    try:
-        position = 0
-        while data := reading.read(position, _READ_BYTES):
-            sys.stdout.buffer.write(data)
-            position += len(memoryview(data))
-    finally:
-        reading.close()
+    for data in node.contents():
+        sys.stdout.buffer.write(data)
 
 
 def _print_records(tree: Tree, node: Node, record_format: KcatFormat) -> None:

@@ -8,7 +8,8 @@ what is opened from it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkafs.tree.errors import NotPermittedError
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from kafkafs.locator.paths import TreePath
+
+
+_READ_BYTES: Final = 1024 * 1024
 
 
 class Attributes(NamedTuple):
@@ -107,6 +111,14 @@ class File(Node):
     @abstractmethod
     def open(self) -> Reading:
         """Open it for reading. Positions in the open file never change their meaning."""
+
+    def contents(self) -> Iterator[Buffer]:
+        """Yield all of it once, in order, as it is now. Nothing is counted for a caller that needs no size."""
+        with closing(self.open()) as reading:
+            position = 0
+            while data := reading.read(position, _READ_BYTES):
+                yield data
+                position += len(memoryview(data))
 
 
 class WritableFile(File):

@@ -7,6 +7,7 @@ and some of its own may lie outside. A range that is open at its start begins wi
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.offsets import RecordRange
@@ -76,6 +77,11 @@ class RangeFile(File):
         """Open the range as it is now."""
         return RangeReading(self._source.ask(self._sized), self._source, self._held)
 
+    def contents(self) -> Iterator[Buffer]:
+        """Yield the records of the range as it is now, and count nothing before they are made."""
+        with closing(RangeReading(self._source.ask(self._run), self._source, self._held)) as reading:
+            yield from reading.contents()
+
     def records(self) -> Iterator[Record]:
         """The records as they are now; raises `DamagedError` where damage lies within, unless it is to be skipped."""
         visible = self._source.visible()
@@ -83,11 +89,13 @@ class RangeFile(File):
 
     def _sized(self, visible: VisibleLog) -> RecordRun:
         """The range as it is, with its size if that can be told at once."""
-        start, end = self._resolved(visible)
-        run = RecordRun(visible, start, end, self._format, self._source)
+        run = self._run(visible)
         if run.size is None and run.log_bytes() <= self._source.options.counted_bytes_max:
             run.count()
         return run
+
+    def _run(self, visible: VisibleLog) -> RecordRun:
+        return RecordRun(visible, *self._resolved(visible), self._format, self._source)
 
     def _resolved(self, visible: VisibleLog) -> tuple[int, int]:
         if isinstance(self._range, RecordRange):
@@ -115,6 +123,10 @@ class RangeReading:
     def size_bytes(self) -> int | None:
         """The size, which is known from the beginning or once all has been read."""
         return None if self._run.size is None else self._run.size.size_bytes
+
+    def contents(self) -> Iterator[Buffer]:
+        """Yield all bytes in order; raises as `read` does."""
+        return (data for _, data in self._pieces_from(0))
 
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes from the position; raises `DamagedError` where damage begins, `GoneError` for what was removed."""

@@ -155,6 +155,10 @@ class SegmentTextFile(File):
         """Open the text of the file, which may grow."""
         return self._text.open()
 
+    def contents(self) -> Iterator[Buffer]:
+        """Yield the text of the file as it is now."""
+        return self._text.contents()
+
     def warm(self, is_cancelled: Callable[[], bool]) -> None:
         """Return when the size is known."""
         self._text.warm(is_cancelled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -55,15 +56,25 @@ class LogText:
 
     def open(self) -> LogTextReading:
         """Open the file; if the size is unknown it is counted from now on."""
+        file, counted, status = self._looked_at()
+        if self._size_bytes(counted, file, status) is None:
+            self._sizes.begin(self._counted)
+        return LogTextReading(self._source, self._counted, counted, file, status)
+
+    def contents(self) -> Iterator[Buffer]:
+        """Yield the whole dump in order, and count nothing before it is made."""
+        file, counted, status = self._looked_at()
+        with closing(LogTextReading(self._source, self._counted, counted, file, status)) as reading:
+            yield from reading.contents()
+
+    def _looked_at(self) -> tuple[ReadableFile, CountedFile, FileStatus]:
+        """Open the file; return it with its counts and its status."""
         file = self._open()
         status = self._source.files.status(self._path)
         if status is None:
             file.close()
             raise NotThereError(f"{self._path} is gone")
-        counted = self._counted.look(file, status)
-        if self._size_bytes(counted, file, status) is None:
-            self._sizes.begin(self._counted)
-        return LogTextReading(self._source, self._counted, counted, file, status)
+        return file, self._counted.look(file, status), status
 
     def warm(self, is_cancelled: Callable[[], bool]) -> None:
         """Return when the size is known."""
@@ -121,6 +132,10 @@ class LogTextReading:
             data = b"".join((data, more))
         return data
 
+    def contents(self) -> Iterator[Buffer]:
+        """Yield all bytes in order; raises as `read` does."""
+        return (data for _, data in self._pieces_from(0))
+
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
         """Return the same if it was made already."""
         return self._run.read_soon(position, size_bytes)
@@ -167,6 +182,10 @@ class EntryText:
         if status.size_bytes > self._made_bytes_max:
             return None
         return sum(len(data) for data in self._runs())
+
+    def contents(self) -> Iterator[Buffer]:
+        """Yield the whole dump in order."""
+        return self._runs()
 
     def open(self) -> Reading:
         """Open the dump: of the present file, or of a large file as it is when it is read."""

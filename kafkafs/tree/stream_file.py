@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.paths import PartitionFile
@@ -76,6 +76,11 @@ class StreamFile(File):
         if self._size(seen) is None:
             self._sizes.begin(self._counted)
         return StreamReading(self._counted, self._positions, self._source, self._sizes)
+
+    def contents(self) -> Iterator[Buffer]:
+        """Yield the visible records, and count nothing before they are made."""
+        with closing(StreamReading(self._counted, self._positions, self._source, self._sizes)) as reading:
+            yield from reading.contents()
 
     def warm(self, is_cancelled: Callable[[], bool]) -> None:
         """Return when the size is known, unless damage keeps it unknown for ever."""
@@ -164,6 +169,10 @@ class StreamReading:
                 for _ in self._pieces_from(start):
                     pass
                 return
+
+    def contents(self) -> Iterator[Buffer]:
+        """Yield all bytes in order; raises as `read` does."""
+        return (data for _, data in self._pieces_from(0))
 
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes from the position; raises `GoneError` for what was removed, `DamagedError` where damage begins.
