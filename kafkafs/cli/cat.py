@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.options import TreeOptions
     from kafkafs.tree.tree import Tree
 
+
 @click.command(
     epilog="\b\nExamples:\n"
     "  kafkafs cat /var/lib/kafka orders/0/offset/42\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.paths import PartitionFile
@@ -33,6 +34,9 @@ SIZE_XATTR: Final = "user.kafkafs.size"
 SKIPPED_XATTR: Final = "user.kafkafs.skipped"
 
 _WAIT_S: Final = 0.5  # for others who are counting
+SEEK_WAIT_S: Final = 3.0
+"""The longest wait for the size when a program seeks to the end of an open file."""
+_QUESTIONS_BEFORE_SEEK: Final = 2  # by the mount, when it opens the file, and by a program's `fstat`
 
 
 class StreamFile(File):
@@ -133,13 +137,18 @@ class StreamReading:
         self._path = source.path
         self._report = source.batches.report
         self._run = RenderedRun(self._pieces_from)
+        self._may_seek = True  # until it reads or has waited
+        self._questions = 0  # for the size
         counted.enter(positions, self)
 
     def size_bytes(self) -> int | None:
         """Return the size, which never shrinks or becomes unknown again: while it is counted, the last known one.
 
-        Raises `DamagedError` if the log was damaged since.
+        A program that asks again and again before it reads is about to seek to the end, as `tail` does. It waits for
+        the count for a few seconds, since it would have to read the whole file without a size. Raises `DamagedError` if
+        the log was damaged since.
         """
+        self._questions += 1
         positions = self._positions
         told_bytes = positions.told_bytes
         try:
@@ -153,6 +162,10 @@ class StreamReading:
     def _size_bytes(self, told_bytes: int | None) -> int | None:
         seen, _ = self._counted.look()
         size_bytes = exact_size(self._counted, self._positions, seen, self._options)
+        if size_bytes is None and told_bytes is None and self._may_seek and self._questions > _QUESTIONS_BEFORE_SEEK:
+            self._may_seek = False
+            self._count_for(seen, SEEK_WAIT_S)
+            size_bytes = exact_size(self._counted, self._positions, self._counted.look()[0], self._options)
         if size_bytes is None and told_bytes is not None:
             damage = self._positions.damage(seen) if self._options.damage is Damage.STOP else None
             if damage is not None:
@@ -160,6 +173,11 @@ class StreamReading:
             self._sizes.begin(self._counted)
             size_bytes = self._positions.tell(self._positions.counted_bytes())
         return size_bytes
+
+    def _count_for(self, seen: Seen, limit_s: float) -> None:
+        """Count the log, or wait until another thread has counted it, for so long at most."""
+        end_s = monotonic() + limit_s
+        self._counted.count(seen, lambda: monotonic() > end_s, wait_s=limit_s)
 
     def _make_edge(self, position: int) -> None:
         """Keep the last bytes of the stream for a reader that waits at its end while they are removed."""
@@ -180,6 +198,7 @@ class StreamReading:
         It is never short before a size that was told: the kernel would show zeros instead.
         """
         self.position = position
+        self._may_seek = False
         try:
             return self._read(position, size_bytes)
         except GoneError:

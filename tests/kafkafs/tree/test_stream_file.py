@@ -11,7 +11,8 @@ from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, Standing
 
 from kafkafs.locator.paths import PartitionFile, PartitionFilePath, PartitionPath, TopicPath
 from kafkafs.render.envelope import Envelope
-from kafkafs.sizes import SizeCache
+from kafkafs.sizes import CountedLog, CountedText, SizeCache
+from kafkafs.tree import stream_file
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.options import Damage, TreeOptions
@@ -226,6 +227,27 @@ def test_what_is_too_much_to_be_counted_at_once_is_unknown_until_somebody_opens_
     fresh.warm(lambda: False)
     assert fresh.attributes().size_bytes == 50 * 101
     assert fresh.xattrs() == {}
+
+
+class NeverCounting(SizeCache):
+    """Leaves the counting to readers."""
+
+    def begin(self, counted: CountedLog | CountedText) -> None:
+        """Do nothing."""
+
+
+def test_a_program_that_seeks_to_the_end_gets_the_size(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams.append(*[b"v" * 100] * 50)
+    source = streams.source(options=TreeOptions(counted_bytes_max=1000))
+    sought = stream(source, sizes=NeverCounting(streams.files, None)).open()
+    assert [sought.size_bytes() for _ in range(3)] == [None, None, 50 * 101]
+    assert bytes(sought.read(50 * 101 - 5, 100)) == b"vvvv\n"
+    read = stream(streams.source(options=source.options), sizes=NeverCounting(streams.files, None)).open()
+    read.read(0, 10)
+    assert [read.size_bytes() for _ in range(3)] == [None, None, None]
+    monkeypatch.setattr(stream_file, "SEEK_WAIT_S", -1.0)  # the log is longer than can be counted while it waits
+    hasty = stream(streams.source(options=source.options), sizes=NeverCounting(streams.files, None)).open()
+    assert [hasty.size_bytes() for _ in range(4)] == [None] * 4
 
 
 def test_what_was_counted_is_kept_for_the_next_process(streams: Streams) -> None:
