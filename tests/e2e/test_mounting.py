@@ -22,7 +22,7 @@ from kafkafs.mount.mounts import mount_at
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
-UNIT = ROOT / "packaging" / "kafkafs@.service"
+UNIT = ROOT / "scripts" / "packaging" / "kafkafs@.service"
 
 
 class TestTheCommand:
