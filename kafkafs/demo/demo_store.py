@@ -1,4 +1,4 @@
-"""The store of the demo: made whole or not at all, and known again by its topics."""
+"""The store of the demo: made whole or not at all, and recognized by its topics."""
 
 from __future__ import annotations
 
@@ -7,25 +7,32 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.demo.clicks import CLICKS, write_clicks
-from kafkafs.demo.customers import CUSTOMERS, write_customers
-from kafkafs.demo.groups import CONSUMER_OFFSETS, write_groups
-from kafkafs.demo.orders import ORDERS, write_orders
-from kafkafs.demo.payments import PAYMENTS, write_payments
+from kafkafs.demo.groups import write_groups
+from kafkafs.demo.topics import (
+    CLICKS,
+    CUSTOMERS,
+    ORDERS,
+    PAYMENTS,
+    write_clicks,
+    write_customers,
+    write_orders,
+    write_payments,
+)
 from storage.errors import NotAStoreError, StorageError
+from storage.internal import offsets
 from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.files import Files
 
-TOPICS: Final = frozenset({ORDERS, CUSTOMERS, PAYMENTS, CLICKS, CONSUMER_OFFSETS})
+TOPICS: Final = frozenset({ORDERS, CUSTOMERS, PAYMENTS, CLICKS, offsets.TOPIC})
 
 
 def make_demo_store(path: Path, *, files: Files, clock: Clock) -> bool:
-    """Make a demo at the path; False if one was there already, which is left as it is.
+    """Make a demo at the path; return False if one is there already, and leave it as it is.
 
-    It gets its name only when it is complete. Raises `NotAStoreError` if something else is there.
+    The store gets its name only when it is complete. Raises `NotAStoreError` if something else is at the path.
     """
     if files.directory(path).own_status() is not None and not _is_empty(path):
         _check_is_demo(path, files, clock)

@@ -1,28 +1,45 @@
-"""`__consumer_offsets`: the progress of consumer groups: one at the end, one that lags, one without members."""
+"""`__consumer_offsets`, as a group coordinator of Kafka 3 writes it: committed offsets, and the members of groups.
+
+One group has read everything, one lags, and one has lost its members.
+"""
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.demo.clicks import CLICKS
-from kafkafs.demo.customers import CUSTOMERS
-from kafkafs.demo.group_records import Member, group_key, group_value, offset_key, offset_value
-from kafkafs.demo.orders import ORDERS
-from kafkafs.demo.producer import Producer
-from kafkafs.demo.traffic import MINUTE_MS
+from kafkafs.demo.producer import MINUTE_MS, Producer
+from kafkafs.demo.topics import CLICKS, CUSTOMERS, ORDERS
+from storage.internal import consumer_protocol, offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from storage.record import Row
     from storage.store import Store
-
-CONSUMER_OFFSETS: Final = "__consumer_offsets"
 
 _SETTINGS: Final = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 _COMMIT_COUNT: Final = 20
 _COMMIT_EVERY_MS: Final = 5 * MINUTE_MS
 _HOST: Final = "/192.0.2.10"
+
+_OFFSET_TYPE: Final = 1
+_VALUE_VERSION: Final = 3  # of offsets and of groups
+_BLOB_VERSION: Final = 0  # of subscriptions and of assignments
+_PROTOCOL: Final = "range"
+_REBALANCE_MS: Final = 300_000
+_SESSION_MS: Final = 45_000
+_NO_USER_DATA: Final = struct.pack(">i", -1)
+
+
+class Member(NamedTuple):
+    """A consumer that has partitions of one topic."""
+
+    member_id: str
+    client_id: str
+    host: str
+    topic: str
+    partitions: Sequence[int]
 
 
 class _Group(NamedTuple):
@@ -40,9 +57,9 @@ _GROUPS: Final = (
 
 
 def write_groups(store: Store, now_ms: int) -> None:
-    """Make the topic, with what groups committed of the other topics, which are there."""
-    store.topics.create(CONSUMER_OFFSETS, 1, _SETTINGS)
-    coordinator = Producer(store, CONSUMER_OFFSETS, 0)
+    """Make the topic, with the offsets that groups have committed of the other topics, which must be there."""
+    store.topics.create(offsets.TOPIC, 1, _SETTINGS)
+    coordinator = Producer(store, offsets.TOPIC, 0)
     for group in _GROUPS:
         ends = {
             partition: store.log(group.topic, partition).view.end_offset
@@ -74,3 +91,48 @@ def _records(group: _Group, ends: dict[int, int], now_ms: int) -> Iterator[list[
         yield [(left_ms, group_key(group.name), group_value(2, [], changed_ms=left_ms), ())]
         yield [(left_ms, offset_key(group.name, group.topic, partition), None, ()) for partition in ends]
         yield [(left_ms, group_key(group.name), None, ())]
+
+
+def offset_key(group: str, topic: str, partition: int) -> bytes:
+    """Return the key of the offset that a group has committed of a partition."""
+    return offsets.encode_key(_OFFSET_TYPE, {"group": group, "topic": topic, "partition": partition})
+
+
+def offset_value(offset: int, *, leader_epoch: int, committed_ms: int) -> bytes:
+    """Return the value of a committed offset."""
+    fields = {"offset": offset, "leaderEpoch": leader_epoch, "metadata": "", "commitTimestamp": committed_ms}
+    return offsets.encode_value(_OFFSET_TYPE, _VALUE_VERSION, fields)
+
+
+def group_key(group: str) -> bytes:
+    """Return the key of a group's metadata."""
+    return offsets.encode_key(offsets.GROUP_METADATA_TYPE, {"group": group})
+
+
+def group_value(generation: int, members: Sequence[Member], *, changed_ms: int) -> bytes:
+    """Return the metadata of a group, whose first member leads it."""
+    fields = {
+        "protocolType": consumer_protocol.PROTOCOL_TYPE,
+        "generation": generation,
+        "protocol": _PROTOCOL if members else None,
+        "leader": members[0].member_id if members else None,
+        "currentStateTimestamp": changed_ms,
+        "members": [_member(member) for member in members],
+    }
+    return offsets.encode_value(offsets.GROUP_METADATA_TYPE, _VALUE_VERSION, fields)
+
+
+def _member(member: Member) -> dict[str, object]:
+    topic = member.topic.encode()
+    subscription = struct.pack(f">hih{len(topic)}s", _BLOB_VERSION, 1, len(topic), topic)
+    partitions = struct.pack(f">i{len(member.partitions)}i", len(member.partitions), *member.partitions)
+    return {
+        "memberId": member.member_id,
+        "groupInstanceId": None,
+        "clientId": member.client_id,
+        "clientHost": member.host,
+        "rebalanceTimeout": _REBALANCE_MS,
+        "sessionTimeout": _SESSION_MS,
+        "subscription": subscription + _NO_USER_DATA,
+        "assignment": subscription + partitions + _NO_USER_DATA,
+    }

@@ -1,8 +1,12 @@
-"""A program that writes to one log of a store, as producers do."""
+"""The programs that write to the shop's topics, and the times and the runs in which they send records.
+
+Records come all day long, evenly, and up to now.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import random
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.log import AppendOrigin, Log
 from storage.record import (
@@ -17,17 +21,21 @@ from storage.record import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from storage.record import Row
     from storage.store import Store
 
+T = TypeVar("T")
+
+DAY_MS: Final = 86_400_000
+MINUTE_MS: Final = 60_000
 _EPOCH: Final = 0  # of producers, leaders and coordinators: none was ever replaced
 _MARKER: Final = {committed: EndTransactionMarker(committed, coordinator_epoch=_EPOCH) for committed in (True, False)}
 
 
 class Producer:
-    """Writes to one partition; with an id it writes every batch exactly once, and in transactions if it is told to."""
+    """Writes to one partition: idempotently if it has an id, and in transactions if it is transactional."""
 
     def __init__(
         self,
@@ -68,3 +76,23 @@ class Producer:
             producer_epoch=_EPOCH,
         )
         self._log.append_as_leader(marker, leader_epoch=_EPOCH, origin=AppendOrigin.COORDINATOR)
+
+
+def draw_for(topic: str) -> random.Random:
+    """Return a random generator that draws the same for a topic every time."""
+    return random.Random(topic)  # noqa: S311 -- a demo has no secrets
+
+
+def moments(count: int, now_ms: int, rng: random.Random) -> list[int]:
+    """Return this many times of the day before now, in order: a random one in each of as many equal parts."""
+    step_ms = DAY_MS // count
+    return [now_ms - DAY_MS + number * step_ms + rng.randrange(step_ms) for number in range(count)]
+
+
+def runs(items: Sequence[T], length_max: int, rng: random.Random) -> Iterator[Sequence[T]]:
+    """Yield the items in runs of different lengths, as they gather until a producer sends them."""
+    start = 0
+    while start < len(items):
+        end = start + rng.randint(1, length_max)
+        yield items[start:end]
+        start = end

@@ -1,7 +1,7 @@
 """The tour of the demo: commands for a shell in the current directory, each with its purpose.
 
-There is a tour of a mount, and one of the same store where nothing can be mounted. Each command works by itself, in any
-order and as often as one likes, as long as the tour is not over.
+There is a tour of a mount, and one of the store alone where nothing can be mounted. The commands work in any order and
+any number of times, until the last one unmounts the store.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.demo.clicks import CLICKS
-from kafkafs.demo.orders import FIRST_ORDER, ORDER_COUNT, ORDERS
-from kafkafs.demo.payments import PAYMENTS
+from kafkafs.demo.topics import CLICKS, FIRST_ORDER, ORDER_COUNT, ORDERS, PAYMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +28,7 @@ class Stop(NamedTuple):
 
 
 def mount_tour(kafkafs: str, store: Path, mount_point: Path) -> list[Stop]:
-    """A tour of the mount; `kafkafs` is how a shell calls it, and the last command unmounts it."""
+    """Return the tour of a mount, whose last command unmounts it; `kafkafs` is the command to call kafkafs by."""
     root, from_store = shlex.quote(str(mount_point)), shlex.quote(str(store))
     return [
         Stop("the topics, and the files of a partition", f"ls {root} {root}/{ORDERS}/0"),
@@ -54,7 +52,7 @@ def mount_tour(kafkafs: str, store: Path, mount_point: Path) -> list[Stop]:
 
 
 def store_tour(kafkafs: str, store: Path) -> list[Stop]:
-    """A tour of the store, where it is not mounted."""
+    """Return the tour of a store that is not mounted."""
     root = shlex.quote(str(store))
     return [
         Stop("the topics", f"{kafkafs} ls {root}"),
@@ -78,5 +76,5 @@ def store_tour(kafkafs: str, store: Path) -> list[Stop]:
 
 
 def tour_text(stops: Iterable[Stop]) -> str:
-    """The tour as it is printed: commands are indented, and nothing else is."""
+    """Return the tour as it is printed: only commands are indented."""
     return "".join(f"{stop.shows}\n  {stop.command}\n" for stop in stops)

@@ -12,7 +12,7 @@ from memory_logs import StandingClock
 from path_files import PathFiles
 
 from kafkafs.demo.demo_store import TOPICS, make_demo_store
-from kafkafs.demo.traffic import DAY_MS, MINUTE_MS
+from kafkafs.demo.producer import DAY_MS, MINUTE_MS
 from storage.errors import NotAStoreError
 from storage.files import Files
 from storage.log.view import Isolation

@@ -9,7 +9,7 @@ import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 from aiokafka.protocol.types import Array, Bytes, Int16, Int32, Int64, Schema, String
 
-from kafkafs.demo.group_records import Member, group_key, group_value, offset_key, offset_value
+from kafkafs.demo.groups import Member, group_key, group_value, offset_key, offset_value
 
 pytestmark = pytest.mark.interop
 
