@@ -141,10 +141,10 @@ def test_other_partitions_get_what_a_producer_would_send_them(
 def test_a_task_that_fails_leaves_nothing_and_is_done_again(
     spark: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kafkafs.spark.jobs import built_stores
+    from kafkafs.spark.jobs import stores
 
     mark = tmp_path / "failed"
-    real = built_stores.results_of
+    real = stores.results_of
 
     def failing_once(session, pieces, work):
         def run(piece):
@@ -156,7 +156,7 @@ def test_a_task_that_fails_leaves_nothing_and_is_done_again(
 
         return real(session, pieces, run)
 
-    monkeypatch.setattr(built_stores, "results_of", failing_once)
+    monkeypatch.setattr(stores, "results_of", failing_once)
     rows = jobs.rewrite(spark, source, tmp_path / "target", codec="gzip").collect()
     assert mark.exists()
     check_sound(tmp_path / "target")

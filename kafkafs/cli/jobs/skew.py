@@ -11,7 +11,6 @@ from kafkafs.cli.jobs.job_options import job_options
 from kafkafs.cli.jobs.job_session import job_session
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.store_argument import store_argument
-from kafkafs.spark.jobs.balance import COLUMNS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,9 +42,10 @@ def skew(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...]
     form = chosen_form(ctx) or Form.TABLE
     with job_session(ctx) as session:
         from kafkafs.spark import jobs
+        from kafkafs.spark.jobs.skew import SCHEMA
 
         rows = session.rows(lambda: jobs.skew(session.spark, store, topics or None, top), "weighing")
         rows.sort(key=itemgetter("topic"))  # of each topic they come in order
-        write_rows(COLUMNS, rows, form)
+        write_rows(SCHEMA.names, rows, form)
         kinds = [row["kind"] for row in rows]
         session.summarize(f"weighed {kinds.count('topic')} topics, {kinds.count('partition')} partitions")

@@ -6,8 +6,7 @@ import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
-from kafkafs.spark.jobs.frames import frame_of
+from kafkafs.spark.jobs.stores import BuiltPlace, build_in_tasks, frame_of_reports
 from storage.clock import Clock
 from storage.rewrite import copy_compacted
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.jobs.stores import StorePath
     from storage.log_dir import Partition
     from storage.rewrite import StoreBuilder
     from storage.store import Store
@@ -57,7 +56,5 @@ def compact(
 
     with place.begun({"job": "compact", "roll": roll}, topics, settings) as build:
         build_in_tasks(spark, place, build, work)
-        told = place.publish(build)
-    names = [field.split()[0] for field in SCHEMA.split(", ")]
-    rows = [{"topic": topic, "partition": number, **told[topic, number]} for topic, number in sorted(told)]
-    return frame_of(spark, [tuple(row[name] for name in names) for row in rows], SCHEMA)
+        reports = place.publish(build)
+    return frame_of_reports(spark, reports, SCHEMA)

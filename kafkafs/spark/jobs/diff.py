@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkafs.spark.errors import MissingTopicError, OptionError
-from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.record_comparison import (
     COMPARED_COLUMNS,
     ONLY_IN_OTHER,
@@ -20,8 +19,8 @@ from kafkafs.spark.jobs.record_comparison import (
     Comparison,
     compare,
 )
-from kafkafs.spark.jobs.results import results_of
-from kafkafs.spark.jobs.selected import opened, refuse
+from kafkafs.spark.jobs.stores import opened, refuse
+from kafkafs.spark.jobs.tasks import frame_of, results_of
 from storage.clock import Clock
 from storage.files import Files
 from storage.split import DEFAULT_SPLIT_BYTES, SplitReader, packed
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.jobs.stores import StorePath
     from kafkafs.spark.opened_store import OpenedStore
     from storage.log_dir import Partition
     from storage.split import Split

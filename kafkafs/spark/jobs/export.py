@@ -35,9 +35,8 @@ from kafkafs.spark.jobs.export_writing import (
     export_schema,
     write_files,
 )
-from kafkafs.spark.jobs.frames import frame_of
-from kafkafs.spark.jobs.log_dirs import log_dirs
-from kafkafs.spark.jobs.results import results_of
+from kafkafs.spark.jobs.stores import log_dirs
+from kafkafs.spark.jobs.tasks import frame_of, results_of
 from kafkafs.spark.opened_store import OpenedStore
 from kafkafs.spark.options import StoreOptions
 from storage.files import NamedFiles
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.export_writing import Compression
-    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.jobs.stores import StorePath
     from storage.log_dir import Partition
 
 SCHEMA: Final = (

@@ -27,8 +27,8 @@ from pyspark.sql.types import (
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.log_order import LogOrder, Stretch
-from kafkafs.spark.jobs.selected import opened, refuse
-from kafkafs.spark.jobs.tasks import in_tasks
+from kafkafs.spark.jobs.stores import opened, refuse
+from kafkafs.spark.jobs.tasks import batch_of, in_tasks
 from kafkafs.spark.options import Damage
 from storage.clock import Clock
 from storage.files import Files
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.gap_kinds import Gap
-    from kafkafs.spark.jobs.log_dirs import StorePath
     from kafkafs.spark.jobs.log_order import StretchEnds
+    from kafkafs.spark.jobs.stores import StorePath
     from storage.log_dir import Partition
     from storage.split import Split
 
@@ -138,10 +138,10 @@ def _found(pack: Sequence[_Piece], threshold_ms: int) -> Iterator[pa.RecordBatch
         numbered = enumerate(_within(piece, stretch))
         while held := list(islice(numbered, _ROWS_MAX)):
             rows = ((*_row(piece.log, gap), None, None, True, piece.number, row) for row, gap in held)
-            yield _batch(rows, _FOUND)
+            yield batch_of(rows, _FOUND)
         nothing = (None,) * (len(SCHEMA) - len(piece.log.partition))
         ends = pickle.dumps((piece.log, stretch.ends))
-        yield _batch([(*piece.log.partition, *nothing, ends, False, piece.number, 0)], _FOUND)
+        yield batch_of([(*piece.log.partition, *nothing, ends, False, piece.number, 0)], _FOUND)
 
 
 def _within(piece: _Piece, stretch: Stretch) -> Iterator[Gap]:
@@ -206,7 +206,7 @@ class _Completion:
             self._between += self._order.finish(self.log.end_offset)
             self._is_finished = True
         found, self._between = self._between, []
-        return _batch(((*_row(self.log, gap), self._is_compacted) for gap in found), SCHEMA)
+        return batch_of(((*_row(self.log, gap), self._is_compacted) for gap in found), SCHEMA)
 
     def marked(self, found: pa.RecordBatch) -> pa.RecordBatch:
         """Return the gaps within stretches as rows of the result."""
@@ -234,12 +234,4 @@ def _row(log: _Log, gap: Gap) -> tuple[object, ...]:
         name,
         position,
         gap.reason,
-    )
-
-
-def _batch(rows: Iterable[tuple[object, ...]], schema: StructType) -> pa.RecordBatch:
-    fields = to_arrow_schema(schema)
-    columns = list(zip(*rows, strict=True)) or [()] * len(fields)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)], schema=fields
     )

@@ -7,8 +7,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.spark.errors import MissingGroupError, MissingTopicError
-from kafkafs.spark.jobs.log_dirs import log_dirs
-from kafkafs.spark.jobs.results import results_of
+from kafkafs.spark.jobs.stores import log_dirs
+from kafkafs.spark.jobs.tasks import results_of
 from storage.clock import Clock
 from storage.cluster import OffsetsLog, Surroundings, describe_group
 from storage.config import TopicConfig
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.jobs.stores import StorePath
     from kafkafs.spark.opened_store import OpenedStore
     from storage.cluster import GroupDescription
     from storage.log_dir import Partition

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.times import Instant, parse_time
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.group_positions import group_positions
 from kafkafs.spark.jobs.records_from import bounds_of, count_records, offsets_at
-from kafkafs.spark.jobs.selected import opened
+from kafkafs.spark.jobs.stores import opened
+from kafkafs.spark.jobs.tasks import frame_of
 from storage.clock import Clock
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.group_positions import GroupPosition
-    from kafkafs.spark.jobs.log_dirs import StorePath
     from kafkafs.spark.jobs.records_from import Bounds, RecordsFrom
+    from kafkafs.spark.jobs.stores import StorePath
     from kafkafs.spark.opened_store import OpenedStore
     from storage.log_dir import Partition
 

@@ -10,8 +10,8 @@ from bisect import bisect_left, bisect_right
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkafs.spark.jobs.results import results_of, task_bytes
-from kafkafs.spark.jobs.selected import refuse
+from kafkafs.spark.jobs.stores import refuse
+from kafkafs.spark.jobs.tasks import results_of, task_bytes
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from kafkafs.spark.jobs.results import results_of
+from kafkafs.spark.jobs.tasks import results_of
 from kafkafs.spark.partitioner import Sticky, key_hashes
 from storage.clock import Clock
 from storage.commit import StagedFile
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from kafkafs.spark.jobs.built_stores import BuiltPlace
+    from kafkafs.spark.jobs.stores import BuiltPlace
     from storage.errors import RecordsGoneError
     from storage.log_dir import Partition
     from storage.record import Headers

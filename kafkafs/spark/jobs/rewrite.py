@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from hashlib import sha256
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.errors import JobError
-from kafkafs.spark.jobs.built_stores import BuiltPlace, build_in_tasks
-from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.repartitioning import build_repartitioned
+from kafkafs.spark.jobs.stores import BuiltPlace, build_in_tasks, frame_of_reports
 from storage.config import check_topic_setting
 from storage.record import Codec
 from storage.rewrite import RewriteRules, copy_rewritten
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.jobs.stores import StorePath
     from storage.log_dir import Partition
     from storage.rewrite import StoreBuilder
     from storage.store import Store
@@ -82,15 +81,16 @@ def rewrite(
             )
         with place.begun(purpose, topics, settings, partitions=partitions) as build:
             counts = build_repartitioned(spark, place, build, rules)
-            told: Mapping[Partition, Mapping[str, Any]] = place.publish(build)
-        return _frame(spark, {each: {**counts.get(each, {}), **told.get(each, {})} for each in {*counts, *told}})
+            reports = place.publish(build)
+        whole = {each: {**counts.get(each, {}), **reports.get(each, {})} for each in {*counts, *reports}}
+        return frame_of_reports(spark, whole, SCHEMA)
 
     def work(opened: Store, build: StoreBuilder, partition: Partition) -> None:
         copy_rewritten(opened, build, partition, rules)
 
     with place.begun(purpose, topics, settings) as build:
         build_in_tasks(spark, place, build, work)
-        return _frame(spark, place.publish(build))
+        return frame_of_reports(spark, place.publish(build), SCHEMA)
 
 
 def _fingerprint(keys: Collection[bytes]) -> str:
@@ -124,9 +124,3 @@ def _rules(
         drops_redacted=drops_redacted,
         batch_bytes=batch_bytes or 0,
     )
-
-
-def _frame(spark: SparkSession, told: Mapping[Partition, Mapping[str, Any]]) -> DataFrame:
-    names = [field.split()[0] for field in SCHEMA.split(", ")][2:]
-    rows = [(*partition, *(told[partition].get(name) for name in names)) for partition in sorted(told)]
-    return frame_of(spark, rows, SCHEMA)

@@ -1,11 +1,12 @@
-"""`skew`: how evenly records lie in the partitions of topics, and which keys have most of them.
+"""`skew`: how evenly records are spread over the partitions of topics, and which keys have most of them.
 
-Records are counted in the workers, keys in bounded memory, and the counts added up by Spark; of a topic only the keys
-with most records come together in one place.
+Workers count records, and keys in bounded memory; Spark adds the counts up. Only the keys with most records of a topic
+come together in one task.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from contextlib import closing
 from itertools import groupby
 from operator import attrgetter
@@ -28,11 +29,9 @@ from pyspark.sql.types import (
 )
 
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.jobs.balance import KeyLoad, PartitionLoad, balance_rows
-from kafkafs.spark.jobs.frames import frame_of
 from kafkafs.spark.jobs.hot_keys import HotKeys
-from kafkafs.spark.jobs.selected import opened, refuse
-from kafkafs.spark.jobs.tasks import in_tasks
+from kafkafs.spark.jobs.stores import opened, refuse
+from kafkafs.spark.jobs.tasks import batch_of, frame_of, in_tasks
 from storage.clock import Clock
 from storage.files import Files
 from storage.split import DEFAULT_SPLIT_BYTES, SplitReader, packed
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.hot_keys import CountedKey
-    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.jobs.stores import StorePath
     from storage.split import Split
 
 SCHEMA: Final = StructType(
@@ -90,6 +89,24 @@ class _Count(NamedTuple):
     log_bytes: int = 0
     above: int = 0
     floor: int = 0
+
+
+class PartitionLoad(NamedTuple):
+    """The load of a partition: `data_bytes` are those of keys and values, `log_bytes` those of batches on disk."""
+
+    partition: int
+    records: int
+    data_bytes: int
+    log_bytes: int
+
+
+class KeyLoad(NamedTuple):
+    """A key that occurs in `records` records, or in up to `over` less."""
+
+    key: bytes | None
+    records: int
+    over: int
+    data_bytes: int
 
 
 def skew(spark: SparkSession, store: StorePath, topics: Collection[str] | None = None, top: int = 10) -> DataFrame:
@@ -143,9 +160,9 @@ def _counted(pack: Sequence[Split]) -> Iterator[pa.RecordBatch]:
                 found = by_key.aggregate([("size", "count"), ("size", "sum")]).select(["key", "size_count", "size_sum"])
                 for key, count, key_bytes in zip(*(column.to_pylist() for column in found.columns), strict=True):
                     keys.add(key, count, key_bytes)
-            yield _batch([_Count(topic, partition, records=records, data_bytes=data_bytes)])
-        yield _batch([_Count(topic, floor=keys.floor)])
-        yield _batch([_count_of(topic, each, keys.floor) for each in keys.counted()])
+            yield batch_of([_Count(topic, partition, records=records, data_bytes=data_bytes)], _COUNTS)
+        yield batch_of([_Count(topic, floor=keys.floor)], _COUNTS)
+        yield batch_of([_count_of(topic, each, keys.floor) for each in keys.counted()], _COUNTS)
 
 
 def _count_of(topic: str, key: CountedKey, floor: int) -> _Count:
@@ -175,6 +192,60 @@ def _weighed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(list(balance_rows(topic, partitions, keys)), schema=fields)
 
 
-def _batch(counts: Sequence[_Count]) -> pa.RecordBatch:
-    fields = to_arrow_schema(_COUNTS)
-    return pa.RecordBatch.from_pylist([each._asdict() for each in counts], schema=fields)
+def balance_rows(topic: str, partitions: Sequence[PartitionLoad], keys: Sequence[KeyLoad]) -> Iterator[dict[str, Any]]:
+    """Yield the row of a topic, those of its partitions and those of the keys, with every column."""
+    records = sum(each.records for each in partitions)
+    data_bytes = sum(each.data_bytes for each in partitions)
+    log_bytes = sum(each.log_bytes for each in partitions)
+    mean_records, mean_bytes = records / len(partitions), log_bytes / len(partitions)
+    nothing: dict[str, Any] = dict.fromkeys(SCHEMA.names)
+    yield nothing | {
+        "kind": "topic",
+        "topic": topic,
+        "records": records,
+        "bytes": log_bytes,
+        "dataBytes": data_bytes,
+        "ratio": _part(max(each.records for each in partitions), mean_records),
+        "bytesRatio": _part(max(each.log_bytes for each in partitions), mean_bytes),
+    }
+    for each in partitions:
+        yield nothing | {
+            "kind": "partition",
+            "topic": topic,
+            "partition": each.partition,
+            "records": each.records,
+            "bytes": each.log_bytes,
+            "dataBytes": each.data_bytes,
+            "share": _part(each.records, records),
+            "dataShare": _part(each.data_bytes, data_bytes),
+            "ratio": _part(each.records, mean_records),
+            "bytesRatio": _part(each.log_bytes, mean_bytes),
+        }
+    for key in keys:
+        yield (
+            nothing
+            | _key_members(key.key)
+            | {
+                "kind": "key",
+                "topic": topic,
+                "records": key.records,
+                "recordsOver": key.over,
+                "dataBytes": key.data_bytes,
+                "share": _part(key.records, records),
+                "dataShare": _part(key.data_bytes, data_bytes),
+            }
+        )
+
+
+def _key_members(key: bytes | None) -> dict[str, str | None]:
+    """Return a key as the envelope has it: as text if it is UTF-8, else in base64."""
+    if key is None:
+        return {}
+    try:
+        return {"key": key.decode()}
+    except UnicodeDecodeError:
+        return {"key_base64": b64encode(key).decode()}
+
+
+def _part(some: float, whole: float) -> float | None:
+    return some / whole if whole else None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkafs.spark.jobs.frames import frame_of
-from kafkafs.spark.jobs.log_dirs import log_dirs
-from kafkafs.spark.jobs.results import results_of, task_bytes
+from kafkafs.spark.jobs.stores import log_dirs
+from kafkafs.spark.jobs.tasks import frame_of, results_of, task_bytes
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.jobs.stores import StorePath
     from storage.segment import BatchCounts
 
 SCHEMA: Final = (

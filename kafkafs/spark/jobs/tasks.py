@@ -1,20 +1,32 @@
-"""Work done piece by piece in Spark's Python workers, a task for each piece; only its results cross into the JVM."""
+"""The work of a job in Spark's Python workers, and its way back: as a DataFrame, or as results for the driver.
+
+Executors must be able to import the module that a piece of work is defined in.
+"""
 
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from kafkafs.spark.worker import settle
+from storage.split import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+_CORES_OF_CONNECT: Final = 1000
+_TASKS_PER_CORE: Final = 3
+_TASK_BYTES_MAX: Final = 512 * 1024 * 1024  # what a failed task has to read again
+_RESULT: Final = StructType([StructField("result", BinaryType())])
 
 
 def in_tasks(
@@ -23,17 +35,57 @@ def in_tasks(
     work: Callable[[Piece], Iterable[pa.RecordBatch]],
     schema: StructType,
 ) -> DataFrame:
-    """The rows that `work` gives for each of the pieces.
+    """Return the rows that `work` gives for each piece, a task for each.
 
-    It is done whenever the DataFrame is asked for rows, and again by each further attempt of a task. Executors have to
-    be able to import the module that `work` is of.
+    The work is done whenever rows of the DataFrame are asked for, and again by each further attempt of a task.
     """
-    held = [pickle.dumps(piece) for piece in pieces]  # a task unpickles none but its own
+    held = [pickle.dumps(piece) for piece in pieces]  # a task unpickles only its own
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle()
         for batch in batches:
             for number in batch.column("id"):
-                yield from work(pickle.loads(held[number.as_py()]))  # noqa: S301 -- what was pickled above
+                yield from work(pickle.loads(held[number.as_py()]))  # noqa: S301 -- pickled above
 
     return spark.range(0, len(held), 1, max(len(held), 1)).mapInArrow(run, schema)
+
+
+def results_of(spark: SparkSession, pieces: Sequence[Piece], work: Callable[[Piece], Result]) -> list[Result]:
+    """Return the result of `work` for each piece, in order; only these small results cross into the JVM.
+
+    Raises what Spark raises if a task fails.
+    """
+
+    def rows(piece: Piece) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(work(piece))], pa.binary())], ["result"])
+
+    found: list[Any] = in_tasks(spark, pieces, rows, _RESULT).collect() if pieces else []
+    return [pickle.loads(row.result) for row in found]  # noqa: S301 -- pickled by a worker above
+
+
+def frame_of(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: str | StructType) -> DataFrame:
+    """Return rows that the driver has as a DataFrame.
+
+    They go to Spark as Arrow, which makes a local relation: reading it needs no task.
+    """
+    parsed = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema
+    return spark.createDataFrame(pa.Table.from_batches([batch_of(rows, parsed)]))
+
+
+def batch_of(rows: Iterable[Sequence[Any]], schema: StructType) -> pa.RecordBatch:
+    """Return rows as a record batch."""
+    fields = to_arrow_schema(schema)
+    columns = list(zip(*rows, strict=True)) or [()] * len(fields)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=fields)
+
+
+def cores(spark: SparkSession) -> int:
+    """Return how many tasks Spark runs at a time; a large number for Spark Connect, which does not tell."""
+    context = getattr(spark, "sparkContext", None)
+    return _CORES_OF_CONNECT if context is None else int(context.defaultParallelism)
+
+
+def task_bytes(spark: SparkSession, total_bytes: int) -> int:
+    """Return how much a task should read at least, so that starting it costs little and no core waits long."""
+    return min(max(DEFAULT_SPLIT_BYTES, total_bytes // (_TASKS_PER_CORE * cores(spark))), _TASK_BYTES_MAX)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkafs.spark.jobs.frames import frame_of
-from kafkafs.spark.jobs.log_dirs import log_dirs
-from kafkafs.spark.jobs.results import cores, results_of, task_bytes
+from kafkafs.spark.jobs.stores import log_dirs
+from kafkafs.spark.jobs.tasks import cores, frame_of, results_of, task_bytes
 from storage.files import Files
 from storage.split import DEFAULT_SPLIT_BYTES, packed
 from storage.verify import CutPartition, Verification, verify_partition
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafkafs.spark.jobs.log_dirs import StorePath
+    from kafkafs.spark.jobs.stores import StorePath
     from storage.verify import Finding, PartitionResult, PartitionTarget, SegmentPiece, SegmentResult
 
 SCHEMA: Final = (
