@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkafs.cli.changing import change_any_option, check_may_change
-from kafkafs.cli.cleaning import server_properties_option
 from kafkafs.cli.failures import PartlyDoneError
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.opened_tree import node_at, opened_tree, path_argument
-from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.store import change_any_option, check_may_change, server_properties_option, store_argument
+from kafkafs.cli.tree import node_at, opened_tree, path_argument
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import WritableFile
 from kafkafs.tree.options import TreeOptions

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.cleaning import server_properties_option
 from kafkafs.cli.failures import EXIT_DONE, exit_code, say, sentence
-from kafkafs.cli.opened_tree import followed, node_at, opened_tree
 from kafkafs.cli.standard_streams import is_of_output
-from kafkafs.cli.store_argument import store_argument
-from kafkafs.cli.tree_options import damage_option, isolation_option, tree_options
+from kafkafs.cli.store import server_properties_option, store_argument
+from kafkafs.cli.tree import damage_option, followed, isolation_option, node_at, opened_tree, tree_options
 from kafkafs.render.chunks import chunks
 from kafkafs.render.kcat_format import KcatFormat
 from kafkafs.tree import batch_cache

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.changing import change_any_option, check_may_change
-from kafkafs.cli.cleaning import counted, opened_store
 from kafkafs.cli.failures import say
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import chosen_form, output_options, write_rows
-from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.output import chosen_form, counted, output_options, write_rows
+from kafkafs.cli.store import change_any_option, check_may_change, opened_store, store_argument
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -79,7 +77,7 @@ def delete(
         check_may_change(store, may_change_any=may_change_any)
     form = chosen_form(ctx)
     with finishing("the topic is deleted", is_changing=is_applying) as change:
-        with opened_store(store, None, is_changed=is_applying, change=change) as opened:
+        with opened_store(store, is_changed=is_applying, change=change) as opened:
             doomed = [_doomed(opened, topic, partition) for partition in opened.topics.partitions(topic)]
             if is_applying:
                 for each in opened.topics.delete(topic):

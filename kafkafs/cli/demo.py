@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkafs.cli.failures import EXIT_FAILED
+from kafkafs.cli.failures import EXIT_FAILED, say
 from kafkafs.cli.mount import mount_in_background
 from kafkafs.demo.demo_store import make_demo_store
 from kafkafs.demo.tour import mount_tour, store_tour, tour_text
@@ -47,14 +47,14 @@ def demo(directory: Path) -> None:
     if place.own_status() is None:
         make_directories(files, [place])
     if make_demo_store(store, files=files, clock=Clock()):
-        _say(f"made a store in {store}")
+        say(f"made a store in {store}")
     else:
-        _say(f"there is a demo in {store} already, which is left as it is")
+        say(f"there is a demo in {store} already, which is left as it is")
     called = _called_as()
     try:
         _mount(store, mount_point)
     except MountError as error:
-        _say(str(error))
+        say(str(error))
         _print(f"{store} is not mounted, but can be looked into all the same. Try:", store_tour(called, store))
         raise SystemExit(EXIT_FAILED) from None
     _print(
@@ -68,7 +68,7 @@ def _mount(store: Path, mount_point: Path) -> None:
     there = mount_at(mount_point)
     is_ours = there is not None and there.file_system_type == FILE_SYSTEM_TYPE and _is_same(there.source, store)
     if there is not None and is_ours and answer_of(there) is Answer.ANSWERS:
-        _say(f"it is mounted at {mount_point} already")
+        say(f"it is mounted at {mount_point} already")
     else:
         mount_in_background((store,), mount_point, ())
 
@@ -90,7 +90,3 @@ def _called_as() -> str:
 
 def _print(title: str, tour: list[Stop]) -> None:
     click.echo(f"{title}\n\n{tour_text(tour)}", nl=False)
-
-
-def _say(text: str) -> None:
-    click.echo(f"kafkafs: {text}", err=True)

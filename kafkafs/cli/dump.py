@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 import click
 
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EXIT_USAGE, say
-from kafkafs.cli.progress import Progress
+from kafkafs.cli.output import Progress
 from kafkafs.dump.bounds import Bounds
 from kafkafs.dump.checkpoint_dump import CheckpointDump, epoch_start, partition_offset
 from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of

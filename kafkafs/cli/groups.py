@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.cleaning import opened_store
 from kafkafs.cli.failures import EXIT_FOUND, say
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
-from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.store import opened_store, store_argument
 from kafkafs.tree.group_lines import COLUMNS, row_in_a_line, shown_groups
 from storage.clock import Clock
 from storage.internal import offsets
@@ -42,7 +41,7 @@ def groups(ctx: click.Context, *, store: tuple[Path, ...], group: str | None) ->
     """
     form = chosen_form(ctx) or Form.TABLE
     clock = Clock()
-    with opened_store(store, None, is_changed=False) as opened:
+    with opened_store(store) as opened:
         topics = InternalTopics(opened, clock, lambda topic, partition: _log(opened, topic, partition))
         found = topics.groups()
         for shortcoming in found.shortcomings:

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.cleaning import server_properties_option
 from kafkafs.cli.failures import sentence
-from kafkafs.cli.opened_tree import node_at, opened_tree
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
-from kafkafs.cli.store_argument import store_argument
-from kafkafs.cli.tree_options import isolation_option, tree_options
+from kafkafs.cli.store import server_properties_option, store_argument
+from kafkafs.cli.tree import isolation_option, node_at, opened_tree, tree_options
 from kafkafs.locator.times import Instant
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import Directory, Link

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkafs.cli.failures import sentence
+from kafkafs.cli.failures import say, sentence
 from kafkafs.cli.finishing import print_afterwards
-from kafkafs.cli.mount_point_argument import mount_point_argument
 from kafkafs.cli.standard_streams import abandon_output
-from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.store import store_argument
+from kafkafs.cli.umount import mount_point_argument
 from kafkafs.mount.apart import check_apart
 from kafkafs.mount.background import LOG_VARIABLE, Report, log_file, log_path, python_command, start
 from kafkafs.mount.ending_signals import taking_effect_afterwards
@@ -99,14 +99,14 @@ def mount_in_background(store: Sequence[Path], mount_point: Path, texts: Sequenc
     # STORE is only for process listings: a path with a comma, or with a blank at an end, would be read differently.
     given += [f"--log-dir={path}" for path in paths]
     places = (",".join(map(str, paths)), str(mount_point.absolute()))
-    start(python_command("mount", "--foreground", *given, "--", *places), log_file(mount_point), doing=_say)
+    start(python_command("mount", "--foreground", *given, "--", *places), log_file(mount_point), doing=_say_on_terminal)
     if is_made:
-        click.echo(f"kafkafs: made a store in {','.join(map(str, store))}", err=True)
+        say(f"made a store in {','.join(map(str, store))}")
 
 
-def _say(doing: str) -> None:
+def _say_on_terminal(doing: str) -> None:
     if sys.stderr.isatty():
-        click.echo(f"kafkafs: {doing}", err=True)
+        say(doing)
 
 
 def _serve(store: Sequence[Path], mount_point: Path, options: MountOptions) -> None:

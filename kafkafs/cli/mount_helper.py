@@ -12,8 +12,8 @@ import click
 
 from kafkafs.cli.failures import EXIT_DONE, EXIT_INTERRUPTED, EXIT_USAGE, run_program
 from kafkafs.cli.mount import checked_options, mount_in_background
-from kafkafs.cli.mount_point_argument import mount_point_argument
-from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.store import store_argument
+from kafkafs.cli.umount import mount_point_argument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

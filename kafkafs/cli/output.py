@@ -1,12 +1,13 @@
-"""What listing commands share: the options `--json`, `--jsonl`, `--csv` and `--table`, and rows in each of them."""
+"""What commands print: rows in the form that an option asks for, the words for fields and numbers, and progress."""
 
 from __future__ import annotations
 
 import csv
 import json
 import sys
+import time
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import click
 
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
-_CHOSEN = f"{__name__}.form"
+_CHOSEN: Final = f"{__name__}.form"
+_LEFT_OUT: Final = frozenset({"device", "inode"})  # they tell files apart, and mean nothing to users
+_PATIENCE_S: Final = 2.0  # shorter work says nothing
+_INTERVAL_S: Final = 0.2
+_ERASE_LINE: Final = "\r\x1b[K"
 
 
 class Form(Enum):
@@ -28,7 +33,7 @@ class Form(Enum):
     TABLE = "table"
 
 
-_HELP = {
+_HELP: Final = {
     Form.JSON: "Print one JSON array of objects.",
     Form.JSONL: "Print JSON objects, one a line.",
     Form.CSV: "Print comma-separated values below a line of names.",
@@ -37,7 +42,7 @@ _HELP = {
 
 
 def output_options(command: Command) -> Command:
-    """Give a command the four options; `chosen_form` says which was given."""
+    """Give a command all four options; `chosen_form` returns which was given."""
     return output_options_of(*Form)(command)
 
 
@@ -56,7 +61,7 @@ def output_options_of(*forms: Form) -> Callable[[Command], Command]:
 
 
 def chosen_form(ctx: click.Context) -> Form | None:
-    """The form that was asked for; None if none was."""
+    """Return the form that was asked for; None if none was."""
     form: Form | None = ctx.meta.get(_CHOSEN)
     return form
 
@@ -93,7 +98,7 @@ def write_rows(
 def write_detailed_rows(
     columns: Sequence[str], details: Sequence[str], rows: Iterable[Mapping[str, object]], form: Form
 ) -> None:
-    """Print rows that have details as well, which only JSON has room for."""
+    """Print rows with details, which only JSON has room for."""
     is_flat = form in (Form.CSV, Form.TABLE)
     write_rows(columns if is_flat else (*columns, *details), rows, form)
 
@@ -115,7 +120,7 @@ def _write_table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], s
 
 
 def json_line(value: Mapping[str, object]) -> str:
-    """An object as JSON has it on one line, everywhere in kafkafs."""
+    """Return an object as kafkafs prints JSON on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -124,7 +129,77 @@ def _object(columns: Sequence[str], row: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as a field: nothing for None, and JSON's words for what has words."""
+    """Return a value as a field: empty for None, a string as it is, and anything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, for people."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def row_of(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a plan or a report, under kafkafs' names of fields."""
+    return {camel(key): _field(value) for key, value in said.items() if key not in _LEFT_OUT}
+
+
+def camel(name: str) -> str:
+    """Return a field's name as the envelope has it; a size in bytes is called `bytes`."""
+    first, *others = name.removeprefix("size_").split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _field(value: object) -> object:
+    if isinstance(value, dict):
+        return row_of(value)
+    return [_field(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+class Progress:
+    """The progress of long work in one line, rewritten in place and erased at the end; nothing without a stream."""
+
+    def __init__(self, stream: TextIO | None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._due = clock() + _PATIENCE_S
+        self._is_visible = False
+
+    @classmethod
+    def on_terminal(cls, *, is_erased_for_results: bool = False) -> Self:
+        """Return progress that is shown on standard error if that is a terminal.
+
+        It is not shown if the results go to a terminal too, unless it is erased before each of them.
+        """
+        is_free = is_erased_for_results or not sys.stdout.isatty()
+        return cls(sys.stderr if sys.stderr.isatty() and is_free else None)
+
+    def show(self, what: str, done_bytes: int, total_bytes: int) -> None:
+        """Say how much of it is done, if a message is due."""
+        if self.is_due:
+            self._write(f"{what}: {100 * done_bytes // max(total_bytes, 1)} % of {total_bytes / 1e6:.0f} MB")
+
+    def show_count(self, what: str, number: int, total: int) -> None:
+        """Say which of all is being done, if a message is due."""
+        if self.is_due:
+            self._write(f"{what}: {number} of {total}")
+
+    @property
+    def is_due(self) -> bool:
+        """True if a message is due, for callers whose message is costly."""
+        return self._stream is not None and self._clock() >= self._due
+
+    def _write(self, text: str) -> None:
+        assert self._stream is not None
+        self._due = self._clock() + _INTERVAL_S
+        self._is_visible = True
+        self._stream.write(f"{_ERASE_LINE}{text}")
+        self._stream.flush()
+
+    def erase(self) -> None:
+        """Erase the line."""
+        if self._stream is not None and self._is_visible:
+            self._stream.write(_ERASE_LINE)
+            self._stream.flush()
+            self._is_visible = False

@@ -8,29 +8,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.cleaning import counted, server_properties_option
-from kafkafs.cli.failures import EXIT_FAILED, sentence
+from kafkafs.cli.failures import EXIT_FAILED, say
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import json_line
-from kafkafs.cli.progress import Progress
-from kafkafs.cli.recovered_commit import commit_lines, commit_object
-from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.output import Progress, counted, json_line
+from kafkafs.cli.recovery_report import outcome_lines, outcome_object
+from kafkafs.cli.store import broker_settings, server_properties_option, store_argument
 from storage.clock import Clock
 from storage.errors import StorageError
-from storage.files import Files, NamedFiles
-from storage.log_dir import distinct_log_dirs, read_server_properties
+from storage.files import Files
+from storage.log_dir import distinct_log_dirs
 from storage.store import RecoveredCommit, RecoveredLogDir, RecoveryOptions, plan_recovery, recover_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import TypeAlias
 
     from kafkafs.cli.finishing import Change
-    from storage.log import Step
-    from storage.store import Recovered
-
-    Outcome: TypeAlias = Recovered | RecoveredCommit | RecoveredLogDir
+    from kafkafs.cli.recovery_report import Outcome
 
 
 @click.command(epilog="\b\nExample:\n  kafkafs recover /var/lib/kafka\n  kafkafs recover /var/lib/kafka --apply")
@@ -78,12 +72,12 @@ def recover(
         raise click.UsageError("--apply and --dry-run exclude each other")
     files = Files()
     if not is_applied and any(log_dir.is_locked() for log_dir in distinct_log_dirs(map(files.directory, store))):
-        click.echo("kafkafs: the store is open elsewhere and changes; this is a look at it as it is now", err=True)
+        say("the store is open elsewhere and changes; this is a look at it as it is now")
     options = RecoveryOptions(
         ignores_marker=ignore_clean_shutdown,
         cuts_metadata=cut_metadata,
         withdraws_commit=withdraw_commit,
-        broker_settings={} if server_properties is None else read_server_properties(NamedFiles(), server_properties),
+        broker_settings=broker_settings(server_properties),
     )
     with finishing("everything was repaired", is_changing=is_applied) as change:
         printing = _Printing(change, is_plan=not is_applied, as_json=as_json)
@@ -126,14 +120,11 @@ class _Printing:
     def tell(self, outcome: Outcome) -> None:
         """Print what became of something."""
         self.tally.count(outcome)
-        if isinstance(outcome, RecoveredCommit):
-            said = commit_object(outcome) if self._as_json else commit_lines(outcome, is_plan=self._is_plan)
-        elif isinstance(outcome, RecoveredLogDir):
-            said = _log_dir_object(outcome) if self._as_json else _log_dir_lines(outcome)
-        else:
-            said = _object(outcome) if self._as_json else _lines(outcome)
         self._progress.erase()
-        for line in [json_line(said)] if isinstance(said, dict) else said:
+        if self._as_json:
+            click.echo(json_line(outcome_object(outcome)))
+            return
+        for line in outcome_lines(outcome, is_plan=self._is_plan):
             click.echo(line)
 
     def end(self) -> None:
@@ -178,93 +169,3 @@ class _Tally:
         checkpoints = f", {counted(self._checkpoints, 'damaged checkpoint')} {would}" if self._checkpoints else ""
         failed = f", {self._failed} failed" if self._failed else ""
         return f"{self._partitions} partitions: {self._repaired} {would}{lost}{checkpoints}{failed}"
-
-
-def _lines(recovered: Recovered) -> Iterator[str]:
-    name, report = recovered.directory, recovered.report
-    if report is None:
-        yield f"{name}: failed: {_reason(recovered)}"
-        return
-    is_short = report.end_offset < recovered.high_watermark
-    if report.steps or is_short:
-        yield f"{name}: offsets {report.start_offset} to {report.end_offset}"
-    yield from map(_step_line, report.steps)
-    if is_short:
-        yield f"  missing  offsets {report.end_offset} to {recovered.high_watermark}, which other replicas had as well"
-
-
-def _reason(recovered: Recovered) -> str:
-    """Return why a partition was not recovered."""
-    assert recovered.error is not None
-    return sentence(recovered.error)
-
-
-def _log_dir_lines(log_dir: RecoveredLogDir) -> Iterator[str]:
-    """Yield the changes at the top of a log directory, and why its logs were not read, or are not marked."""
-    believed = log_dir.trusted_segments
-    if log_dir.steps or log_dir.trusts_marker or believed or not log_dir.is_closed:
-        yield f"{log_dir.path}:"
-    if log_dir.trusts_marker:
-        yield (
-            "  the clean-shutdown marker says that all logs here were closed properly, so only their ends were read; "
-            "--ignore-clean-shutdown reads all of them"
-        )
-    if believed:
-        segments = "1 segment was" if believed == 1 else f"{believed} segments were"
-        yield (
-            f"  {segments} not read, because the recovery points of the logs say that they are on disk; "
-            "--ignore-clean-shutdown reads all of them"
-        )
-    yield from map(_step_line, log_dir.steps)
-    if not log_dir.is_closed:
-        yield "  no clean-shutdown marker is written: not every log here is recovered"
-
-
-def _log_dir_object(log_dir: RecoveredLogDir) -> dict[str, object]:
-    return {
-        "logDir": str(log_dir.path),
-        "trustsMarker": log_dir.trusts_marker,
-        "believedSegments": log_dir.trusted_segments,
-        "closed": log_dir.is_closed,
-        "steps": [{"repair": step.repair.value, "name": step.name, "reason": step.reason} for step in log_dir.steps],
-    }
-
-
-def _step_line(step: Step) -> str:
-    return f"  {step.repair.value:8} {step.name}{_loss(step)}: {step.reason}"
-
-
-def _loss(step: Step) -> str:
-    return f", {step.lost_bytes} bytes from position {step.position}, offset {step.offset}" if step.lost_bytes else ""
-
-
-def _object(recovered: Recovered) -> dict[str, object]:
-    found: dict[str, object] = {
-        "topic": recovered.topic,
-        "partition": recovered.partition,
-        "path": str(recovered.directory),
-    }
-    report = recovered.report
-    if report is None:
-        return {**found, "error": _reason(recovered)}
-    return {
-        **found,
-        "startOffset": report.start_offset,
-        "endOffset": report.end_offset,
-        "highWatermark": recovered.high_watermark,
-        "lostBytes": report.lost_bytes,
-        "believedSegments": report.trusted_segments,
-        "scannedSegments": report.scanned_segments,
-        "scannedBytes": report.scanned_bytes,
-        "steps": [
-            {
-                "repair": step.repair.value,
-                "name": step.name,
-                "reason": step.reason,
-                "lostBytes": step.lost_bytes,
-                "position": step.position,
-                "offset": step.offset,
-            }
-            for step in report.steps
-        ],
-    }

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.changing import change_any_option, check_may_change
-from kafkafs.cli.cleaning import (
-    chosen_partitions,
-    counted,
-    opened_store,
-    row_of,
-    say_what_is_unknown,
-    server_properties_option,
-)
 from kafkafs.cli.failures import EXIT_FAILED, say, sentence
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import chosen_form, output_options, write_detailed_rows
-from kafkafs.cli.progress import Progress
-from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.output import Progress, chosen_form, counted, output_options, row_of, write_detailed_rows
+from kafkafs.cli.store import (
+    change_any_option,
+    check_may_change,
+    chosen_partitions,
+    opened_store,
+    say_unknown_settings,
+    server_properties_option,
+    store_argument,
+)
 from storage.cleanup import Scope
 from storage.clock import Clock
 from storage.errors import StorageError, UnknownPartitionError
@@ -109,7 +107,7 @@ def retention(
                 write_detailed_rows(_COLUMNS, _DETAILS, map(_row, outcomes), form)
         if form is None:
             click.echo(tally.sentence(is_applying=is_applying))
-        say_what_is_unknown(store, tally.unknown)
+        say_unknown_settings(store, tally.unknown)
         if not dry_run and not is_applying:
             say("nothing was deleted; --apply does it")
         if tally.failed:

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
-from kafkafs.cli.progress import Progress
-from kafkafs.cli.store_argument import store_argument
-from storage.clock import Clock
+from kafkafs.cli.failures import say
+from kafkafs.cli.output import Form, Progress, chosen_form, output_options, write_rows
+from kafkafs.cli.store import chosen_partitions, opened_store, store_argument
 from storage.errors import UnknownPartitionError
-from storage.files import Files
 from storage.log import log_statistics
-from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from storage.log import LogStatistics
+    from storage.log_dir import Partition
+    from storage.store import Store
 
-COLUMNS = (
+_COLUMNS = (
     "topic",
     "partition",
     "records",
@@ -54,17 +53,12 @@ def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...
     """
     form = chosen_form(ctx) or Form.TABLE
     progress = Progress.on_terminal()
-    with Store.open(store, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as opened:
-        chosen = [
-            (topic, partition)
-            for topic in dict.fromkeys(topics or opened.topics.inventory.topics)
-            for partition in opened.topics.partitions(topic)
-        ]
-        write_rows(COLUMNS, _rows(opened, chosen, progress), form)
+    with opened_store(store) as opened:
+        write_rows(_COLUMNS, _rows(opened, chosen_partitions(opened, topics), progress), form)
         progress.erase()
 
 
-def _rows(store: Store, chosen: Sequence[tuple[str, int]], progress: Progress) -> Iterator[Mapping[str, object]]:
+def _rows(store: Store, chosen: Sequence[Partition], progress: Progress) -> Iterator[Mapping[str, object]]:
     for number, (topic, partition) in enumerate(chosen, start=1):
         progress.show_count("counting partitions", number, len(chosen))
         try:
@@ -73,7 +67,7 @@ def _rows(store: Store, chosen: Sequence[tuple[str, int]], progress: Progress) -
             continue  # it was deleted meanwhile
         for damage in found.damages:
             progress.erase()
-            click.echo(f"kafkafs: {damage}", err=True)
+            say(str(damage))
         yield _row(topic, partition, found)
 
 

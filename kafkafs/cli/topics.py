@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.changing import change_any_option, check_may_change
-from kafkafs.cli.cleaning import opened_store, server_properties_option
-from kafkafs.cli.command_table import CommandTable
+from kafkafs.cli import CommandTable
 from kafkafs.cli.deletion import delete
 from kafkafs.cli.failures import EXIT_FAILED, EXIT_USAGE, say, sentence
 from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
-from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.store import (
+    broker_settings,
+    change_any_option,
+    check_may_change,
+    opened_store,
+    server_properties_option,
+    store_argument,
+)
 from storage.clock import Clock
 from storage.config import parse_config_lines
 from storage.errors import ConfigError, InvalidTopicError, StorageError, TopicExistsError
-from storage.files import Files, NamedFiles
+from storage.files import Files
 from storage.ids import format_id
-from storage.log_dir import are_vacant, read_server_properties
+from storage.log_dir import are_vacant
 from storage.store import Store
 
 if TYPE_CHECKING:
@@ -55,7 +60,7 @@ def list_topics(ctx: click.Context, store: tuple[Path, ...], topic: str | None) 
     Nothing is changed, and a broker may be running.
     """
     form = chosen_form(ctx) or Form.TABLE
-    with opened_store(store, None, is_changed=False) as opened:
+    with opened_store(store) as opened:
         if topic is None:
             unreadable: list[str] = []
             write_rows(("topic", "partitions", "topicId"), _topic_rows(opened, unreadable), form)
@@ -136,7 +141,7 @@ def config(
             _change_config(opened, topic, _changes(settings))
         return
     form = chosen_form(ctx)
-    with opened_store(store, server_properties, is_changed=False) as opened:
+    with opened_store(store, server_properties) as opened:
         found = opened.topics.config(topic)
     if form is None:
         click.echo("\n".join(found.lines()))
@@ -216,7 +221,6 @@ def _created_or_opened(
     if not are_vacant([files.directory(path) for path in paths]):
         check_may_change(paths, may_change_any=may_change_any)
         return opened_store(paths, server_properties, is_changed=True, change=change)
-    settings = {} if server_properties is None else read_server_properties(NamedFiles(), server_properties)
-    store = Store.create(paths, files=files, clock=Clock(), broker_settings=settings)
+    store = Store.create(paths, files=files, clock=Clock(), broker_settings=broker_settings(server_properties))
     say(f"made a store in {','.join(map(str, paths))}")
     return store

@@ -1,16 +1,33 @@
-"""`kafkafs umount`: take a mount away and wait until its store is closed."""
+"""`kafkafs umount`: unmounts a store and waits until it is closed; and the argument MOUNTPOINT."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.mount_point_argument import mount_point_argument
+from kafkafs.cli.failures import say
 from kafkafs.mount.unmounting import unmount
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import os
+
+
+class _UnexaminedPath(click.Path):
+    """A path that is not examined: a stopped mount there would never answer. Shells complete it as click's paths."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,  # noqa: ARG002
+        ctx: click.Context | None,  # noqa: ARG002
+    ) -> Path:
+        """Return the path without asking the file system."""
+        return Path(value)
+
+
+mount_point_argument = click.argument("mount_point", metavar="MOUNTPOINT", type=_UnexaminedPath())
 
 
 @click.command(epilog="\b\nExample:\n  kafkafs umount /mnt/kafka")
@@ -24,8 +41,4 @@ def umount(mount_point: Path, *, is_forced: bool) -> None:
     name space has a copy, it is detached here, and the holders are named; --force ends it there too. The command also
     fails if the store was not closed properly.
     """
-    unmount(mount_point, is_forced=is_forced, say=_say)
-
-
-def _say(sentence: str) -> None:
-    click.echo(f"kafkafs: {sentence}", err=True)
+    unmount(mount_point, is_forced=is_forced, say=say)

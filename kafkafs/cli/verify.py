@@ -1,21 +1,44 @@
-"""`kafkafs verify`: what is wrong with the bytes of a store."""
+"""`kafkafs verify`: finds damage in a store; `kafkafs spark verify` shares its arguments, lines and exit codes."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from inspect import getdoc
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkafs.cli.cleaning import server_properties_option
-from kafkafs.cli.findings import end_with_verdict, finding_line, verify_command
-from kafkafs.cli.progress import Progress
-from storage.files import Files, NamedFiles
-from storage.log_dir import read_server_properties
-from storage.verify import Verification
+from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND
+from kafkafs.cli.output import Progress, camel, counted, json_line
+from kafkafs.cli.store import broker_settings, server_properties_option, store_argument
+from storage.files import Files
+from storage.verify import Severity, Verification
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from typing import NoReturn
+
+    from storage.verify import Finding
+
+_EXIT_CODES: Final = (
+    "Exit code 1 says that something is damaged, 3 that nothing is as far as could be seen, but not everything could "
+    "be read."
+)
+
+
+def verify_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a command of a function that verifies a STORE, or some of its TOPICs; the name is for the example."""
+    example = f"kafkafs {name} /var/lib/kafka | jq -r 'select(.severity == \"damage\") | .reason'"
+
+    def made(function: Callable[..., Any]) -> click.Command:
+        help_text = f"{getdoc(function)}\n\n{_EXIT_CODES}"
+        with_topics = click.argument("topics", nargs=-1, metavar="[TOPIC]...")(function)
+        command = click.command("verify", help=help_text, epilog=f"\b\nExample:\n  {example}")
+        return command(store_argument(with_topics))
+
+    return made
 
 
 @verify_command("verify")
@@ -37,7 +60,7 @@ def verify(
     severity is `damage`, or `notice` for what sound brokers of any version leave, or `unreadable`; it has the path
     below the log directory and, where known, the positions of the bytes and the offsets of the records around them.
     """
-    settings = {} if server_properties is None else read_server_properties(NamedFiles(), server_properties)
+    settings = broker_settings(server_properties)
     verification = Verification(Files(), store, topics=topics, jobs=jobs, server_properties=settings)
     progress = Progress.on_terminal()
     try:
@@ -47,6 +70,37 @@ def verify(
     finally:
         progress.erase()
     end_with_verdict(ctx, verification)
+
+
+def finding_line(finding: Finding) -> str:
+    """Return a finding as a JSON object, with what is known of its place."""
+    return json_line({camel(name): value for name, value in asdict(finding).items() if value is not None})
+
+
+def end_with_verdict(ctx: click.Context, verification: Verification, time_text: str = "") -> NoReturn:
+    """Print the verdict on standard error and end with its exit code."""
+    click.echo(f"{_summary(verification)}{time_text}", err=True)
+    if verification.counts[Severity.DAMAGE]:
+        ctx.exit(EXIT_FOUND)
+    ctx.exit(EXIT_FAILED if verification.counts[Severity.UNREADABLE] else EXIT_DONE)
+
+
+def _summary(verification: Verification) -> str:
+    """Return the verdict in one line."""
+    damages, notices, unreadable = (verification.counts[severity] for severity in Severity)
+    if damages:
+        verdict = f"damage: {counted(damages, 'finding')} in"
+    elif unreadable:
+        verdict = f"not all could be read: {counted(unreadable, 'finding')} in"
+    else:
+        verdict = "sound:"
+    looked_at = (
+        f"{counted(verification.partitions, 'partition')}, {counted(verification.segments, 'segment')}, "
+        f"{verification.batches} {'batch' if verification.batches == 1 else 'batches'}, "
+        f"{verification.size_bytes / 1e6:.1f} MB"
+    )
+    noted = f" ({counted(notices, 'notice')})" if notices else ""
+    return f"{verdict} {looked_at}{noted}"
 
 
 def _show(progress: Progress, verification: Verification) -> None:

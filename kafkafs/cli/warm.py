@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkafs.cli.cleaning import server_properties_option
-from kafkafs.cli.failures import EXIT_FAILED, sentence
-from kafkafs.cli.opened_tree import node_at, opened_tree
-from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
-from kafkafs.cli.progress import Progress
-from kafkafs.cli.store_argument import store_argument
-from kafkafs.cli.tree_options import damage_option, isolation_option, tree_options
+from kafkafs.cli.failures import EXIT_FAILED, say, sentence
+from kafkafs.cli.output import Form, Progress, chosen_form, output_options, write_rows
+from kafkafs.cli.store import server_properties_option, store_argument
+from kafkafs.cli.tree import damage_option, isolation_option, node_at, opened_tree, tree_options
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.segment_files import SegmentTextFile
 from kafkafs.tree.stream_file import StreamFile
@@ -109,4 +106,4 @@ class _Warming:
     def _fail(self, text: str) -> None:
         self.has_failed = True
         self._progress.erase()
-        click.echo(f"kafkafs: {text}", err=True)
+        say(text)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.cli.opened_tree import node_at, opened_tree
+from kafkafs.cli.tree import node_at, opened_tree
 from kafkafs.spark import session
 from kafkafs.tree.node import File
 from kafkafs.tree.options import TreeOptions

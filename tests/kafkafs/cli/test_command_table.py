@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kafkafs.cli.command_table import CommandTable
+from kafkafs.cli import CommandTable
 from storage.errors import ChecksumError
 
 FAILURES = {
@@ -92,7 +92,7 @@ def run(code: str, **streams: object) -> subprocess.Popen[bytes]:
 
 PRINT_MUCH = """
 import click
-from kafkafs.cli.command_table import CommandTable
+from kafkafs.cli import CommandTable
 table = CommandTable(modules={}, name="kafkafs", help="help " * 100_000)
 @table.command()
 def much():
@@ -139,6 +139,6 @@ finally:
     version, modules = output.decode().splitlines()
     assert version.startswith("kafkafs ")
     assert modules == (
-        "['kafkafs.cli', 'kafkafs.cli.command_table', 'kafkafs.cli.failures', 'kafkafs.cli.standard_streams', "
+        "['kafkafs.allocation', 'kafkafs.cli', 'kafkafs.cli.failures', 'kafkafs.cli.standard_streams', "
         "'kafkafs.interrupts']"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from kafkafs.cli.progress import Progress
+from kafkafs.cli.output import Progress
 
 ERASE = "\r\x1b[K"
 

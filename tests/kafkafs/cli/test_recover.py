@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from kafkafs.cli import main
 from kafkafs.cli.failures import EXIT_FAILED, EXIT_USAGE
-from kafkafs.cli.recovered_commit import commit_lines, commit_object
+from kafkafs.cli.recovery_report import outcome_lines, outcome_object
 from storage.clock import Clock
 from storage.commit.ledger import Entries, Intent, Ledger, OffsetRange, Transaction
 from storage.commit.withdrawal import Withdrawal
@@ -323,12 +323,12 @@ def test_what_is_cut_and_what_stays_of_a_commit_is_told() -> None:
     intent = Intent(None, ("x",), {})
     withdrawn = [Withdrawal(("t", 0), 4, 9, is_kept=False), Withdrawal(("t", 1), 0, 2, is_kept=True)]
     found = RecoveredCommit(intent, withdrawn, None)
-    assert list(commit_lines(found, is_plan=False)) == [
+    assert list(outcome_lines(found, is_plan=False)) == [
         "the commit: withdrawn",
         "  cut      t-0, offsets 4 to 9",
         "  kept     t-1, offsets 0 to 2: others' records are there, too",
     ]
-    assert commit_object(found)["partitions"] == [
+    assert outcome_object(found)["partitions"] == [
         {"topic": "t", "partition": 0, "startOffset": 4, "endOffset": 9, "kept": False},
         {"topic": "t", "partition": 1, "startOffset": 0, "endOffset": 2, "kept": True},
     ]

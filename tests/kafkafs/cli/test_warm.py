@@ -144,8 +144,8 @@ def test_progress_is_shown_on_a_terminal_only(filled_store: Path) -> None:
     """Standard output and standard error are one terminal, and what is shown of progress is gone at the end."""
     code = """
 import sys
-from kafkafs.cli import progress
-progress._PATIENCE_S = progress._INTERVAL_S = 0
+from kafkafs.cli import output
+output._PATIENCE_S = output._INTERVAL_S = 0
 from kafkafs.cli import main
 main(["warm", sys.argv[1], "orders/0/values"])
 """

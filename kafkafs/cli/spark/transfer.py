@@ -1,26 +1,27 @@
-"""`kafkafs spark ingest`: files, or topics of a live cluster, appended to a store with Spark."""
+"""The jobs that bring records into a store and out of it: `ingest` and `export`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kafkafs.cli.jobs.job_options import job_options
-from kafkafs.cli.jobs.job_session import job_session
-from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
-from kafkafs.cli.store_argument import store_argument
+from kafkafs.cli.output import Form, chosen_form, output_options, output_options_of, write_rows
+from kafkafs.cli.spark.session import job_options, job_session
+from kafkafs.cli.store import store_argument
+from kafkafs.cli.tree import isolation_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from kafkafs.cli.spark.session import JobRows
+
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
-_COLUMNS = ("topic", "partition", "startOffset", "endOffset", "records")
-_NAMED = {
+_NAMED: Final = {
     "key": "The column, or the field, that is the key.",
     "value": "The one that is the value.",
     "headers": 'The one that is the headers: [{"key":"a","value":"b"}].',
@@ -29,8 +30,71 @@ _NAMED = {
     "timestamp": "The one that is the time: ISO 8601, or milliseconds.",
     "offset": "The one that orders the records of a partition.",
 }
-_OF_FILES = ("form", "whole_row", "transaction")
-_OF_BOTH = ("by_key", "codec")
+_OF_FILES: Final = ("form", "whole_row", "transaction")
+_OF_BOTH: Final = ("by_key", "codec")
+
+
+@click.command(epilog="\b\nExample:\n  kafkafs spark export /var/lib/kafka /tmp/lake orders --incremental --headers")
+@store_argument
+@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.option("--incremental", is_flag=True, help="Export only what is new since the last export.")
+@click.option("--headers", is_flag=True, help="Add a column with the headers.")
+@click.option(
+    "--values",
+    type=click.Choice(["binary", "text"]),
+    default="binary",
+    show_default=True,
+    help="The type of keys and values; text has to be UTF-8.",
+)
+@click.option(
+    "--compression",
+    type=click.Choice(["snappy", "zstd", "gzip", "lz4", "none"]),
+    default="snappy",
+    show_default=True,
+    help="How the columns are compressed.",
+)
+@isolation_option
+@click.option("--accept-data-loss", is_flag=True, help="Go on where records were deleted before they were exported.")
+@click.option(
+    "--table",
+    type=click.Choice(["delta", "iceberg"]),
+    help="Register the files in a Delta Lake table in TARGET, or in an Iceberg table for each topic.",
+)
+@click.option("--catalog", default="default", show_default=True, help="For Iceberg, one of pyiceberg's catalogs.")
+@click.option("--namespace", default="kafka", show_default=True, help="For Iceberg, the namespace of the tables.")
+@job_options
+@output_options_of(Form.JSON, Form.JSONL, Form.CSV)
+@click.pass_context
+def export(
+    ctx: click.Context,
+    /,
+    *,
+    store: tuple[Path, ...],
+    target: Path,
+    topics: tuple[str, ...],
+    **options: Any,  # noqa: ANN401 -- those of the job
+) -> None:
+    """Write the records of a store, or of some of its topics, as Parquet into the directory TARGET.
+
+    The files are in topic=TOPIC/date=YYYY-MM-DD, which is the day of the records' timestamps in UTC. Their columns are
+    key, value, partition, offset, timestamp and timestampType. Readers see nothing of a run before all of it is on
+    disk; run a killed one again, and each record is there once. Without --incremental everything is exported, and
+    replaces the earlier export of these topics. The store is not changed, and a broker may be running.
+
+    A log that was truncated or recreated since its last export is an error, and nothing is written. All runs into one
+    directory need the same --headers, --values, --isolation and --table; with --table, only incremental runs.
+
+    Each file that was written is printed with its offsets; endOffset is the first one after it.
+    """
+    form = chosen_form(ctx) or Form.TABLE
+    with job_session(ctx) as session:
+        from kafkafs.spark import jobs
+
+        found = session.rows(lambda: jobs.export(session.spark, store, target, topics or None, **options), "exporting")
+        write_rows(*found, form)
+        size_mb = found.total("bytes") / 1e6
+        session.summarize(f"exported {found.total('records')} records in {len(found.rows)} files, {size_mb:.1f} MB")
 
 
 def _column_options(command: Command) -> Command:
@@ -106,9 +170,9 @@ def ingest(
     else:
         work = _from_kafka(ctx, store, sources, bootstrap, options)
     with job_session(ctx) as session:
-        rows = session.rows(lambda: work(session.spark), "ingesting")
-        write_rows(_COLUMNS, rows, chosen_form(ctx) or Form.TABLE)
-        session.summarize(_summary([row["records"] for row in rows]))
+        found = session.rows(lambda: work(session.spark), "ingesting")
+        write_rows(*found, chosen_form(ctx) or Form.TABLE)
+        session.summarize(_appended(found))
 
 
 def _from_files(
@@ -152,10 +216,10 @@ def _named(options: Mapping[str, Any]) -> dict[str, str]:
     return {name: options[name] for name in _NAMED if options[name] is not None}
 
 
-def _summary(records: Sequence[int]) -> str:
-    if not records:
+def _appended(found: JobRows) -> str:
+    if not found.rows:
         return "appended nothing: all of it is in the store already, or there is nothing"
-    return f"appended {sum(records)} records to {len(records)} partitions"
+    return f"appended {found.total('records')} records to {len(found.rows)} partitions"
 
 
 def _split(ctx: click.Context, text: str) -> tuple[str, str]:

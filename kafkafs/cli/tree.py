@@ -1,24 +1,27 @@
-"""The tree of a store for one command, without a mount."""
+"""The tree of a store for one command, without a mount: its options, its paths, and how it is opened."""
 
 from __future__ import annotations
 
 import os
 import posixpath
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkafs.cli.cleaning import opened_store
+from kafkafs.cli.store import opened_store
 from kafkafs.locator.descent import parse_path
 from kafkafs.locator.errors import BadNameError
 from kafkafs.sizes import SizeCache, cache_directory
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.node import Link
+from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
 from storage.files import NamedFiles
+from storage.log import Isolation
 from storage.store import Mode
 
 if TYPE_CHECKING:
@@ -27,12 +30,32 @@ if TYPE_CHECKING:
 
     from kafkafs.cli.finishing import Change
     from kafkafs.tree.node import Node
-    from kafkafs.tree.options import TreeOptions
 
 _LINKS_MAX: Final = 4
 
 path_argument = click.argument("path", metavar="PATH")
 """A path in the tree, from its root, with or without a slash in front."""
+
+isolation_option = click.option(
+    "--isolation",
+    type=click.Choice([each.value for each in Isolation]),
+    default=Isolation.UNCOMMITTED.value,
+    show_default=True,
+    help="With read_committed, leave out records of open and of aborted transactions.",
+)
+damage_option = click.option(
+    "--damage",
+    type=click.Choice([each.value for each in Damage]),
+    default=Damage.STOP.value,
+    show_default=True,
+    help="Fail at a batch that cannot be decoded, or skip it.",
+)
+
+
+def tree_options(isolation: str, damage: str = Damage.STOP.value, *, list_limit: int | None = None) -> TreeOptions:
+    """Return the options of a tree, as `-o` of a mount has them."""
+    options = TreeOptions(isolation=Isolation(isolation), damage=Damage(damage))
+    return options if list_limit is None else replace(options, list_limit=list_limit)
 
 
 @contextmanager
@@ -43,7 +66,7 @@ def opened_tree(
     server_properties: Path | None = None,
     change: Change | None = None,
 ) -> Iterator[Tree]:
-    """The tree of the store as long as the block lasts; afterwards all is closed."""
+    """Provide the tree of the store; everything is closed after the block."""
     clock = Clock()
     with (
         opened_store(store, server_properties, is_changed=mode is Mode.READ_WRITE, change=change) as opened,
@@ -62,7 +85,7 @@ def node_at(tree: Tree, text: str) -> Node:
 
 
 def followed(tree: Tree, node: Node) -> Node:
-    """The node itself, or where a link leads in the end."""
+    """Return the node that a link leads to, and any other node itself; raises `NotThereError`."""
     for _ in range(_LINKS_MAX):
         if not isinstance(node, Link):
             return node

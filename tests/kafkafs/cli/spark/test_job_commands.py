@@ -13,9 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
-from kafkafs.cli.jobs.job_options import chosen_settings, job_options
-from kafkafs.cli.jobs.task_progress import TaskProgress
-from kafkafs.cli.progress import Progress
+from kafkafs.cli.output import Progress
+from kafkafs.cli.spark.session import TaskProgress, chosen_settings, job_options
 
 if TYPE_CHECKING:
     from pathlib import Path

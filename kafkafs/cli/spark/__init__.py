@@ -1,21 +1,24 @@
-"""`kafkafs spark`: jobs over whole stores, done by Spark."""
+"""`kafkafs spark`: jobs over whole stores, done by Spark.
+
+The columns that a command prints are those of the job's own DataFrame.
+"""
 
 from __future__ import annotations
 
-from kafkafs.cli.command_table import CommandTable
+from kafkafs.cli import CommandTable
 
 spark = CommandTable(
     modules={
-        "compact": "kafkafs.cli.jobs.compact",
-        "diff": "kafkafs.cli.jobs.diff",
-        "export": "kafkafs.cli.jobs.export",
-        "gaps": "kafkafs.cli.jobs.gaps",
-        "ingest": "kafkafs.cli.jobs.ingest",
-        "lag": "kafkafs.cli.jobs.lag",
-        "rewrite": "kafkafs.cli.jobs.rewrite",
-        "skew": "kafkafs.cli.jobs.skew",
-        "stats": "kafkafs.cli.jobs.stats",
-        "verify": "kafkafs.cli.jobs.verify",
+        "compact": "kafkafs.cli.spark.new_stores",
+        "diff": "kafkafs.cli.spark.analysis",
+        "export": "kafkafs.cli.spark.transfer",
+        "gaps": "kafkafs.cli.spark.analysis",
+        "ingest": "kafkafs.cli.spark.transfer",
+        "lag": "kafkafs.cli.spark.analysis",
+        "rewrite": "kafkafs.cli.spark.new_stores",
+        "skew": "kafkafs.cli.spark.analysis",
+        "stats": "kafkafs.cli.spark.analysis",
+        "verify": "kafkafs.cli.spark.analysis",
     },
     name="spark",
     help="Run a job over a store with Spark, on this machine or on a cluster.\n\n"

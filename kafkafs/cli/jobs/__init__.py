@@ -1,1 +1,0 @@
-"""The commands of `kafkafs spark`, one a module, and what they share."""

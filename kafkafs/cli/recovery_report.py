@@ -1,0 +1,167 @@
+"""How `kafkafs recover` reports an outcome, in lines and as JSON: of a partition, a log directory or a commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkafs.cli.failures import sentence
+from storage.log_dir import DirectoryName
+from storage.store import Recovered, RecoveredCommit, RecoveredLogDir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeAlias
+
+    from storage.log import Step
+
+    Outcome: TypeAlias = Recovered | RecoveredCommit | RecoveredLogDir
+
+
+def outcome_lines(outcome: Outcome, *, is_plan: bool) -> Iterator[str]:
+    """Return the lines for people: each file that changes, and why."""
+    match outcome:
+        case RecoveredCommit():
+            return _commit_lines(outcome, is_plan=is_plan)
+        case RecoveredLogDir():
+            return _log_dir_lines(outcome)
+        case Recovered():
+            return _partition_lines(outcome)
+
+
+def outcome_object(outcome: Outcome) -> dict[str, object]:
+    """Return the object for machines."""
+    match outcome:
+        case RecoveredCommit():
+            return _commit_object(outcome)
+        case RecoveredLogDir():
+            return _log_dir_object(outcome)
+        case Recovered():
+            return _partition_object(outcome)
+
+
+def _partition_lines(recovered: Recovered) -> Iterator[str]:
+    name, report = recovered.directory, recovered.report
+    if report is None:
+        yield f"{name}: failed: {_reason(recovered)}"
+        return
+    is_short = report.end_offset < recovered.high_watermark
+    if report.steps or is_short:
+        yield f"{name}: offsets {report.start_offset} to {report.end_offset}"
+    yield from map(_step_line, report.steps)
+    if is_short:
+        yield f"  missing  offsets {report.end_offset} to {recovered.high_watermark}, which other replicas had as well"
+
+
+def _reason(recovered: Recovered) -> str:
+    """Return why a partition was not recovered."""
+    assert recovered.error is not None
+    return sentence(recovered.error)
+
+
+def _log_dir_lines(log_dir: RecoveredLogDir) -> Iterator[str]:
+    """Yield the changes of a log directory's own files, and why its logs were not read or are not marked."""
+    believed = log_dir.trusted_segments
+    if log_dir.steps or log_dir.trusts_marker or believed or not log_dir.is_closed:
+        yield f"{log_dir.path}:"
+    if log_dir.trusts_marker:
+        yield (
+            "  the clean-shutdown marker says that all logs here were closed properly, so only their ends were read; "
+            "--ignore-clean-shutdown reads all of them"
+        )
+    if believed:
+        segments = "1 segment was" if believed == 1 else f"{believed} segments were"
+        yield (
+            f"  {segments} not read, because the recovery points of the logs say that they are on disk; "
+            "--ignore-clean-shutdown reads all of them"
+        )
+    yield from map(_step_line, log_dir.steps)
+    if not log_dir.is_closed:
+        yield "  no clean-shutdown marker is written: not every log here is recovered"
+
+
+def _log_dir_object(log_dir: RecoveredLogDir) -> dict[str, object]:
+    return {
+        "logDir": str(log_dir.path),
+        "trustsMarker": log_dir.trusts_marker,
+        "believedSegments": log_dir.trusted_segments,
+        "closed": log_dir.is_closed,
+        "steps": [{"repair": step.repair.value, "name": step.name, "reason": step.reason} for step in log_dir.steps],
+    }
+
+
+def _step_line(step: Step) -> str:
+    return f"  {step.repair.value:8} {step.name}{_loss(step)}: {step.reason}"
+
+
+def _loss(step: Step) -> str:
+    return f", {step.lost_bytes} bytes from position {step.position}, offset {step.offset}" if step.lost_bytes else ""
+
+
+def _partition_object(recovered: Recovered) -> dict[str, object]:
+    found: dict[str, object] = {
+        "topic": recovered.topic,
+        "partition": recovered.partition,
+        "path": str(recovered.directory),
+    }
+    report = recovered.report
+    if report is None:
+        return {**found, "error": _reason(recovered)}
+    return {
+        **found,
+        "startOffset": report.start_offset,
+        "endOffset": report.end_offset,
+        "highWatermark": recovered.high_watermark,
+        "lostBytes": report.lost_bytes,
+        "believedSegments": report.trusted_segments,
+        "scannedSegments": report.scanned_segments,
+        "scannedBytes": report.scanned_bytes,
+        "steps": [
+            {
+                "repair": step.repair.value,
+                "name": step.name,
+                "reason": step.reason,
+                "lostBytes": step.lost_bytes,
+                "position": step.position,
+                "offset": step.offset,
+            }
+            for step in report.steps
+        ],
+    }
+
+
+def _commit_lines(recovered: RecoveredCommit, *, is_plan: bool) -> Iterator[str]:
+    """Yield the outcome of an interrupted commit, and each partition in which records are taken back or kept."""
+    transaction = recovered.intent.transaction
+    name = "the commit" if transaction is None else f"the commit of {transaction.application}, {transaction.version}"
+    if recovered.error is not None:
+        yield f"{name}: failed: {recovered.error}"
+        return
+    would = "to be " if is_plan else ""
+    yield f"{name}: {would}{'completed' if recovered.withdrawn is None else 'withdrawn'}"
+    for each in recovered.withdrawn or ():
+        what = f"{DirectoryName(*each.partition)}, offsets {each.first_offset} to {each.end_offset}"
+        yield f"  kept     {what}: others' records are there, too" if each.is_kept else f"  cut      {what}"
+
+
+def _commit_object(recovered: RecoveredCommit) -> dict[str, object]:
+    transaction = recovered.intent.transaction
+    found: dict[str, object] = {
+        "application": None if transaction is None else transaction.application,
+        "version": None if transaction is None else transaction.version,
+        "staged": list(recovered.intent.staged),
+    }
+    if recovered.error is not None:
+        return {**found, "result": "failed", "error": str(recovered.error)}
+    if recovered.withdrawn is None:
+        return {**found, "result": "completed"}
+    partitions = [
+        {
+            "topic": each.partition[0],
+            "partition": each.partition[1],
+            "startOffset": each.first_offset,
+            "endOffset": each.end_offset,
+            "kept": each.is_kept,
+        }
+        for each in recovered.withdrawn
+    ]
+    return {**found, "result": "withdrawn", "partitions": partitions}

@@ -1,0 +1,156 @@
+"""The jobs that write a new store from another one: `compact` and `rewrite`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.spark.session import job_options, job_session
+from kafkafs.cli.store import store_argument
+from storage.record import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafkafs.cli.spark.session import JobRows
+
+
+def _settings(ctx: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
+    settings = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE", ctx, parameter)
+        settings[key] = value
+    return settings
+
+
+_target_argument = click.argument("target", type=click.Path(path_type=Path))
+_topics_argument = click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+_set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=_settings,
+    help="A setting that holds for the topics in the new store; may be given several times.",
+)
+
+
+@click.command(epilog="\b\nExample:\n  kafkafs spark compact /var/lib/kafka /tmp/compacted customers --roll")
+@store_argument
+@_target_argument
+@_topics_argument
+@click.option("--roll", is_flag=True, help="Take in the active segments too, as if the logs had been rolled.")
+@_set_option
+@job_options
+@output_options
+@click.pass_context
+def compact(
+    ctx: click.Context,
+    *,
+    store: tuple[Path, ...],
+    target: Path,
+    topics: tuple[str, ...],
+    roll: bool,
+    settings: dict[str, str],
+) -> None:
+    """Write a store, or some of its topics, into a new store at TARGET: the latest record of each key stays.
+
+    Records keep their offsets, and what is left is what `kafkafs compact` leaves, run until nothing is dirty. Logs that
+    it does not compact are copied: those of topics whose settings do not say so, or are unknown, for which
+    --set cleanup.policy=compact does. Nothing of the store changes, and a broker may be running.
+
+    TARGET is empty or does not exist, and is there once all of it is. The same command continues an interrupted
+    job. The bytes are those of a partition's whole log, the records those of what was compacted.
+    """
+    form = chosen_form(ctx) or Form.TABLE
+    with job_session(ctx) as session:
+        from kafkafs.spark import jobs
+
+        found = session.rows(
+            lambda: jobs.compact(session.spark, store, target, topics or None, settings=settings, roll=roll),
+            "compacting",
+        )
+        write_rows(*found, form)
+        partitions = f"{found.total('isApplied')} of {len(found.rows)} partitions"
+        session.summarize(f"compacted {partitions}, {_sizes(found)}")
+
+
+@click.command(
+    epilog="\b\nExample:\n  kafkafs spark rewrite /var/lib/kafka /tmp/smaller --codec zstd --redact-key customer-7"
+)
+@store_argument
+@_target_argument
+@_topics_argument
+@click.option("--codec", type=click.Choice([codec.label for codec in Codec]), help="Compress the batches with this.")
+@click.option("--level", type=int, metavar="N", help="The level of gzip, lz4 or zstd; by default the topic's.")
+@click.option(
+    "--batch-bytes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Merge neighbouring batches, up to this many bytes.",
+)
+@click.option(
+    "--redact-key", "named_keys", multiple=True, metavar="KEY", help="Remove the values of this key; repeatable."
+)
+@click.option(
+    "--redact-keys",
+    "listed_keys",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Remove the values of the keys in this file, one a line.",
+)
+@click.option("--drop-redacted", is_flag=True, help="Remove the records with these keys altogether.")
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Give each topic this many partitions, with new offsets.",
+)
+@_set_option
+@job_options
+@output_options
+@click.pass_context
+def rewrite(
+    ctx: click.Context,
+    /,
+    *,
+    store: tuple[Path, ...],
+    target: Path,
+    topics: tuple[str, ...],
+    named_keys: tuple[str, ...],
+    listed_keys: Path | None,
+    **options: Any,  # noqa: ANN401 -- those of the job
+) -> None:
+    """Write a store, or some of its topics, into a new store at TARGET, in other batches.
+
+    Records keep their offsets, timestamps, headers, producers and transactions, aborted ones too. With --partitions
+    they do not: what was committed goes where the default partitioner of Kafka's producers sends it, records of a key
+    in their order. Of a record that is redacted the key stays, with null as its value and without headers. Nothing of
+    the store changes, and a broker may be running.
+
+    TARGET is empty or does not exist, and is there once all of it is. The same command continues an interrupted
+    job. With --partitions, what was read is counted for the old partitions, and what was written for the new ones.
+    """
+    form = chosen_form(ctx) or Form.TABLE
+    keys = {key.encode() for key in named_keys}
+    if listed_keys is not None:
+        keys.update(line for line in listed_keys.read_bytes().split(b"\n") if line)
+    with job_session(ctx) as session:
+        from kafkafs.spark import jobs
+
+        found = session.rows(
+            lambda: jobs.rewrite(session.spark, store, target, topics or None, redact_keys=keys, **options), "rewriting"
+        )
+        write_rows(*found, form)
+        changed = f"{found.total('redacted')} records redacted, {found.total('dropped')} dropped"
+        session.summarize(f"rewrote {len(found.rows)} partitions, {_sizes(found)}, {changed}")
+
+
+def _sizes(found: JobRows) -> str:
+    before_mb, after_mb = (found.total(column) / 1e6 for column in ("beforeBytes", "afterBytes"))
+    return f"{before_mb:.1f} MB became {after_mb:.1f} MB"

@@ -1,0 +1,163 @@
+"""What commands share that work on a store: its arguments and options, how it is opened, and how it is left."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from kafkafs.cli.failures import say
+from kafkafs.cli.output import counted
+from storage.clock import Clock
+from storage.errors import NotAStoreError, ReadOnlyStoreError
+from storage.files import Files, NamedFiles
+from storage.log_dir import CLUSTER_METADATA, COMPACTED_BY_BROKERS, read_server_properties
+from storage.store import Mode, Store, recover_unclosed_logs
+from storage.topics import MAY_SET_IT, UNREADABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from kafkafs.cli.finishing import Change
+    from storage.log_dir import Partition
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+_FAILURES_MAX: Final = 10
+# These settings are not set with `topics config`: a file of the broker has them, or a log that cannot be read now.
+_SET_ELSEWHERE: Final = re.compile(f"{re.escape(MAY_SET_IT)}|{re.escape(UNREADABLE)}")
+
+
+def _paths(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[Path, ...]:
+    """Return log directories with commas between them, as in `log.dirs`; blanks are part of a name."""
+    parts = [part for part in text.split(",") if part]
+    paths = tuple(map(Path, parts))
+    if not paths:
+        raise click.BadParameter(
+            "a store is the path of a directory, or several with commas between them", ctx, parameter
+        )
+    for part in parts:
+        if part != part.strip() and not os.path.lexists(part):
+            end = "begins" if part != part.lstrip() else "ends"
+            raise NotAStoreError(f"there is no such directory; its name {end} with a blank, as it was given", path=part)
+    return paths
+
+
+store_argument = click.argument("store", metavar="STORE", callback=_paths)
+"""The paths of a store's log directories, in their order."""
+
+other_store_argument = click.argument("other", metavar="OTHER", callback=_paths)
+"""The paths of a second store."""
+
+
+def other_store_option(name: str, text: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds an option for a second store, with this help; it is None if not given."""
+
+    def paths(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[Path, ...] | None:
+        return None if value is None else _paths(ctx, parameter, value)
+
+    return click.option(name, metavar="STORE", callback=paths, help=text)
+
+
+server_properties_option = click.option(
+    "--server-properties",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A broker's settings, used where a topic sets none.",
+)
+
+change_any_option = click.option(
+    "--rw", "may_change_any", is_flag=True, help="Change the store even if kafkafs did not make it."
+)
+
+
+def check_may_change(store: Sequence[Path], *, may_change_any: bool) -> None:
+    """Raise `ReadOnlyStoreError` for a store that kafkafs did not make, unless --rw was given."""
+    if may_change_any:
+        return
+    with Store.open(store, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as opened:
+        if not opened.is_made_here:
+            raise ReadOnlyStoreError(
+                "kafkafs did not make this store; give --rw to change it all the same", path=store[0]
+            )
+
+
+def broker_settings(server_properties: Path | None) -> Mapping[str, str]:
+    """Return the settings in the file of --server-properties; none without one."""
+    return {} if server_properties is None else read_server_properties(NamedFiles(), server_properties)
+
+
+def opened_store(
+    paths: Sequence[Path],
+    server_properties: Path | None = None,
+    *,
+    is_changed: bool = False,
+    change: Change | None = None,
+) -> AbstractContextManager[Store]:
+    """Open a store, for writing if it is changed; then it is left closed properly, as `left_clean` says."""
+    store = Store.open(
+        paths,
+        mode=Mode.READ_WRITE if is_changed else Mode.READ_ONLY,
+        files=Files(),
+        clock=Clock(),
+        broker_settings=broker_settings(server_properties),
+    )
+    return left_clean(store, change) if is_changed else store
+
+
+@contextmanager
+def left_clean(store: Store, change: Change | None) -> Iterator[Store]:
+    """Close the store after the block; first recover the logs that were not closed properly and the block left alone.
+
+    So one command reports an unclean shutdown, and the next one does not pay for it. If the block raises, or its
+    `change` is interrupted, the store stays as it is.
+    """
+    with store:
+        unclosed = store.partitions_to_recover()
+        yield store
+        opened = sum(partition in store.open_logs() for partition in unclosed)
+        rest = recover_unclosed_logs(store, Clock(), is_stopped=lambda: change is not None and change.is_interrupted)
+        recovered = opened + rest.recovered
+        if (recovered or rest.failures) and not rest.is_given_up:
+            more = "".join(f"; {failure}" for failure in rest.failures[:_FAILURES_MAX])
+            if len(rest.failures) > _FAILURES_MAX:
+                more += f"; and {len(rest.failures) - _FAILURES_MAX} more"
+            were = "was" if recovered == 1 else "were"
+            say(f"the store was not closed properly: {counted(recovered, 'log')} {were} recovered{more}")
+
+
+def chosen_partitions(store: Store, topics: Sequence[str]) -> list[Partition]:
+    """Return the partitions of some topics, or of all if none are named; raises `UnknownPartitionError`."""
+    names = dict.fromkeys(topics or store.topics.inventory.topics)
+    return [(topic, partition) for topic in names for partition in store.topics.partitions(topic)]
+
+
+def say_unknown_settings(store: Sequence[Path], unknown: Mapping[str, str]) -> None:
+    """Say which topics have unknown settings, why, and which command sets them.
+
+    The cluster's metadata is left out: no command of kafkafs takes settings for it.
+    """
+    named = [topic for topic in unknown if topic != CLUSTER_METADATA]
+    set_elsewhere = [topic for topic in named if _SET_ELSEWHERE.search(unknown[topic])]
+    if set_elsewhere:
+        why = unknown[set_elsewhere[0]].rpartition("unknown: ")[2]
+        say(f"the settings of {_first_of(set_elsewhere)} are unknown: {why}")
+    others = [topic for topic in named if topic not in set_elsewhere]
+    if others:
+        command = shlex.join(["kafkafs", "topics", "config", ",".join(map(str, store)), others[0]])
+        policy = "compact`" if others[0] in COMPACTED_BY_BROKERS else "delete` (or compact)"
+        say(
+            f"the settings of {_first_of(others)} are unknown, since a broker made it and may have been told more; "
+            f"`{command} cleanup.policy={policy}, with --rw and the other settings that it had, makes them known"
+        )
+
+
+def _first_of(topics: Sequence[str]) -> str:
+    first, *others = topics
+    return first + (f" and of {counted(len(others), 'more topic')}" if others else "")
