@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, AtOffsets, AtTime, Edge, NoMatch
 from kafkafs.spark.errors import DataLossError, MissingTopicError, OptionError
-from kafkafs.spark.task_limit import parts, within
+from kafkafs.spark.limits import parts, within
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files

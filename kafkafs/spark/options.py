@@ -1,8 +1,7 @@
-"""The options of the source: the names, forms and error texts of Spark's own Kafka source, and a few of a store's own.
+"""The options of the source and the sink: those of Spark's own for Kafka, with their error texts, and a few of ours.
 
-Names are not told apart by their case. Those that the source does not know are ignored, as Spark does, and so are the
-settings of a Kafka client (`kafka.…`) but for the isolation level, so that a query moves from a broker to its files by
-its format alone.
+Names are not case-sensitive. Unknown ones are ignored, as Spark ignores them, and so are most settings of a Kafka
+client (`kafka.…`), so that a query moves from a broker to its files by changing its format alone.
 """
 
 from __future__ import annotations
@@ -17,7 +16,9 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from kafkafs.spark.bounds import ENDING, STARTING, Edge, NoMatch, check_batch_bounds
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.selection import parse_selection
+from storage.commit import Transaction
 from storage.log import Isolation
+from storage.record import Codec
 from storage.split import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ Choice = TypeVar("Choice", bound=Enum)
 _DELAY: Final = re.compile(r"([0-9]+)\s*(ms|s|m|min|h|d)?")
 _UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DEFAULT_DELAY: Final = "15m"
+_LOCK_TIMEOUT_MS: Final = 30_000
+_CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 
 
 class Damage(Enum):
@@ -115,6 +118,52 @@ class StreamOptions:
         return cls(StoreOptions.parse(found, Edge.LATEST), offsets_max, offsets_min, _delay_ms(found))
 
 
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """The options of a write.
+
+    `topic` replaces that of every row. `application` and `version` name a write that is appended only once. A commit
+    waits up to `lock_timeout_ms` while another process has the store open for writing.
+    """
+
+    paths: tuple[str, ...]
+    topic: str | None
+    makes_topics: bool
+    codec: Codec
+    application: str | None
+    version: int | None
+    checkpoint: str | None
+    lock_timeout_ms: int
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> Self:
+        """Parse the options; raises `OptionError`."""
+        found = {name.lower(): value for name, value in options.items()}
+        version = _number(found, "txnVersion")
+        lock_timeout_ms = _number(found, "lockTimeoutMs")
+        codec = found.get("kafka.compression.type", "none").strip().lower()
+        if codec not in _CODECS:
+            raise OptionError(f"the option kafka.compression.type is one of {', '.join(_CODECS)}, not '{codec}'")
+        return cls(
+            parse_paths(found),
+            found.get("topic"),
+            _truth(found, "createTopics", default=True),
+            _CODECS[codec],
+            found.get("txnappid"),
+            version,
+            found.get("checkpointlocation"),
+            _LOCK_TIMEOUT_MS if lock_timeout_ms is None else lock_timeout_ms,
+        )
+
+    def transaction(self) -> Transaction | None:
+        """Return the transaction of a batch write; None if it may be repeated."""
+        if (self.application is None) != (self.version is None):
+            raise OptionError("the options txnAppId and txnVersion are given together, or neither of them")
+        if self.application is None or self.version is None:
+            return None
+        return Transaction(self.application, self.version)
+
+
 def includes_headers(options: Mapping[str, str]) -> bool:
     """True if rows have headers where no schema is given."""
     return _truth({name.lower(): value for name, value in options.items()}, "includeHeaders", default=False)
@@ -142,6 +191,15 @@ def _positive(options: Mapping[str, str], name: str) -> int | None:
         raise OptionError(f"the option {name} is a number, not '{text}'")
     if int(text) <= 0:
         raise OptionError(f"{name} must be positive")
+    return int(text)
+
+
+def _number(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name.lower())
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,18}", text.strip(), re.ASCII):
+        raise OptionError(f"the option {name} is a number from 0 on, not '{text}'")
     return int(text)
 
 

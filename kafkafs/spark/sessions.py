@@ -1,24 +1,34 @@
-"""Sessions of Spark in which the source is there, and a short way to read a store."""
+"""Sessions of Spark that know the source, a short way to read a store, and the Java that Spark needs."""
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
 import sys
 from os import PathLike, environ, fspath
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from kafkafs.spark.errors import JobError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+JAVA_VERSION_MIN: Final = 17
+_JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+_PATIENCE_S: Final = 30
+
 
 def session(settings: Mapping[str, object] = MappingProxyType({})) -> SparkSession:
-    """A session with these settings: `session({"spark.master": "local[2]"})`.
+    """Return a session with these settings: `session({"spark.master": "local[2]"})`.
 
-    One that is running is used, and settings that can still be made are. Its Python workers run this Python, unless
-    PYSPARK_PYTHON says otherwise; it counts time in UTC unless told otherwise.
+    A running session is used, with those settings that can still be made. Its workers run this Python unless
+    PYSPARK_PYTHON names another; its time zone is UTC unless the settings name another.
     """
     from pyspark.sql import SparkSession
 
@@ -44,7 +54,7 @@ def read(
     columns: Sequence[str] | None = None,
     headers: bool = False,
 ) -> DataFrame:
-    """Read a store as it is now. A DataFrame keeps showing the records with which it was planned.
+    """Read a store as it is now; the DataFrame returns the same records whenever it is read.
 
     `start` and `end` are `earliest`, `latest`, a time of the grammar (`2026-11-21T10:15`, `-15m`), or offsets by topic
     and partition. Only `columns` are read.
@@ -70,3 +80,22 @@ def read(
         reader = reader.schema(type(known)([known[name] for name in columns]))
     paths = [path] if isinstance(path, str | PathLike) else path
     return reader.load(",".join(fspath(each) for each in paths))
+
+
+def check_java(environment: Mapping[str, str]) -> None:
+    """Raise `JobError` if there is no Java that Spark runs on; Spark itself says less clearly what is wrong."""
+    home = environment.get("JAVA_HOME")
+    program = shutil.which(str(Path(home, "bin", "java")) if home else "java", path=environment.get("PATH"))
+    if program is None:
+        where = f"in JAVA_HOME, which is {home}" if home else "on the PATH"
+        raise JobError(f"Spark needs Java {JAVA_VERSION_MIN} or newer, and there is none {where}")
+    try:
+        said = subprocess.run(  # noqa: S603 -- it is what Spark is about to run
+            [program, "-version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JobError(f"Spark needs Java {JAVA_VERSION_MIN} or newer, and {program} does not run: {error}") from None
+    match = _JAVA_VERSION.search(said.stderr)
+    if match is None or int(match[1]) < JAVA_VERSION_MIN:
+        version = "another program" if match is None else f"version {match[1]}"
+        raise JobError(f"Spark needs Java {JAVA_VERSION_MIN} or newer, and {program} is {version}: set JAVA_HOME to it")

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from kafkafs.spark.errors import OptionError
-from kafkafs.spark.sink_options import SinkOptions, check_columns
-from kafkafs.spark.worker import settle
+from kafkafs.spark.options import SinkOptions
+from kafkafs.spark.schema import check_columns
+from kafkafs.spark.task import settle
 from storage.clock import Clock
 from storage.commit import Transaction, discard
 from storage.errors import StoreLockedError

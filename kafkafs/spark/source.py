@@ -33,13 +33,13 @@ class KafkafsSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
-        from kafkafs.spark.batch_reader import StoreReader
+        from kafkafs.spark.readers import StoreReader
 
         return StoreReader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
         """Return the reader of a streaming query."""
-        from kafkafs.spark.stream_reader import StoreStreamReader
+        from kafkafs.spark.readers import StoreStreamReader
 
         return StoreStreamReader(self.options, schema)
 

@@ -16,7 +16,7 @@ from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
 if TYPE_CHECKING:
     from conftest import GrowingStore
 
-    from kafkafs.spark.stream_reader import StoreStreamReader
+    from kafkafs.spark.readers import StoreStreamReader
 
 streaming = pytest.importorskip("pyspark.sql.streaming.datasource", reason="not run: PySpark is not installed")
 
@@ -24,8 +24,8 @@ ALL = streaming.ReadAllAvailable()
 
 
 def reader_of(growing: GrowingStore, **options: str) -> StoreStreamReader:
+    from kafkafs.spark.readers import StoreStreamReader
     from kafkafs.spark.schema import source_schema
-    from kafkafs.spark.stream_reader import StoreStreamReader
 
     given = {"path": str(growing.path), "startingOffsets": "earliest", **options}
     return StoreStreamReader(given, source_schema(has_headers=False))

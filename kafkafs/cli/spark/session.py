@@ -28,7 +28,7 @@ from kafkafs.spark.failures import (
     ours,
     startup_reason,
 )
-from kafkafs.spark.java import check_java
+from kafkafs.spark.sessions import check_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 
 from kafkafs.spark.errors import DataLossError, JobError
 from kafkafs.spark.jobs.export_target import ExportedFile
-from kafkafs.spark.rows import SparkRows
 from kafkafs.spark.schema import source_schema
+from kafkafs.spark.task import SparkRows
 from storage.clock import Clock
 from storage.files import Files
 from storage.split import SplitReader

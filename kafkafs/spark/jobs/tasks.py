@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from kafkafs.spark.worker import settle
+from kafkafs.spark.task import settle
 from storage.split import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:

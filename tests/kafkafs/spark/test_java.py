@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafkafs.spark.errors import JobError
-from kafkafs.spark.java import check_java
+from kafkafs.spark.sessions import check_java
 
 if TYPE_CHECKING:
     from pathlib import Path

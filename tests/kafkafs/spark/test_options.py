@@ -13,8 +13,8 @@ from kafkafs.locator.times import Ago, Instant
 from kafkafs.spark.bounds import AtOffsets, AtTime, AtTimes, Edge, NoMatch
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.json_forms import flat, nested, partition_offsets, partitions
+from kafkafs.spark.limits import limited
 from kafkafs.spark.options import BatchOptions, StreamOptions, includes_headers, parse_paths
-from kafkafs.spark.rate_limit import limited
 from kafkafs.spark.selection import Assignment, Everything, Subscription
 from storage.log.view import Isolation
 

@@ -1,16 +1,17 @@
-"""A streaming query: batch after batch, each exactly the offsets that were promised for it.
+"""The readers of a batch query and of a streaming query, each of whose batches has exactly the offsets planned for it.
 
-Offsets have the form that Spark's own Kafka source keeps, `{"orders":{"0":42}}`, so that a look at a checkpoint or at a
-query's progress says as much. Spark asks again where a query began as long as its first batch is not done, and by then
-the answer would be another; so that batch's end says where it began, under `@start`, which is no topic's name.
+A stream's offsets have the form that Spark's own Kafka source keeps, `{"orders":{"0":42}}`, so checkpoints and progress
+read alike. Until a query's first batch is done, Spark asks again where the query begins, and the answer may change;
+so the end of that batch records its start, under `@start`, which cannot be the name of a topic.
 """
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -18,12 +19,13 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from kafkafs.spark.bounds import NoMatch
 from kafkafs.spark.json_forms import flat, nested
+from kafkafs.spark.limits import count, limited
 from kafkafs.spark.opened_store import OpenedStore, names, report_loss
-from kafkafs.spark.options import StreamOptions
-from kafkafs.spark.rate_limit import count, limited
-from kafkafs.spark.reading import read_splits
+from kafkafs.spark.options import BatchOptions, StreamOptions
 from kafkafs.spark.schema import check_schema
+from kafkafs.spark.task import read_splits
 from storage.clock import Clock
 
 if TYPE_CHECKING:
@@ -41,8 +43,31 @@ _FIRST: Final = "@first"  # in the offsets at which a query begins
 _START: Final = "@start"  # in the offsets at which its first batch ends
 
 
+class StoreReader(DataSourceReader):
+    """A batch query, of the offsets at planning; raises `OptionError` for an impossible option or schema."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        check_schema(schema)
+        self._options = BatchOptions.parse(options)
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the splits in packs, at least one, even if it is empty: without one, Spark makes up its own."""
+        options = self._options.store
+        with closing(OpenedStore(options)) as store:
+            partitions = store.partitions(must_exist=True)
+            starts = store.resolve(options.starting, partitions, options.no_match)
+            ends = store.resolve(self._options.ending, partitions, NoMatch.LATEST)
+            packs = store.packs({each: (starts[each], ends[each]) for each in starts if each in ends})
+        return [InputPartition(pack) for pack in packs or [()]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a pack."""
+        return read_splits(partition.value, self._schema, self._options.store)
+
+
 class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a store as it grows; raises `OptionError` for options or a schema that cannot be.
+    """A streaming query, over a store as it grows; raises `OptionError` for an impossible option or schema.
 
     New partitions and topics are read from their beginning. Only the process that plans has the store open.
     """
@@ -70,11 +95,11 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if offsets_max is None else ReadMaxRows(offsets_max)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Go no further than the present end."""
+        """End at the present end of the store."""
         self._target = self._newest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return where a batch that begins there ends; the start itself if there is no batch yet."""
+        """Return the end of the batch that begins at `start`; `start` itself if there is nothing for a batch yet."""
         begins = _offsets(start)
         ends = self._latest = self._newest() if self._target is None else self._target
         if self._waits(begins, ends):
@@ -89,11 +114,11 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**nested(ends), **first}
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """Return the store's end at the last look."""
+        """Return the end of the store when it was last read."""
         return None if self._latest is None else nested(self._latest)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The splits of a batch."""
+        """Return the splits of a batch, in packs."""
         begins, ends = _offsets(end.get(_START, start)), _offsets(end)
         store = self._store()
         store.partitions(must_exist=False)
@@ -111,7 +136,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(pack) for pack in packs]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one of them."""
+        """Yield the rows of a pack."""
         return read_splits(partition.value, self._schema, self._options.store)
 
     def stop(self) -> None:
@@ -130,7 +155,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return store.latest(store.partitions(must_exist=False))
 
     def _waits(self, begins: Offsets, ends: Offsets) -> bool:
-        """True if there is too little for a batch, and none is overdue."""
+        """Return True if there is too little for a batch, and no batch is overdue."""
         offsets_min = self._options.offsets_min
         if offsets_min is None or self._target is not None or self._batch_s is None:
             return False

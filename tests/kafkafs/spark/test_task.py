@@ -7,7 +7,7 @@ import sys
 
 SETTLES = """
 import gc, weakref
-from kafkafs.spark.worker import settle
+from kafkafs.spark.task import settle
 
 class Made:
     def __init__(self):
