@@ -4,62 +4,33 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EXIT_USAGE, say
 from kafkafs.cli.output import Progress
-from kafkafs.dump.bounds import Bounds
-from kafkafs.dump.checkpoint_dump import CheckpointDump, epoch_start, partition_offset
+from kafkafs.dump.dump_by_kind import DumpOptions, dump_of
 from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of
 from kafkafs.dump.index_dump import IndexView
-from kafkafs.dump.log_dump import LogDump, Selection
-from kafkafs.dump.offset_index_dump import OffsetIndexDump
-from kafkafs.dump.producer_snapshot_dump import ProducerSnapshotDump
+from kafkafs.dump.log_dump import Bounds, Selection
 from kafkafs.dump.record_decoders import InternalTopic, decoder_of
-from kafkafs.dump.time_index_dump import TimeIndexDump
-from kafkafs.dump.transaction_index_dump import TransactionIndexDump
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.times import parse_time
 from storage.files import NamedFiles
 from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from kafkafs.dump.decoded import RecordDecoder
+    from kafkafs.dump.dump_by_kind import Dump
     from kafkafs.dump.json_form import JsonForm
     from kafkafs.dump.text import TextForm
-    from storage.files import Files, ReadableFile
     from storage.internal import Release
 
 _WRITE_BYTES: Final = 1024 * 1024
-
-
-class Dump(Protocol):
-    """The dump of any file."""
-
-    damaged: bool
-    position: int
-
-    def __iter__(self) -> Iterator[list[bytes]]:
-        """Runs of lines."""
-
-    def report(self) -> Iterator[str]:
-        """Return the lines for standard error at the end of the dump."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """The options of a dump."""
-
-    form: JsonForm | TextForm
-    selection: Selection
-    index_view: IndexView
-    limit_bytes: int
 
 
 def _milliseconds(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
@@ -219,7 +190,7 @@ def dump(
         raise click.UsageError("--json and --jsonl exclude each other.")
     if no_data and decoder is not None:
         raise click.UsageError("--no-data and decoders exclude each other.")
-    request = Request(
+    options = DumpOptions(
         form=_form(as_json=as_array or as_objects, with_data=not no_data, decoder=decoder, release=release),
         selection=selection,
         index_view=_index_view(sanity=index_sanity_check, comparison=verify_index_only),
@@ -228,7 +199,7 @@ def dump(
     output = Output(sys.stdout.buffer, array=as_array)
     exit_code = EXIT_DONE
     for path in files:
-        exit_code = max(exit_code, _dump_file(path, request, output))
+        exit_code = max(exit_code, _dump_file(path, options, output))
     output.finish()
     ctx.exit(exit_code)
 
@@ -251,7 +222,7 @@ def _form(*, as_json: bool, with_data: bool, decoder: RecordDecoder | None, rele
     return TextForm(with_data=with_data, decoder=decoder, release=release)
 
 
-def _dump_file(path: str, request: Request, output: Output) -> int:
+def _dump_file(path: str, options: DumpOptions, output: Output) -> int:
     """Dump one file, and give the exit code that it alone would end with."""
     kind = kind_of(path)
     if kind is None:
@@ -268,32 +239,13 @@ def _dump_file(path: str, request: Request, output: Output) -> int:
     except OSError as error:
         return _not_looked_at(output, f"{path}: {error.strerror}", EXIT_FAILED)
     with file:
-        dump = _dump_of(kind, files, file, request)
+        dump = dump_of(kind, files, file, options)
         exit_code = _write_runs(path, dump, file.size_bytes(), output)
     report = list(dump.report())
     if report:
         output.flush()
         click.echo("\n".join(report), err=True)
     return max(exit_code, EXIT_FOUND if dump.damaged else EXIT_DONE)
-
-
-def _dump_of(kind: FileKind, files: Files, file: ReadableFile, request: Request) -> Dump:
-    form, limit_bytes = request.form, request.limit_bytes
-    match kind:
-        case FileKind.LOG:
-            return LogDump(file, form, request.selection, limit_bytes=limit_bytes)
-        case FileKind.OFFSET_INDEX:
-            return OffsetIndexDump(files, file, form, request.index_view, limit_bytes=limit_bytes)
-        case FileKind.TIME_INDEX:
-            return TimeIndexDump(files, file, form, request.index_view, limit_bytes=limit_bytes)
-        case FileKind.TRANSACTION_INDEX:
-            return TransactionIndexDump(file, form)
-        case FileKind.PRODUCER_SNAPSHOT:
-            return ProducerSnapshotDump(file, form, limit_bytes=limit_bytes)
-        case FileKind.OFFSET_CHECKPOINT:
-            return CheckpointDump(files, file, form, partition_offset, limit_bytes=limit_bytes)
-        case FileKind.EPOCH_CHECKPOINT:
-            return CheckpointDump(files, file, form, epoch_start, limit_bytes=limit_bytes)
 
 
 def _write_runs(path: str, dump: Dump, size_bytes: int, output: Output) -> int:

@@ -1,7 +1,7 @@
-"""The common part of the dumps of files other than logs: one entry a line, and damage where it is found.
+"""What the dumps of files other than logs share: one entry a line, and damage where it is found.
 
-What a file's entries are, and what they are compared with, is said by the subclasses; how a line looks is left to a
-form: `text`, `json_form`.
+Subclasses say what a file's entries are and what they are compared with. A form, `text` or `json_form`, says how a line
+looks.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from kafkafs.dump.file_kinds import as_printed
 from kafkafs.dump.log_dump import RUN_LINES
-from kafkafs.dump.log_names import as_printed
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from struct import Struct
 
     from storage.files import ReadableFile
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that a file says: the object's type and fields for machines, and the line for people."""
+    """An entry of a file: the object's type and fields for machines, and the line for people."""
 
     type: str
     fields: dict[str, Any]
@@ -38,17 +39,17 @@ class EntryForm(Protocol):
         """Return the lines before the first entry."""
 
     def entry(self, entry: Entry) -> bytes:
-        """The entry."""
+        """Return the line of an entry."""
 
     def damage(self, error: StorageError) -> bytes:
-        """Say what is wrong, and where."""
+        """Return a line that says what is wrong, and where."""
 
 
 class EntryDump(ABC):
     """One file's dump; iterate over it once, for runs of lines.
 
-    Damage is a line, and ends nothing that can go on. Errors of the operating system pass through. `position` is where
-    in the file the dump has come to, and `damaged` whether anything was wrong so far.
+    Damage is a line, after which the dump goes on if it can. Errors of the operating system pass through. `position` is
+    how far the dump has come in the file, and `damaged` whether anything was wrong so far.
     """
 
     def __init__(self, file: ReadableFile, form: EntryForm) -> None:
@@ -68,7 +69,7 @@ class EntryDump(ABC):
 
     @abstractmethod
     def _parts(self) -> Iterator[Entry | StorageError]:
-        """The entries in order, and what is wrong where it is found."""
+        """Yield the entries in order, and errors where they are found."""
 
     def _line(self, part: Entry | StorageError) -> bytes:
         if isinstance(part, StorageError):
@@ -79,3 +80,28 @@ class EntryDump(ABC):
     @property
     def _absolute_path(self) -> str:
         return as_printed(os.path.join(os.getcwd(), self._file.path))  # noqa: PTH109, PTH118 -- the JVM resolves no `..` either
+
+
+class SlotDump(EntryDump):
+    """The dump of a file of slots of one size. Bytes after the last whole slot are damage, which the report names."""
+
+    slot: ClassVar[Struct]
+
+    def __init__(self, file: ReadableFile, form: EntryForm) -> None:
+        super().__init__(file, form)
+        self._slots_count, self._trailing_bytes = divmod(file.size_bytes(), self.slot.size)
+        self.damaged = self._trailing_bytes > 0
+
+    def report(self) -> Iterator[str]:
+        """Report the bytes at the end, which the real tool ignores."""
+        if self._trailing_bytes:
+            yield f"Found {self._trailing_bytes} bytes after the last entry of {self._absolute_path}"
+
+    def _slots(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Yield each slot's number and fields; fewer if the file is truncated meanwhile."""
+        size = self.slot.size
+        for first in range(0, self._slots_count, RUN_LINES):
+            run = self._file.read_at(first * size, min(RUN_LINES, self._slots_count - first) * size)
+            for number in range(first, first + len(run) // size):
+                self.position = number * size
+                yield number, self.slot.unpack_from(run, (number - first) * size)

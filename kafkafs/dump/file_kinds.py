@@ -1,4 +1,4 @@
-"""The kind of a file by its name, and the files that belong beside it."""
+"""What the name of a file says: its kind, its offsets, and the files beside it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from enum import Enum, auto
 from pathlib import PurePath
 from typing import Final
 
-from kafkafs.dump.log_names import is_log
 from storage.log import EPOCHS_NAME
 from storage.log_dir import OffsetCheckpoint
 from storage.segment import Kind
@@ -35,12 +34,15 @@ _BY_NAME: Final = {
     EPOCHS_NAME: FileKind.EPOCH_CHECKPOINT,
     **{checkpoint.value: FileKind.OFFSET_CHECKPOINT for checkpoint in OffsetCheckpoint},
 }
+BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
+_SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
+_LOG_NAME: Final = re.compile(r"(\d+)\.log(\..*)?", re.ASCII)
 _SEGMENT_NAME: Final = re.compile(r"(\d+)\.[a-z]+(\..*)?", re.ASCII)
 
 
 def kind_of(path: str) -> FileKind | None:
     """Return the file's kind, also of a renamed one (`.index.deleted`); None if the name does not say."""
-    if is_log(path):
+    if _is_log(path):
         return FileKind.LOG
     name = PurePath(path)
     kinds = (kind for suffix, kind in _BY_SUFFIX.items() if suffix in name.suffixes)
@@ -48,13 +50,37 @@ def kind_of(path: str) -> FileKind | None:
 
 
 def base_offset(path: str) -> int | None:
-    """The offset at which the file's segment begins, if its name is one that Kafka gives."""
+    """Return the offset at which the file's segment begins, if its name is one that Kafka gives."""
     name = _SEGMENT_NAME.fullmatch(PurePath(path).name)
     return None if name is None else int(name[1])
 
 
 def beside(path: str, kind: Kind) -> str:
-    """The file of another kind that belongs to the same segment, in the same state."""
+    """Return the file of another kind of the same segment, in the same state."""
     name = _SEGMENT_NAME.fullmatch(PurePath(path).name)
     assert name is not None
     return str(PurePath(path).with_name(f"{name[1]}{kind}{name[2] or ''}"))
+
+
+def _is_log(path: str) -> bool:
+    """Return True for a log, also a renamed one (`.log.deleted`), or a metadata snapshot."""
+    suffixes = PurePath(path).suffixes
+    return ".log" in suffixes or suffixes[-1:] == [".checkpoint"]
+
+
+def log_start_offset(path: str) -> int | None:
+    """Return the offset at which the log begins, if its name is one that Kafka gives."""
+    name = _LOG_NAME.fullmatch(PurePath(path).name)
+    return None if name is None else int(name[1])
+
+
+def snapshot_end_and_epoch(path: str) -> tuple[int, int] | None:
+    """Return the end offset and the epoch of a metadata snapshot, if its name is one that Kafka gives."""
+    name = _SNAPSHOT_NAME.fullmatch(PurePath(path).name)
+    return None if name is None else (int(name[1]), int(name[2]))
+
+
+def as_printed(path: str) -> str:
+    """Return the path as the JVM prints it: without needless slashes."""
+    shortened = re.sub("/+", "/", path)
+    return shortened.removesuffix("/") or shortened

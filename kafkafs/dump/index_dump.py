@@ -1,21 +1,20 @@
-"""The common part of the dumps of offset and time indexes: the log beside them, and Kafka's sanity check.
+"""What the dumps of offset and time indexes share: how they differ from the log beside them, and Kafka's sanity check.
 
-Every slot is an entry here up to the first that repeats the base offset, as it is for the real tool: an index that was
-not trimmed or written to yet begins with an entry of zeros.
+As for the real tool, every slot up to the first that repeats the base offset is an entry: an index that was not trimmed
+or written to yet begins with an entry of zeros.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from enum import Enum
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from kafkafs.dump.entry_dump import Entry
-from kafkafs.dump.file_kinds import base_offset, beside
+from kafkafs.dump.entry_dump import Entry, SlotDump
+from kafkafs.dump.file_kinds import as_printed, base_offset, beside
 from kafkafs.dump.log_beside import LogBeside
-from kafkafs.dump.log_names import as_printed
-from kafkafs.dump.slot_dump import SlotDump
 from storage.errors import CorruptIndexError, StorageError
 from storage.segment import Kind
 
@@ -23,16 +22,42 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kafkafs.dump.entry_dump import EntryForm
-    from kafkafs.dump.mismatches import Mismatches
     from storage.files import Files, ReadableFile
+
+KEPT: Final = 100_000
 
 
 class IndexView(Enum):
-    """The shown part of an index."""
+    """The part of an index that is shown."""
 
     ENTRIES = "entries"  # which are compared with the log as well
     COMPARISON = "comparison"  # only what differs from the log
     SANITY = "sanity"  # only whether the index passes Kafka's own check
+
+
+class Mismatches:
+    """One kind of difference between an index and its log: pairs of what it says and should say; the last are kept."""
+
+    def __init__(self, heading: str, row: str, *, last_first: bool = False) -> None:
+        self._heading = heading
+        self._row = row
+        self._last_first = last_first
+        self._total = 0
+        self._kept: deque[tuple[int, int]] = deque(maxlen=KEPT)
+
+    def add(self, said: int, found: int) -> None:
+        """Add a pair."""
+        self._total += 1
+        self._kept.append((said, found))
+
+    def report(self) -> Iterator[str]:
+        """Yield the lines that the real tool prints on standard error; none without a difference."""
+        if self._total:
+            yield self._heading
+        for said, found in reversed(self._kept) if self._last_first else self._kept:
+            yield self._row.format(said, found)
+        if self._total > len(self._kept):
+            yield f"  and {self._total - len(self._kept)} more before these"
 
 
 class IndexDump(SlotDump):

@@ -11,7 +11,7 @@ from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.dump.control_text import control_object
-from kafkafs.dump.log_names import log_start_offset, snapshot_end_and_epoch
+from kafkafs.dump.file_kinds import log_start_offset, snapshot_end_and_epoch
 from kafkafs.render.envelope import data_members, headers_member, place_members
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
-"""The dump of a log: its batches and records in order, as lines of one form or another.
+"""The dump of a log: its batches and records in order, as the lines of a form.
 
-`LogDump` reads the log, selects the wanted records, notes where offsets jump, and goes on after damage wherever it can
-know that the next batch begins. How a batch, a record or damage looks is left to a form: `text`, `json_form`.
+`LogDump` reads the log, selects the wanted records, notes where offsets jump, and goes on after damage if it knows
+where the next batch begins. A form, `text` or `json_form`, says how a batch, a record or damage looks.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kafkafs.dump.bounds import Bounds
-from kafkafs.dump.log_names import as_printed
+from kafkafs.dump.file_kinds import as_printed
 from storage.errors import FramingError, StorageError
 from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES, LOG_OVERHEAD_BYTES, Codec, RecordBatch, RecordIterator
 from storage.segment import LogScan
@@ -53,7 +52,7 @@ class Form(Protocol):
 
 
 class Gaps:
-    """The places where a record's offset does not follow the one before; of very many, the last are kept."""
+    """The places where a record's offset does not follow the one before; if they are many, the last are kept."""
 
     def __init__(self, path: str) -> None:
         self.total = 0
@@ -62,7 +61,7 @@ class Gaps:
         self._last = _NO_OFFSET
 
     def follow(self, offset: int) -> None:
-        """Take the next record's offset."""
+        """Add the next record's offset."""
         last = self._last
         if offset != last + 1 and last != _NO_OFFSET:
             self.total += 1
@@ -70,11 +69,11 @@ class Gaps:
         self._last = offset
 
     def restart(self) -> None:
-        """Forget the last offset, because records were passed over."""
+        """Forget the last offset: records were skipped."""
         self._last = _NO_OFFSET
 
     def report(self) -> Iterator[str]:
-        """Yield what the real tool prints on standard error, the last gap first; empty if there is none."""
+        """Yield the lines that the real tool prints on standard error, the last gap first; none without a gap."""
         if self.total:
             path = os.path.join(os.getcwd(), self._path)  # noqa: PTH109, PTH118 -- the JVM resolves no `..` either
             yield f"Non-consecutive offsets in {as_printed(path)}"
@@ -82,6 +81,52 @@ class Gaps:
             yield f"  {first} is followed by {second}"
         if self.total > len(self._kept):
             yield f"  and {self.total - len(self._kept)} more before these"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Which records are wanted: the first offset and time, and those after the last; None leaves a side open.
+
+    A record without a timestamp is in no range of time.
+    """
+
+    first_offset: int | None = None
+    end_offset: int | None = None
+    first_time: int | None = None
+    end_time: int | None = None
+
+    @property
+    def are_open(self) -> bool:
+        """Return True if every record is wanted."""
+        return self == _EVERYTHING
+
+    def hold(self, record: Record) -> bool:
+        """Return True if the record is wanted."""
+        return self._hold_offsets(record.offset, record.offset) and self._hold_times(record.timestamp, record.timestamp)
+
+    def may_hold_records_of(self, batch: Batch, lowest_offset: int) -> bool:
+        """Return True if the batch, whose offsets begin at `lowest_offset` or later, can have wanted records."""
+        return self._hold_offsets(lowest_offset, batch.last_offset) and self._hold_times(0, batch.max_timestamp)
+
+    def hold_times_of(self, batch: Batch) -> bool:
+        """Return True if a time between the first and the largest timestamp of the batch's header is wanted."""
+        first = batch.max_timestamp
+        if batch.delete_horizon_ms is None:
+            first = min(batch.base_timestamp, first)
+        return self._hold_times(first, batch.max_timestamp)
+
+    def _hold_offsets(self, lowest: int, highest: int) -> bool:
+        if self.first_offset is not None and highest < self.first_offset:
+            return False
+        return self.end_offset is None or lowest < self.end_offset
+
+    def _hold_times(self, lowest: int, highest: int) -> bool:
+        if self.first_time is None and self.end_time is None:
+            return True
+        return highest >= max(self.first_time or 0, 0) and (self.end_time is None or lowest < self.end_time)
+
+
+_EVERYTHING: Final = Bounds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +141,12 @@ class Selection:
 class LogDump:
     """One log's dump; iterate over it once, for runs of lines. From a `start`, where a batch begins, it has no heading.
 
-    Damage ends nothing that can go on: a batch whose records do not parse is followed by the next, and so is one
-    whose header makes no sense if a batch begins where it ends by its own word. No batch may need more than
-    `limit_bytes`, stored or decompressed. Errors of the operating system pass through.
+    After damage the dump goes on if it can: after a batch whose records do not parse, and after one whose header makes
+    no sense if a batch begins at the end that it states. No batch may need more than `limit_bytes`, stored or
+    decompressed. Errors of the operating system pass through.
 
-    `position` is where in the log the dump has come to, `damaged` whether anything was wrong so far, and `gaps` where
-    offsets jumped. If the log turns out to end with a batch, `end` is where, as long as nothing is appended.
+    `position` is how far the dump has come in the log, `damaged` whether anything was wrong so far, and `gaps` where
+    offsets jumped. `end` is where the log ends if it ends with a whole batch, until something is appended.
     """
 
     def __init__(

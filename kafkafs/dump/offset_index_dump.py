@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkafs.dump.entry_dump import Entry
-from kafkafs.dump.index_dump import IndexDump, IndexView
-from kafkafs.dump.mismatches import Mismatches
+from kafkafs.dump.index_dump import IndexDump, IndexView, Mismatches
 from storage.errors import StorageError
 from storage.log import EPOCHS_NAME, LeaderEpochs, may_begin_at
 from storage.segment.index import OFFSET_ENTRY, OffsetIndexReader, StaleTail

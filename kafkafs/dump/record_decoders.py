@@ -1,4 +1,4 @@
-"""The decoders of internal topics: which there are, and which one a file needs by its name."""
+"""The decoders of internal topics, and which one a file needs by its name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.dump.coordinator_decoders import offsets_decoder, shares_decoder, transactions_decoder
-from kafkafs.dump.transaction_text import TransactionDecoder
+from kafkafs.dump.coordinator_decoders import (
+    TransactionDecoder,
+    offsets_decoder,
+    shares_decoder,
+    transactions_decoder,
+)
 from kafkafs.dump.typed_decoders import MetadataDecoder, RemoteLogDecoder
 from storage.internal import metadata, offsets, remote_logs, shares, transactions
 

@@ -10,8 +10,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.dump.control_text import control_text
+from kafkafs.dump.file_kinds import BOOTSTRAP_NAME, as_printed, log_start_offset, snapshot_end_and_epoch
 from kafkafs.dump.jackson import jvm_encoded
-from kafkafs.dump.log_names import BOOTSTRAP_NAME, as_printed, log_start_offset, snapshot_end_and_epoch
 from storage.errors import MalformedRecordsError, StorageError
 from storage.record import Codec, record_line
 

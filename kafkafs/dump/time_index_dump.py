@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.dump.entry_dump import Entry
 from kafkafs.dump.file_kinds import beside
-from kafkafs.dump.index_dump import IndexDump, IndexView
-from kafkafs.dump.mismatches import Mismatches
+from kafkafs.dump.index_dump import IndexDump, IndexView, Mismatches
 from storage.errors import CorruptIndexError, FramingError, StorageError
 from storage.record import NO_TIMESTAMP
 from storage.segment import Kind

@@ -6,26 +6,19 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.dump.checkpoint_dump import CheckpointDump, epoch_start, partition_offset
+from kafkafs.dump.dump_by_kind import DumpOptions, dump_of
 from kafkafs.dump.file_kinds import FileKind, base_offset
-from kafkafs.dump.index_dump import IndexView
-from kafkafs.dump.offset_index_dump import OffsetIndexDump
-from kafkafs.dump.producer_snapshot_dump import ProducerSnapshotDump
-from kafkafs.dump.time_index_dump import TimeIndexDump
-from kafkafs.dump.transaction_index_dump import TransactionIndexDump
 from kafkafs.sizes.piece import gathered
 from kafkafs.sizes.pieces import NamedForm
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.rendered_run import RenderedRun
-from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from typing_extensions import Buffer
 
-    from kafkafs.dump.entry_dump import EntryDump
     from kafkafs.sizes import CountedText, SizeCache
     from kafkafs.sizes.counted_file import CountedFile
     from kafkafs.tree.log_source import LogSource
@@ -208,24 +201,8 @@ class EntryText:
         except FileNotFoundError:
             raise NotThereError(f"{self._path} is gone") from None
         with file:
-            for run in self._dump(file):
+            for run in dump_of(self._kind, self._files, file, DumpOptions(form=NamedForm())):
                 yield b"\n".join([*run, b""])
-
-    def _dump(self, file: ReadableFile) -> EntryDump:
-        files, form, limit_bytes = self._files, NamedForm(), DEFAULT_OUTPUT_LIMIT_BYTES
-        match self._kind:
-            case FileKind.OFFSET_INDEX:
-                return OffsetIndexDump(files, file, form, IndexView.ENTRIES, limit_bytes=limit_bytes)
-            case FileKind.TIME_INDEX:
-                return TimeIndexDump(files, file, form, IndexView.ENTRIES, limit_bytes=limit_bytes)
-            case FileKind.TRANSACTION_INDEX:
-                return TransactionIndexDump(file, form)
-            case FileKind.PRODUCER_SNAPSHOT:
-                return ProducerSnapshotDump(file, form, limit_bytes=limit_bytes)
-            case FileKind.EPOCH_CHECKPOINT:
-                return CheckpointDump(files, file, form, epoch_start, limit_bytes=limit_bytes)
-            case _:
-                return CheckpointDump(files, file, form, partition_offset, limit_bytes=limit_bytes)
 
 
 class _EntryReading:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from fuzzing.findings import Finding
 from fuzzing.limits import OUTPUT_BYTES_MAX, within_limits
-from kafkafs.dump.bounds import Bounds
 from kafkafs.dump.json_form import JsonForm
-from kafkafs.dump.log_dump import LogDump, Selection
+from kafkafs.dump.log_dump import Bounds, LogDump, Selection
 from kafkafs.dump.text import TextForm
 from storage.errors import FramingError, StorageError
 from storage.record import Codec, RecordBatch, decode_control

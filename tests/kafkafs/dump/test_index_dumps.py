@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
+from kafkafs.dump.index_dump import KEPT, Mismatches
 from kafkafs.dump.log_beside import LogBeside
-from kafkafs.dump.mismatches import KEPT, Mismatches
 from storage.errors import CorruptIndexError
 from storage.files import Files
 from storage.testing.batch_codec import OracleRecord, batch_of, encode_batch

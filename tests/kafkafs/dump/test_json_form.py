@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
-from kafkafs.dump.bounds import Bounds
 from kafkafs.dump.json_form import JsonForm
-from kafkafs.dump.log_dump import LogDump, Selection
+from kafkafs.dump.log_dump import Bounds, LogDump, Selection
 from storage.files import Files
 from storage.testing.batch_codec import (
     CONTROL,

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkafs.dump.bounds import Bounds
-from kafkafs.dump.log_dump import GAPS_KEPT, RUN_LINES, Gaps, LogDump, Selection
+from kafkafs.dump.log_dump import GAPS_KEPT, RUN_LINES, Bounds, Gaps, LogDump, Selection
 from kafkafs.dump.text import TextForm
 from storage.testing.batch_codec import (
     DELETE_HORIZON,
