@@ -31,21 +31,21 @@ _RECEIPT_BYTES: Final = 64 * 1024
 @click.command(epilog="\b\nExample:\n  echo '{\"id\":1}' | kafkafs append /tmp/store orders/0/append")
 @store_argument
 @path_argument
-@click.option("--receipts", is_flag=True, help="Print the offsets that the records got, first..last a line.")
+@click.option("--receipts", is_flag=True, help="Print the offsets of the stored records, first..last a line.")
 @change_any_option
 @server_properties_option
 def append(
     *, store: tuple[Path, ...], path: str, receipts: bool, may_change_any: bool, server_properties: Path | None
 ) -> None:
-    """Append what standard input has to a log.
+    """Append standard input to a log.
 
-    PATH says how it is read: orders/0/append for a record a line, append.kv for keys and values, append.jsonl for
-    envelopes, append.raw for all of it as one record, append.batch for record batches. Everything is on disk when the
-    command ends. The store must not be open elsewhere: where it is mounted, write to the mount.
+    PATH says how the input is read: orders/0/append takes a record a line, append.kv keys and values, append.jsonl
+    envelopes, append.raw everything as one record, and append.batch record batches. When the command ends, everything
+    is on disk. The store must not be open elsewhere; if it is mounted, write to the mount.
 
-    A refused record ends the command, which says how many records were stored before it; fix it, and append the rest of
-    the input. SIGTERM and SIGHUP end it as SIGINT does: the write under way is finished, and the store closed. Receipts
-    that cannot be printed do not stop it: it stores the rest, and says so.
+    A refused record ends the command, which says how many records were stored before it: fix the record, and append the
+    rest of the input. SIGTERM and SIGHUP end the command as SIGINT does: it finishes the write under way and closes the
+    store. If receipts cannot be printed, it stores the rest all the same, and says so.
     """
     check_may_change(store, may_change_any=may_change_any)
     with (
@@ -81,7 +81,7 @@ class _Stored:
         self._first = self._last = 0
 
     def take(self) -> None:
-        """Take in the receipts that have come since, and print them if they are wanted."""
+        """Count the new receipts, and print them if they are wanted."""
         pieces = []
         while piece := self._read(_RECEIPT_BYTES):
             pieces.append(piece)

@@ -1,4 +1,4 @@
-"""`kafkafs cat`: what a file of the tree holds, without a mount."""
+"""`kafkafs cat`: prints files of the tree, without a mount."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @store_argument
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option(
-    "-f", "--format", "record_format", metavar="FORMAT", help="Print each record in this format, of kcat's tokens."
+    "-f", "--format", "record_format", metavar="FORMAT", help="Print each record in this format, with kcat's tokens."
 )
 @isolation_option
 @damage_option
@@ -54,13 +54,13 @@ def cat(
     damage: str,
     server_properties: Path | None,
 ) -> None:
-    """Print what files of the tree hold, one after another.
+    """Print files of the tree, one after another.
 
-    PATH is what it is in a mount: orders/0/offset/42, orders/0/by-time/2026-11-21T02:14, orders/0/values. Nothing is
+    PATH is a path as in a mount: orders/0/offset/42, orders/0/by-time/2026-11-21T02:14, orders/0/values. Nothing is
     changed, and a broker may be running.
 
-    A PATH that is not there, or is damaged, does not keep the others from being printed. Exit code 1 says that one is
-    not there, 3 that one could not be read.
+    A missing or damaged PATH does not stop the others. Exit code 1 means that one is missing, 3 that one could not be
+    read.
     """
     compiled = None if record_format is None else _compiled(record_format)
     options = tree_options(isolation, damage)
@@ -81,7 +81,7 @@ def cat(
 
 @contextmanager
 def _damage_said_once(options: TreeOptions) -> Iterator[None]:
-    """Leave out what the log says of damage where an error says the same."""
+    """Do not log damage that an error reports."""
     before = batch_cache.logger.level
     if options.damage is Damage.STOP:
         batch_cache.logger.setLevel(logging.ERROR)

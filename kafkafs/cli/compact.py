@@ -1,4 +1,4 @@
-"""`kafkafs compact`: says what compaction would make of a store's logs, and does it."""
+"""`kafkafs compact`: plans the compaction of a store's logs, and does it."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class _Outcome:
 @click.command(epilog="\b\nExample:\n  kafkafs compact /var/lib/kafka customers --dry-run")
 @store_argument
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
-@click.option("--dry-run", is_flag=True, help="Find out what would be left, to the byte, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Find out what would be left, to the byte; change nothing.")
 @click.option("--apply", "is_applying", is_flag=True, help="Compact what is due.")
-@click.option("--force", is_flag=True, help="Take in logs that are not dirty enough yet to be due.")
+@click.option("--force", is_flag=True, help="Compact also logs that are not dirty enough to be due.")
 @change_any_option
 @server_properties_option
 @output_options
@@ -86,11 +86,11 @@ def compact(
 ) -> None:
     """Compact a store's logs, or those of some of its topics: the latest record of each key stays.
 
-    Without an option, only the plan is shown. With --dry-run the logs are read to find out what would be left of them;
-    nothing is changed, and a broker may be running. With --apply the store must not be open elsewhere. Topics whose
-    settings are unknown are left alone.
+    Without an option only the plan is printed. With --dry-run the logs are read to find out what would be left of them;
+    nothing is changed, and a broker may be running. With --apply the store must not be open elsewhere. Topics with
+    unknown settings are left alone.
 
-    Exit code 3 says that a partition could not be read or compacted.
+    Exit code 3 means that a partition could not be read or compacted.
     """
     if dry_run and is_applying:
         raise click.UsageError("--dry-run and --apply exclude each other.")

@@ -1,4 +1,4 @@
-"""`kafkafs topics delete`: says what a topic has on disk, and deletes it."""
+"""`kafkafs topics delete`: prints what a topic has on disk, and deletes it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Doomed:
 @click.command(epilog="\b\nExample:\n  kafkafs topics delete /tmp/store orders --apply")
 @store_argument
 @click.argument("topic", metavar="TOPIC")
-@click.option("--dry-run", is_flag=True, help="Say what would be deleted, as without an option, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be deleted and change nothing, as without an option.")
 @click.option("--apply", "is_applying", is_flag=True, help="Delete it.")
 @change_any_option
 @output_options
@@ -67,9 +67,9 @@ def delete(
 ) -> None:
     """Delete a topic with all its records, for good.
 
-    Without --apply nothing is changed, and a broker may be running: the directories that would go are printed, with
-    the bytes in them and the offsets of their records. With it the store must not be open elsewhere, and the topic is
-    gone when the command ends.
+    Without --apply nothing is changed, and a broker may be running: the directories that would be deleted are printed,
+    with their bytes and the offsets of their records. With --apply the store must not be open elsewhere, and the topic
+    is gone when the command ends.
     """
     if dry_run and is_applying:
         raise click.UsageError("--dry-run and --apply exclude each other.")

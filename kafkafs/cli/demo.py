@@ -1,4 +1,4 @@
-"""`kafkafs demo`: a store to look around in, mounted, and what to try in it."""
+"""`kafkafs demo`: makes a store to look around in, mounts it, and prints what to try."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafkafs.demo.tour import Stop
 
 LAUNCHER_VARIABLE: Final = "KAFKAFS_LAUNCHER"
-"""How the user called a checkout's launcher, which sets this."""
+"""Set by a checkout's launcher to how the user called it."""
 
 
 @click.command(epilog="\b\nExample:\n  kafkafs demo /tmp/shop")
@@ -36,10 +36,10 @@ def demo(directory: Path) -> None:
     """Make a store to look around in, mount it, and print what to try.
 
     The store is DIR/store, a day of a small shop: orders, customers, payments, clicks and consumer groups. It is
-    mounted at DIR/mnt. DIR is kafkafs-demo in the current directory if it is not given, and is made if it is missing.
+    mounted at DIR/mnt. DIR is kafkafs-demo in the current directory by default, and is made if it is missing.
 
-    A demo that is there already is mounted as it is, with all that was written to it. Where nothing can be mounted the
-    exit code is 3, and the tour one of the store alone.
+    An existing demo is mounted as it is, with everything that was written to it. If it cannot be mounted, the exit code
+    is 3, and the tour shows the store without a mount.
     """
     files = Files()
     store, mount_point = directory / "store", directory / "mnt"

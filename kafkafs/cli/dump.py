@@ -1,4 +1,4 @@
-"""`kafkafs dump`: a broker's files as kafka-dump-log prints them, or as JSON."""
+"""`kafkafs dump`: prints a broker's files as kafka-dump-log does, or as JSON."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _milliseconds(ctx: click.Context, parameter: click.Parameter, text: str | No
 
 
 class Output:
-    """Lines on their way out, in large writes; in an array, commas stand between them and brackets around."""
+    """Writes lines in large pieces; in an array, with commas between them and brackets around."""
 
     def __init__(self, stream: BinaryIO, *, array: bool) -> None:
         self._stream = stream
@@ -51,7 +51,7 @@ class Output:
         self._pending_bytes = 0
 
     def write(self, lines: Iterable[bytes]) -> None:
-        """Take lines; they leave with a later `flush` at the latest."""
+        """Add lines; they leave the process with the next `flush` at the latest."""
         if self._array:
             self._put(b"[\n" if self._is_empty else b",\n")
             self._put(b",\n".join(lines))
@@ -63,12 +63,12 @@ class Output:
             self._write_pending()
 
     def flush(self) -> None:
-        """Let everything leave the process, so that what is said elsewhere comes after it."""
+        """Write everything that is pending, so that messages on standard error come after it."""
         self._write_pending()
         self._stream.flush()
 
     def finish(self) -> None:
-        """Close the array, and let everything leave the process."""
+        """Close the array, and write everything."""
         if self._array:
             self._put(b"[]\n" if self._is_empty else b"\n]\n")
         self.flush()
@@ -84,10 +84,10 @@ class Output:
 
 
 def _choosing_records(command: Callable[..., None]) -> Callable[..., None]:
-    """Options that choose records of logs, which the command is given as `selection`."""
+    """Add the options that choose records of logs; the command gets them as `selection`."""
 
-    @click.option("--batches-only", is_flag=True, help="List batches by their headers alone; nothing is decompressed.")
-    @click.option("--max-bytes", type=click.IntRange(min=0), metavar="N", help="Look at the first N bytes of each log.")
+    @click.option("--batches-only", is_flag=True, help="List batches by their headers; decompress nothing.")
+    @click.option("--max-bytes", type=click.IntRange(min=0), metavar="N", help="Read the first N bytes of each log.")
     @click.option("--from-offset", type=int, metavar="N", help="Print records from this offset on.")
     @click.option("--to-offset", type=int, metavar="N", help="Print records below this offset.")
     @click.option("--from-time", callback=_milliseconds, metavar="TIME", help="Print records from this time on.")
@@ -111,7 +111,7 @@ def _choosing_records(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _decoding(command: Callable[..., None]) -> Callable[..., None]:
-    """The real tool's options for internal topics, whose last one counts, and the release whose text is printed."""
+    """Add the real tool's options for internal topics, of which the last one counts, and the release to print as."""
 
     @_decoder("--offsets-decoder", InternalTopic.OFFSETS)
     @_decoder("--transaction-log-decoder", InternalTopic.TRANSACTIONS)
@@ -145,11 +145,15 @@ def _decoder(option: str, topic: InternalTopic) -> Callable[[Callable[..., None]
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option("--json", "as_array", is_flag=True, help="Print one JSON array of objects.")
 @click.option("--jsonl", "as_objects", is_flag=True, help="Print JSON objects, one a line.")
-@click.option("--no-data", is_flag=True, help="Leave out keys and values; batches and records are listed all the same.")
+@click.option("--no-data", is_flag=True, help="Leave out keys and values; list batches and records.")
 @_choosing_records
 @_decoding
-@click.option("--index-sanity-check", is_flag=True, help="Of .index and .timeindex, say whether Kafka's check passes.")
-@click.option("--verify-index-only", is_flag=True, help="Of .index and .timeindex, say only what differs from the log.")
+@click.option(
+    "--index-sanity-check", is_flag=True, help="Say only whether Kafka's check of an .index or .timeindex passes."
+)
+@click.option(
+    "--verify-index-only", is_flag=True, help="Say only what of an .index or .timeindex differs from the log."
+)
 @click.option(
     "--limit-bytes",
     type=click.IntRange(min=1),
@@ -173,18 +177,18 @@ def dump(
     verify_index_only: bool,
     limit_bytes: int,
 ) -> None:
-    """Print what files of a broker hold, as kafka-dump-log --deep-iteration --print-data-log prints it.
+    """Print a broker's files as kafka-dump-log --deep-iteration --print-data-log does.
 
-    FILE is a .log, .index, .timeindex, .txnindex or .snapshot, also one that was renamed for later (.log.deleted), a
-    metadata snapshot (.checkpoint), or a checkpoint of offsets or leader epochs. Options that choose records are for
-    logs. A time is epoch milliseconds, ISO 8601 (UTC when no zone is given), `now`, or `-15m` (s m h d w).
+    FILE is a .log, .index, .timeindex, .txnindex or .snapshot, also a renamed one (.log.deleted), a metadata snapshot
+    (.checkpoint), or a checkpoint of offsets or leader epochs. Options that choose records are for logs. A time is
+    epoch milliseconds, ISO 8601 (UTC without a zone), `now`, or `-15m` (s m h d w).
 
-    A decoder reads the logs of an internal topic. It names what it cannot read in the record's line, and goes on.
+    A decoder reads the logs of an internal topic. If it cannot read a record, the record's line says so.
 
     Indexes are compared with the log beside them. Differences, and jumps of a log's offsets, are reported on standard
-    error. A line reports damage in a file, and the dump goes on if it can.
+    error. Damage in a file is a line, after which the dump goes on if it can.
 
-    Exit code 1 says that something is damaged or a FILE is not there, 2 that it is none of these, 3 that it is unread.
+    Exit code 1 means that a FILE is damaged or missing, 2 that it is none of these kinds, 3 that it could not be read.
     """
     if as_array and as_objects:
         raise click.UsageError("--json and --jsonl exclude each other.")
@@ -223,7 +227,7 @@ def _form(*, as_json: bool, with_data: bool, decoder: RecordDecoder | None, rele
 
 
 def _dump_file(path: str, options: DumpOptions, output: Output) -> int:
-    """Dump one file, and give the exit code that it alone would end with."""
+    """Dump one file, and return its exit code."""
     kind = kind_of(path)
     if kind is None:
         return _not_looked_at(

@@ -84,7 +84,7 @@ def _print_warnings() -> None:
 
 
 def _code_of(run: Callable[[], object]) -> tuple[int, signal.Signals | None]:
-    """The exit code of what is run, and the signal that ended it."""
+    """Return the exit code of `run`, and the signal that ended it."""
     try:
         with reported():
             raise_interrupts()
@@ -125,7 +125,7 @@ def reported() -> Iterator[None]:
 
 
 def exit_code(error: Exception) -> int:
-    """The exit code of a command that ends with this error."""
+    """Return the exit code of a command that ends with this error."""
     from kafkafs.mount.errors import MountError, NotMountedError
     from kafkafs.spark.errors import JobError, MissingGroupError, MissingTopicError, OptionError
     from kafkafs.tree.errors import NotThereError
@@ -156,7 +156,7 @@ def sentence(error: Exception) -> str:
 
 
 def is_bug(error: Exception) -> bool:
-    """True for an unexpected error, which is a bug in kafkafs."""
+    """Return True for an unexpected error, which is a bug in kafkafs."""
     from kafkafs.mount.errors import MountError
     from kafkafs.spark.errors import DataLossError, JobError, OptionError
     from kafkafs.tree.errors import TreeError

@@ -1,4 +1,4 @@
-"""`kafkafs groups`: how far groups have come, and who is in them."""
+"""`kafkafs groups`: prints the offsets, the lag and the members of groups."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 @output_options
 @click.pass_context
 def groups(ctx: click.Context, *, store: tuple[Path, ...], group: str | None) -> None:
-    """Print how far the groups of a store, or one of them, have come: committed offset, end offset and lag.
+    """Print the groups of a store, or one of them: committed offset, end offset and lag of each partition.
 
     There is a row for each partition with a committed offset or a member of the group, and one for each member without
     partitions. The groups are those in the store's partitions of __consumer_offsets, so each broker of a cluster has
-    some. A share group has in startOffset the first offset that it has not finished, where the store has that partition
-    of __share_group_state, and its lag leaves out the finished ones. endOffset is the end of the log in this store, and
-    ageSeconds tells how long ago the offset was committed. These topics do not have everything: a classic group that is
+    some. endOffset is the end of the log in this store, and ageSeconds is how long ago the offset was committed. The
+    startOffset of a share group is its first unfinished offset, if the store has that partition of
+    __share_group_state, and its lag leaves out finished records. Some states are not recorded: a classic group that is
     rebalancing is shown as Stable.
 
     Nothing is changed, and a broker may be running. Damage is skipped and reported on standard error.

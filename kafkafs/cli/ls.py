@@ -1,4 +1,4 @@
-"""`kafkafs ls`: what a directory of the tree lists, without a mount."""
+"""`kafkafs ls`: lists a directory of the tree, without a mount."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.command(epilog="\b\nExample:\n  kafkafs ls /var/lib/kafka orders/0")
 @store_argument
 @click.argument("path", metavar="[PATH]", default="/")
-@click.option("-l", "is_long", is_flag=True, help="Print kinds, sizes and times as well, in columns.")
+@click.option("-l", "is_long", is_flag=True, help="Print also kinds, sizes and times, in columns.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="List the newest N records; 0 for all.")
 @isolation_option
 @server_properties_option
@@ -45,8 +45,8 @@ def ls(
 ) -> None:
     """List a directory of the tree, or a file by itself.
 
-    PATH is what it is in a mount, / if there is none. Every name of the grammar is a file, also where it is not listed.
-    Nothing is changed, and a broker may be running.
+    PATH is a path as in a mount, / by default. Every name of the grammar is a file, listed or not. Nothing is changed,
+    and a broker may be running.
     """
     form = chosen_form(ctx)
     with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, list_limit=limit), server_properties) as tree:

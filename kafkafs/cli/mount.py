@@ -34,7 +34,7 @@ log: Final = logging.getLogger("kafkafs.mount")
 
 
 def checked_options(ctx: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> Sequence[str]:
-    """The texts of `-o` as they are; options that there are not, or with no such value, are wrong usage."""
+    """Return the texts of `-o`; raises `BadParameter` for an unknown option or a value that it does not take."""
     try:
         parse_options(texts)
     except MountError as error:
@@ -75,10 +75,10 @@ def mount(
 ) -> None:
     """Mount STORE at MOUNTPOINT and return once it answers.
 
-    Both are made if they are missing. A store that kafkafs made is mounted for reading and writing, another for reading
-    unless -o rw is given.
+    Both are made if they are missing. A store that kafkafs made is mounted for reading and writing, any other for
+    reading, unless -o rw is given.
     """
-    store = log_dirs or store  # one by one, as a mount in the background gets them
+    store = log_dirs or store  # one by one, as given to a mount in the background
     options = parse_options(texts)
     if foreground:
         _serve(store, mount_point, options)
@@ -88,15 +88,15 @@ def mount(
 
 
 def mount_in_background(store: Sequence[Path], mount_point: Path, texts: Sequence[str]) -> None:
-    """Mount in a process of its own, and return once it answers; raises `MountError` with its reason if it does not.
+    """Mount in a process of its own, and return once it answers; raises `MountError` with the reason if it does not.
 
-    That a store was made is said: its path may be another than was meant.
+    A message says if a store was made, because the path may be mistyped.
     """
     check_apart(mount_point, store, {"the log of the mount": log_path(mount_point)})
     paths = resolved(store)
     is_made = parse_options(texts).is_writable is not False and are_vacant([Files().directory(path) for path in paths])
     given = [part for text in texts for part in ("-o", text)]
-    # STORE is only for process listings: a path with a comma, or with a blank at an end, would be read differently.
+    # STORE is only for process listings: a comma in a path, or a blank at its end, would be read differently.
     given += [f"--log-dir={path}" for path in paths]
     places = (",".join(map(str, paths)), str(mount_point.absolute()))
     start(python_command("mount", "--foreground", *given, "--", *places), log_file(mount_point), doing=_say_on_terminal)

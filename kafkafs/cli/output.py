@@ -187,7 +187,7 @@ class Progress:
 
     @property
     def is_due(self) -> bool:
-        """True if a message is due, for callers whose message is costly."""
+        """Return True if a message is due, for callers whose message is costly."""
         return self._stream is not None and self._clock() >= self._due
 
     def _write(self, text: str) -> None:

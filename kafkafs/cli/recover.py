@@ -1,4 +1,4 @@
-"""`kafkafs recover`: says what a crash left of a store and what would repair it, and repairs it with `--apply`."""
+"""`kafkafs recover`: prints what would repair a store after a crash, and repairs it with `--apply`."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ def recover(
 ) -> None:
     """Print what would repair a store after a crash; repair it with --apply.
 
-    Logs that were not closed properly are read from where they are known to be on disk. Damaged ends are cut, indexes
-    and producer snapshots are built again, and then the store counts as closed properly. It does what a starting broker
-    would do, for copies between log directories (-future) and strays too; a broker then starts at once. A broker's
-    clean-shutdown marker is believed, as a broker believes it, unless --ignore-clean-shutdown is given.
+    Logs that were not closed properly are read from the offset up to which they are known to be on disk. Damaged ends
+    are cut, indexes and producer snapshots are built again, and then the store counts as closed properly. This is what
+    a starting broker does, also for copies between log directories (-future) and strays; afterwards a broker starts at
+    once. A broker's clean-shutdown marker is trusted, as a broker trusts it, unless --ignore-clean-shutdown is given.
 
     The cluster's metadata log is not cut where it is damaged, unless --cut-metadata is given: a broker that starts
     without its last records renames the partitions of all topics made in them to -stray.
 
-    A commit of records from Spark whose driver died is completed. If a file that was staged for it is damaged or gone,
-    --withdraw-commit instead takes back its written part, and the job can be run again. If a broker has added records
-    after that part, both stay.
+    A commit of records from Spark is completed if its driver died. If a file that was staged for it is damaged or
+    gone, --withdraw-commit takes back the part that was written, and the job can be run again. If a broker has added
+    records after that part, both stay.
 
-    Each file that changes is printed. A partition that cannot be repaired, or a commit that cannot be completed, ends
-    the command with the exit code of a failure, after all others are done.
+    Each file that changes is printed. If a partition cannot be repaired, or a commit cannot be completed, the command
+    goes on with the others, and its exit code is that of a failure.
     """
     if is_applied and dry_run:
         raise click.UsageError("--apply and --dry-run exclude each other")
@@ -91,7 +91,7 @@ def recover(
 
 @contextmanager
 def _refusing_read_only_disks() -> Iterator[None]:
-    """Say what to do about a file system that is mounted read-only, on which nothing has changed then."""
+    """Say what to do about a file system that is mounted read-only; nothing has changed on it."""
     try:
         yield
     except OSError as error:
@@ -102,7 +102,7 @@ def _refusing_read_only_disks() -> Iterator[None]:
 
 
 class _Printing:
-    """Prints what became of each log as soon as that is known, and what came of all together."""
+    """Prints the outcome of each log as soon as it is known, and the totals at the end."""
 
     def __init__(self, change: Change, *, is_plan: bool, as_json: bool) -> None:
         self.tally = _Tally(is_plan=is_plan)
@@ -112,13 +112,13 @@ class _Printing:
         self._as_json = as_json
 
     def announce(self, name: str, number: int, count: int) -> None:
-        """Show which log is next; raises KeyboardInterrupt instead if none is to be begun any more."""
+        """Show which log is next; raises KeyboardInterrupt after a signal."""
         if self._change.is_interrupted:
             raise self._change.interruption()
         self._progress.show_count(name, number, count)
 
     def tell(self, outcome: Outcome) -> None:
-        """Print what became of something."""
+        """Print an outcome."""
         self.tally.count(outcome)
         self._progress.erase()
         if self._as_json:
@@ -128,7 +128,7 @@ class _Printing:
             click.echo(line)
 
     def end(self) -> None:
-        """Print what came of all together."""
+        """Print the totals."""
         if not self._as_json:
             self._progress.erase()
             click.echo(self.tally.sentence())

@@ -1,4 +1,4 @@
-"""`kafkafs retention`: says what retention would delete of a store's logs, and deletes it."""
+"""`kafkafs retention`: plans which segments retention deletes, and deletes them."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ class _Outcome:
 @click.command(epilog="\b\nExample:\n  kafkafs retention /var/lib/kafka orders --dry-run")
 @store_argument
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
-@click.option(
-    "--dry-run", is_flag=True, help="Say what would be deleted, and change nothing: what it does without an option."
-)
+@click.option("--dry-run", is_flag=True, help="Print what would be deleted and change nothing, as without an option.")
 @click.option("--apply", "is_applying", is_flag=True, help="Delete it.")
 @change_any_option
 @server_properties_option
@@ -84,11 +82,11 @@ def retention(
 ) -> None:
     """Delete the oldest segments of a store's logs, or of some of its topics, as a broker's retention would.
 
-    The plan says segment by segment what goes by the log's start, by retention.bytes and by retention.ms, and why.
-    Without --apply nothing is changed, and a broker may be running. With it the store must not be open elsewhere, and
-    the files are gone when the command ends. Topics whose settings are unknown are left alone.
+    The plan names each segment that is deleted by the log's start, by retention.bytes or by retention.ms, and why.
+    Without --apply nothing is changed, and a broker may be running. With --apply the store must not be open elsewhere,
+    and the files are gone when the command ends. Topics with unknown settings are left alone.
 
-    Exit code 3 says that a partition could not be read or cleaned up.
+    Exit code 3 means that a partition could not be read or cleaned up.
     """
     if dry_run and is_applying:
         raise click.UsageError("--dry-run and --apply exclude each other.")

@@ -109,13 +109,13 @@ def open_standard_streams() -> None:
 
 
 def standard_output() -> StandardOutput | None:
-    """Descriptor 1 if `sys.stdout` writes to it; None under a test's runner."""
+    """Return descriptor 1 if `sys.stdout` writes to it; None under a test's runner."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     return raw if isinstance(raw, StandardOutput) else None
 
 
 def is_of_output(error: Exception) -> bool:
-    """True if this error is of descriptor 1, and not of a file that is read."""
+    """Return True if this is an error of descriptor 1, and not of a file that is read."""
     output = standard_output()
     return output is not None and output.error is error
 
@@ -146,7 +146,7 @@ def _text(raw: io.RawIOBase, *, is_immediate: bool = False) -> TextIO:
 
 
 def _bytes_or_escapes(error: UnicodeError) -> tuple[str | bytes, int]:
-    """The bytes of a name that was decoded from them; an escape for any other surrogate."""
+    """Return the bytes of an undecodable name; an escape for any other surrogate."""
     try:
         return codecs.lookup_error("surrogateescape")(error)
     except UnicodeError:

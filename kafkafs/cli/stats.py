@@ -1,4 +1,4 @@
-"""`kafkafs stats`: what a store holds, in numbers."""
+"""`kafkafs stats`: counts the records, the batches and the bytes of a store."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _COLUMNS = (
 @output_options
 @click.pass_context
 def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...]) -> None:
-    """Count what each partition of a store, or of some of its topics, holds.
+    """Count records, batches and bytes of each partition of a store, or of some of its topics.
 
-    Every log is read once. Nothing is changed, and a broker may be running. firstTimestamp is the smallest that a batch
-    begins with, lastTimestamp the largest of all. damages counts the places after which a segment could not be read;
-    they are printed on standard error, and what lies after them in their segment is not counted.
+    Every log is read once. Nothing is changed, and a broker may be running. firstTimestamp is the smallest first
+    timestamp of a batch, lastTimestamp the largest of all. damages counts the places after which a segment could not be
+    read; they are printed on standard error, and the rest of the segment is not counted.
     """
     form = chosen_form(ctx) or Form.TABLE
     progress = Progress.on_terminal()

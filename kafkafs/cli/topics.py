@@ -1,4 +1,4 @@
-"""`kafkafs topics`: what topics a store has and what holds for them; making, changing and deleting them."""
+"""`kafkafs topics`: lists, makes and changes the topics of a store."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ topics = CommandTable(
 @output_options
 @click.pass_context
 def list_topics(ctx: click.Context, store: tuple[Path, ...], topic: str | None) -> None:
-    """List topics, or the partitions of one and where they are.
+    """List topics, or the partitions of one and their log directories.
 
     Nothing is changed, and a broker may be running.
     """
@@ -80,7 +80,7 @@ def list_topics(ctx: click.Context, store: tuple[Path, ...], topic: str | None) 
     "--partitions",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many partitions it has; by default num.partitions, which is 1.",
+    help="How many partitions to make; by default num.partitions, which is 1.",
 )
 @change_any_option
 @server_properties_option
@@ -95,8 +95,8 @@ def create(
 ) -> None:
     """Make a topic, with settings of its own.
 
-    A STORE that is missing or empty is made first, if the directory that it is in exists. Every partition goes to the
-    log directory that holds the fewest.
+    A missing or empty STORE is made first, if its parent directory exists. Each partition goes to the log directory
+    that has the fewest.
     """
     given = {key: value for key, value in _changes(settings).items() if value is not None}
     with (
@@ -128,9 +128,9 @@ def config(
     may_change_any: bool,
     server_properties: Path | None,
 ) -> None:
-    """Print what holds for a topic and where it comes from, or change its settings.
+    """Print the settings of a topic and where they come from, or change them.
 
-    KEY=default takes a setting away from the topic, so that the broker's or Kafka's own holds again.
+    KEY=default removes a setting of the topic, so that the broker's or Kafka's own applies again.
     """
     if settings:
         check_may_change(store, may_change_any=may_change_any)
@@ -166,7 +166,7 @@ def _change_config(opened: Store, topic: str, changes: Mapping[str, str | None])
 
 @contextmanager
 def _usage_errors() -> Iterator[None]:
-    """End with the exit code of wrong usage where a name or a setting of the command line cannot be."""
+    """End with the exit code of wrong usage if a name or a setting of the command line is invalid."""
     try:
         yield
     except TopicExistsError:
@@ -179,7 +179,7 @@ def _usage_errors() -> Iterator[None]:
 
 
 def _changes(settings: Iterable[str]) -> Mapping[str, str | None]:
-    """The settings with their values, None for those that are to be unset."""
+    """Return the settings with their values, None for those to unset."""
     for setting in settings:
         if "=" not in setting or "\n" in setting:
             raise click.UsageError(f"{setting!r} is not of the form KEY=VALUE.")
@@ -188,7 +188,7 @@ def _changes(settings: Iterable[str]) -> Mapping[str, str | None]:
 
 
 def _topic_rows(store: Store, unreadable: list[str]) -> Iterator[dict[str, object]]:
-    """A row for each topic. Reasons why ids cannot be read are added to `unreadable`."""
+    """Yield a row for each topic, and add the reasons why ids cannot be read to `unreadable`."""
     for topic, partitions in store.topics.inventory.topics.items():
         try:
             topic_id = store.topics.topic_id(topic)
@@ -216,7 +216,7 @@ def _setting_rows(found: TopicConfig) -> Iterator[dict[str, object]]:
 def _created_or_opened(
     paths: tuple[Path, ...], server_properties: Path | None, change: Change, *, may_change_any: bool
 ) -> AbstractContextManager[Store]:
-    """The store, open for writing; one that kafkafs did not make only if the user said so."""
+    """Create a store, or open one for writing; raises `ReadOnlyStoreError` as `check_may_change` does."""
     files = Files()
     if not are_vacant([files.directory(path) for path in paths]):
         check_may_change(paths, may_change_any=may_change_any)

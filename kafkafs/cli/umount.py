@@ -32,13 +32,13 @@ mount_point_argument = click.argument("mount_point", metavar="MOUNTPOINT", type=
 
 @click.command(epilog="\b\nExample:\n  kafkafs umount /mnt/kafka")
 @mount_point_argument
-@click.option("--force", "is_forced", is_flag=True, help="Unmount it even if it is in use; its users get ENOTCONN.")
+@click.option("--force", "is_forced", is_flag=True, help="Unmount even if it is in use; its users get ENOTCONN.")
 def umount(mount_point: Path, *, is_forced: bool) -> None:
     """Unmount MOUNTPOINT and return once its store is closed.
 
-    If files are open it is left as it is, and the processes that have them are named. A mount whose process has died is
-    removed at once. One whose process does not answer is left, and --force ends it. If a bind mount or another mount
-    name space has a copy, it is detached here, and the holders are named; --force ends it there too. The command also
-    fails if the store was not closed properly.
+    If files are open, the mount stays, and the processes that have them open are named. A mount whose process has died
+    is removed at once. A mount whose process does not answer stays, unless --force ends it. If a bind mount or another
+    mount name space has a copy, the mount is detached here, and the holders are named; --force ends it there too. The
+    command also fails if the store was not closed properly.
     """
     unmount(mount_point, is_forced=is_forced, say=say)

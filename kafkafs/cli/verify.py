@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from storage.verify import Finding
 
 _EXIT_CODES: Final = (
-    "Exit code 1 says that something is damaged, 3 that nothing is as far as could be seen, but not everything could "
-    "be read."
+    "Exit code 1 means that something is damaged, 3 that no damage was found, but not everything could be read."
 )
 
 
@@ -47,7 +46,7 @@ def verify_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
     type=click.IntRange(min=1),
     default=os.cpu_count() or 1,
     metavar="N",
-    help="How many partitions to look through at a time; by default as many as there are processors.",
+    help="How many partitions to verify at a time; by default as many as there are processors.",
 )
 @server_properties_option
 @click.pass_context
@@ -57,8 +56,8 @@ def verify(
     """Check every checksum, record, index entry, offset and snapshot of a store, or of some of its topics.
 
     Not one byte is changed, and a broker may be running. Each finding is a JSON object on a line of its own. Its
-    severity is `damage`, or `notice` for what sound brokers of any version leave, or `unreadable`; it has the path
-    below the log directory and, where known, the positions of the bytes and the offsets of the records around them.
+    severity is `damage`, `unreadable`, or `notice` for what sound brokers of some version leave. It has the path below
+    the log directory and, if known, the positions of the bytes and the offsets of the records around them.
     """
     settings = broker_settings(server_properties)
     verification = Verification(Files(), store, topics=topics, jobs=jobs, server_properties=settings)

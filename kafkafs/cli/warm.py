@@ -47,16 +47,16 @@ def warm(
     damage: str,
     server_properties: Path | None,
 ) -> None:
-    """Count how large files are as the tree shows them, and print it.
+    """Count the sizes of files as the tree shows them, and print them.
 
-    PATH is what it is in a mount; without one, all topics are counted. Of a topic or a partition its streams are
-    counted, values and records.jsonl; of segments/ the texts of its logs. Everything else has a size without counting,
-    and nothing is printed for it.
+    PATH is a path as in a mount; without one, all topics are counted. For a topic or a partition, its streams are
+    counted, values and records.jsonl; for segments/, the texts of its logs. Other files have a size without counting,
+    and are not printed.
 
-    Counts are kept in the cache directory of the user, where a mount by the same user finds them, and only records
-    appended since are counted later. Nothing in the store is changed, and a broker may be running.
+    Counts are kept in the user's cache directory, where a mount by the same user finds them; later only new records are
+    counted. Nothing in the store is changed, and a broker may be running.
 
-    Exit code 3 says that a size stays unknown.
+    Exit code 3 means that a size stays unknown.
     """
     form = chosen_form(ctx) or Form.TABLE
     with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, damage), server_properties) as tree:

@@ -121,5 +121,5 @@ def _kraft_voter(voter: KRaftVoter) -> dict[str, Any]:
 
 
 def _uuid(identifier: UUID) -> str:
-    """A UUID as Kafka writes it."""
+    """Return a UUID as Kafka writes it."""
     return urlsafe_b64encode(identifier.bytes).decode().rstrip("=")

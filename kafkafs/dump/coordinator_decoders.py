@@ -78,7 +78,7 @@ class CoordinatorDecoder:
         return f'{told}{{"version":"{read.value.version}","data":{data}}}'
 
     def members(self, record: Record) -> str:
-        """The key and the value as objects."""
+        """Return the key and the value as objects."""
         read = self._decode(record.key, record.value)
         return f'"key":{side(read.key)},"value":{side(read.value, _stated)}'
 
@@ -99,22 +99,22 @@ class CoordinatorDecoder:
 
 
 def offsets_decoder(release: Release, newer: RecordDecoder | None = None) -> CoordinatorDecoder:
-    """The decoder of `__consumer_offsets`."""
+    """Return the decoder of `__consumer_offsets`."""
     return CoordinatorDecoder(offsets, release, _TYPES_OF_39 if release == "3.9" else None, newer)
 
 
 def transactions_decoder() -> CoordinatorDecoder:
-    """The decoder of `__transaction_state` that the tool has since 4.0."""
+    """Return the decoder of `__transaction_state` that the tool has since 4.0."""
     return CoordinatorDecoder(transactions, "4")
 
 
 def shares_decoder() -> CoordinatorDecoder:
-    """The decoder of `__share_group_state`, which the tool has since 4.0."""
+    """Return the decoder of `__share_group_state`, which the tool has since 4.0."""
     return CoordinatorDecoder(shares, "4")
 
 
 def _is_newer(value: Outcome | None) -> bool:
-    """True if a value was read whose version 3.9 does not know."""
+    """Return True if a value was read whose version 3.9 does not know."""
     return isinstance(value, Message) and value.version not in value.definition.versions_39
 
 
@@ -132,7 +132,7 @@ def _stated(message: Message, release: Release = "4") -> dict[str, Any]:
 
 
 def _with_blobs(member: dict[str, Any]) -> dict[str, Any]:
-    """The member with those of its blobs as objects that can be read."""
+    """Return the member with its readable blobs as objects."""
     read = {name: decode(member[name]) for name, decode in _BLOBS.items()}
     return member | {
         name: blob.stated()
@@ -177,7 +177,7 @@ class TransactionDecoder:
         )
 
     def members(self, record: Record) -> str:
-        """The key and the value as objects."""
+        """Return the key and the value as objects."""
         read = transactions.decode(record.key, record.value)
         return f'"key":{side(read.key)},"value":{side(read.value)}'
 
@@ -187,7 +187,7 @@ def _sentence(reason: str) -> str:
 
 
 def _in_order_of_the_tool(partitions: list[dict[str, Any]]) -> list[str]:
-    """The partitions in the order of the hash set of Scala's in which the real tool keeps them."""
+    """Return the partitions in the order of Scala's hash set, in which the real tool keeps them."""
     hashes: dict[str, int] = {}
     size = _TABLE_SIZE
     for each in partitions:

@@ -23,7 +23,7 @@ class RecordDecoder(Protocol):
         """Return the text after the record's header keys, with a blank before it."""
 
     def members(self, record: Record) -> str:
-        """The members `key` and `value` of an object, without the braces."""
+        """Return the members `key` and `value` of an object, without the braces."""
 
 
 def message_json(message: Message, fields: dict[str, Any]) -> str:
@@ -32,7 +32,7 @@ def message_json(message: Message, fields: dict[str, Any]) -> str:
 
 
 def is_readable_as(message: Message, known: range) -> bool:
-    """True if a tool that knows these versions reads the message: a newer version only if it has no structures."""
+    """Return True if a tool that knows these versions reads the message: a newer one only without structures."""
     if message.version in known:
         return True
     lists = (value for value in message.fields.values() if isinstance(value, list))
@@ -40,12 +40,12 @@ def is_readable_as(message: Message, known: range) -> bool:
 
 
 def all_fields(message: Message) -> dict[str, Any]:
-    """The fields that the newest release shows."""
+    """Return the fields that the newest release shows."""
     return message.stated()
 
 
 def side(outcome: Outcome | None, fields: Callable[[Message], dict[str, Any]] = all_fields) -> str:
-    """One side of a record as an object: the message, or the bytes that were not read and why; or null."""
+    """Return one side of a record as an object: the message, or the unread bytes and why; or null."""
     if outcome is None:
         return "null"
     if isinstance(outcome, Message):

@@ -76,7 +76,7 @@ class IndexDump(SlotDump):
         self._limit_bytes = limit_bytes
 
     def report(self) -> Iterator[str]:
-        """The mismatches in the real tool's words, and the bytes at the end."""
+        """Yield the mismatches in the real tool's words, and the bytes at the end."""
         for mismatches in self._mismatches():
             yield from mismatches.report()
         yield from super().report()
@@ -107,7 +107,7 @@ class IndexDump(SlotDump):
 
     @abstractmethod
     def _entries(self, log: LogBeside | None) -> Iterator[Entry | StorageError]:
-        """The entries, compared with the log unless it is missing."""
+        """Yield the entries, compared with the log unless it is missing."""
 
     @abstractmethod
     def _mismatches(self) -> tuple[Mismatches, ...]:
@@ -119,14 +119,14 @@ class IndexDump(SlotDump):
 
     @abstractmethod
     def _is_said_to_be_empty(self) -> bool:
-        """True if the dump is only a line that says that there are no entries."""
+        """Return True if the dump is only a line that says that there are no entries."""
 
     def _located(self, error: StorageError, offset: int) -> StorageError:
-        """The error with the entry that it is about, unless it is about the log."""
+        """Return the error located at its entry, unless it is an error of the log."""
         return error if error.path else error.located(path=self._file.path, position=self.position, offset=offset)
 
     def _is_unused(self) -> bool:
-        """True if nothing was written yet; zeros before an entry do not mean that."""
+        """Return True if nothing was written yet; zeros before an entry do not mean that."""
         return not any(self._file.read_at(0, 2 * self.slot.size))
 
     def _unused(self) -> Entry:

@@ -22,13 +22,13 @@ _PLAIN_END: Final = 1e7
 
 
 def jackson(value: object) -> str:
-    """The JSON of a value that holds no float."""
+    """Return the JSON of a value that holds no float."""
     text = _encode(value)
     return _HEX_ESCAPE.sub(_in_capitals, text) if "\\u00" in text else text
 
 
 def jackson_with_floats(value: object) -> str:
-    """The JSON of any value."""
+    """Return the JSON of any value."""
     match value:
         case float():
             return java_double(value)
@@ -42,7 +42,7 @@ def jackson_with_floats(value: object) -> str:
 
 
 def java_double(number: float) -> str:
-    """The number as a JVM since 19 writes it, with the fewest digits that tell it from others.
+    """Return the number as a JVM since 19 writes it, with the fewest digits that tell it from others.
 
     What is no number is a string, as Jackson has it.
     """
@@ -59,7 +59,7 @@ def java_double(number: float) -> str:
 
 
 def jvm_encoded(text: str) -> bytes:
-    """The text in UTF-8, with what was no text in the record replaced as the JVM replaces it."""
+    """Return the text in UTF-8, with undecodable bytes replaced as the JVM replaces them."""
     try:
         return text.encode()
     except UnicodeEncodeError:

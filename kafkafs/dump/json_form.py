@@ -45,7 +45,7 @@ class JsonForm:
         return [_line(fields)]
 
     def batch(self, batch: RecordBatch, records: Iterable[Record], *, is_valid: bool) -> Iterator[bytes]:
-        """An object for the batch, and for each record."""
+        """Yield an object for the batch, and one for each record."""
         yield _line(
             {
                 "type": "batch",
@@ -78,7 +78,7 @@ class JsonForm:
                 yield _encoded(f'{self._record(record, self._decoder)},"sequence":{record.sequence}}}')
 
     def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[bytes]:
-        """An object for the outer entry, and for each record."""
+        """Yield an object for the outer entry, and one for each record."""
         yield _line(
             {
                 "type": "batch",
@@ -98,11 +98,11 @@ class JsonForm:
             yield _encoded(f'{beginning},"crc":{entry.crc},"isValid":{_TRUTH[entry.crc_matches]}}}')
 
     def entry(self, entry: Entry) -> bytes:
-        """An object with the entry's fields."""
+        """Return an object with the entry's fields."""
         return _line({"type": entry.type, **entry.fields})
 
     def damage(self, error: StorageError) -> bytes:
-        """An object with the reason, and the place as far as it is known."""
+        """Return an object with the reason, and the place as far as it is known."""
         fields = {
             "type": "damage",
             "reason": error.reason,
@@ -113,11 +113,11 @@ class JsonForm:
         return _line({name: value for name, value in fields.items() if value is not None})
 
     def trailing(self, path: str, position: int, size_bytes: int) -> bytes:
-        """An object with the place and size."""
+        """Return an object with the place and size."""
         return _line({"type": "trailing", "path": path, "position": position, "bytes": size_bytes})
 
     def _record(self, record: Record, decoder: RecordDecoder | None) -> str:
-        """The beginning of a record's object, which its kind goes on with."""
+        """Return the beginning of a record's object, which the members of its kind follow."""
         if decoder is not None:
             data = f"{decoder.members(record)},{headers_member(record)}"
         elif self._with_data:

@@ -37,7 +37,7 @@ class LogBeside:
         self._scanned = _Scanned(0, 0, 0)
 
     def batch_at(self, position: int) -> Batch:
-        """The batch that begins at the position."""
+        """Return the batch that begins at the position."""
         for batch in self._scan(position):
             return batch
         raise CorruptIndexError(
@@ -45,7 +45,7 @@ class LogBeside:
         )
 
     def batch_reaching(self, offset: int, position: int) -> Batch | None:
-        """The first batch from the position on that does not end below the offset; None if all of them do.
+        """Return the first batch from the position on that reaches the offset; None if none does.
 
         What a call has read is not read again by the next one, if that asks for a later offset.
         """

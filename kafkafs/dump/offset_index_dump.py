@@ -87,7 +87,7 @@ class OffsetIndexDump(IndexDump):
         return self._known_stale_begin
 
     def _may_begin_epoch(self) -> bool:
-        """True if a leader may have begun at the segment's base, which only the epochs beside it tell."""
+        """Return True if a leader epoch may begin at the segment's base, by the epochs beside it."""
         directory, _ = self._files.parent(self._file.path)
         try:
             is_known = directory.status(EPOCHS_NAME) is not None

@@ -35,7 +35,7 @@ class InternalTopic(Enum):
 
 
 def decoder_of(topic: InternalTopic, release: Release = "3.9") -> RecordDecoder:
-    """The decoder that the release's tool has for the topic. That of share groups' state is of 4 in any case."""
+    """Return the decoder that the release's tool has for the topic; for share groups' state, always that of 4."""
     match topic:
         case InternalTopic.OFFSETS:
             return offsets_decoder(release)
@@ -50,7 +50,7 @@ def decoder_of(topic: InternalTopic, release: Release = "3.9") -> RecordDecoder:
 
 
 def newest_decoder_of(topic: InternalTopic) -> RecordDecoder:
-    """The decoder of 3.9's tool for all that it knows, and of 4's for what it knows besides."""
+    """Return a decoder that uses that of 3.9's tool for the records that it knows, and that of 4's for newer ones."""
     match topic:
         case InternalTopic.OFFSETS:
             return offsets_decoder("3.9", offsets_decoder("4"))
@@ -61,7 +61,7 @@ def newest_decoder_of(topic: InternalTopic) -> RecordDecoder:
 
 
 def topic_of(path: str) -> InternalTopic | None:
-    """The internal topic whose records a log has, by its directory's name, or that it is a metadata snapshot."""
+    """Return the internal topic of a log, by its directory's name, or of a metadata snapshot."""
     file = PurePath(path)
     if file.suffix == _SNAPSHOT_SUFFIX:
         return InternalTopic.METADATA

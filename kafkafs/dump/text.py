@@ -54,7 +54,7 @@ class TextForm:
         return lines
 
     def batch(self, batch: RecordBatch, records: Iterable[Record], *, is_valid: bool) -> Iterator[bytes]:
-        """A line for the batch, and for each record."""
+        """Yield a line for the batch, and one for each record."""
         horizon = (
             "OptionalLong.empty" if batch.delete_horizon_ms is None else f"OptionalLong[{batch.delete_horizon_ms}]"
         )
@@ -81,7 +81,7 @@ class TextForm:
             yield record_line(record, timestamp_type, None, False) + jvm_encoded(text(record))
 
     def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[bytes]:
-        """A line for the outer entry, and for each record."""
+        """Yield a line for the outer entry, and one for each record."""
         yield from _batch_line(f"offset: {batch.last_offset}", batch, is_valid)
         timestamp_type = batch.timestamp_type
         try:
@@ -100,11 +100,11 @@ class TextForm:
             raise
 
     def entry(self, entry: Entry) -> bytes:
-        """The entry's own line."""
+        """Return the entry's own line."""
         return _encoded(entry.text)
 
     def damage(self, error: StorageError) -> bytes:
-        """One line with the reason and the place."""
+        """Return one line with the reason and the place."""
         return _encoded(f"Damaged: {error}")
 
     def trailing(self, path: str, position: int, size_bytes: int) -> bytes:  # noqa: ARG002 -- the real tool does not say where

@@ -85,7 +85,7 @@ class TimeIndexDump(IndexDump):
         return {"logTimestamp": log_timestamp}
 
     def _batch_reaching(self, log: LogBeside, offset: int) -> Batch | None:
-        """The first batch that does not end below the offset, found by the offset index unless that is misleading.
+        """Return the first batch that reaches the offset, found by the offset index unless that is wrong.
 
         Where its slots are not all used the real tool begins at the log's start. So does this if an entry points to no
         batch, as those do that a truncation has left.

@@ -58,7 +58,7 @@ class MetadataDecoder:
         return f' payload: {{"type":"{_type_name(message.name)}","version":{message.version},"data":{data}}}'
 
     def members(self, record: Record) -> str:
-        """The key, which brokers leave out, and the value as an object."""
+        """Return the key, which brokers leave out, and the value as objects."""
         return _members(record, None if record.value is None else metadata.decode(record.value))
 
     def _stated(self, message: Message) -> dict[str, Any]:
@@ -88,12 +88,12 @@ class RemoteLogDecoder:
             return f"{failed}{error}"
 
     def members(self, record: Record) -> str:
-        """The key, which brokers leave out, and the value as an object."""
+        """Return the key, which brokers leave out, and the value as objects."""
         return _members(record, None if record.value is None else remote_logs.decode(record.value))
 
 
 def _is_newer(message: Message) -> bool:
-    """True if 4 knows the message's version and 3.9 does not."""
+    """Return True if 4 knows the message's version and 3.9 does not."""
     definition = message.definition
     return message.version in definition.versions and message.version not in definition.versions_39
 

@@ -70,7 +70,7 @@ class BoundOptions:
     offsets: str
 
     def parse(self, options: Mapping[str, str], default: Edge) -> Bound:
-        """The bound that the options, whose names are in lower case, say; raises `OptionError`."""
+        """Return the bound in options whose names are in lower case; raises `OptionError`."""
         if (text := options.get(self.timestamp.lower())) is not None:
             return AtTime(_time(self.timestamp, text))
         if (text := options.get(self.by_timestamp.lower())) is not None:

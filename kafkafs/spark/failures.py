@@ -26,17 +26,17 @@ _PACKAGES: Final = frozenset({"pyspark", "py4j", "grpc"})
 
 
 def is_sparks(error: BaseException) -> bool:
-    """True if Spark, or py4j or grpc below it, has raised it."""
+    """Return True if Spark, or py4j or grpc below it, has raised it."""
     return any(each.__module__.partition(".")[0] in _PACKAGES for each in type(error).__mro__)
 
 
 def is_of_starting(error: BaseException) -> bool:
-    """True if Spark ended before it began."""
+    """Return True if Spark ended before it began."""
     return is_sparks(error) and _NOT_STARTED in str(error)
 
 
 def missing_package(error: BaseException) -> str | None:
-    """The package whose absence has raised it, if it is one of those that Spark needs."""
+    """Return the missing package that has raised it, if it is one that Spark needs."""
     name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     return name if name in _MISSING_PACKAGES else None
 
@@ -58,7 +58,7 @@ def ours(error: BaseException) -> str | None:
 
 
 def kind_of_ours(error: BaseException) -> str | None:
-    """The name of the class of what kafkafs has raised in a worker."""
+    """Return the name of the class of an error that kafkafs has raised in a worker."""
     said = _OURS.findall(str(error))
     return str(said[-1][0]) if said else None
 
@@ -71,7 +71,7 @@ def startup_reason(chatter: str) -> str | None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line that Spark has to say, without the names of its classes."""
+    """Return the first line of Spark's message, without the names of its classes."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     while lines and lines[0].startswith(_CALLED):
         lines.pop(0)

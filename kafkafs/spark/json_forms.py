@@ -24,7 +24,7 @@ _TIMESTAMPS: Final = '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0
 
 
 def partitions(text: str) -> tuple[Partition, ...]:
-    """The partitions in `{"topicA":[0,1]}`."""
+    """Return the partitions in `{"topicA":[0,1]}`."""
     found = []
     for topic, numbers in _object(text, _PARTITIONS).items():
         if not isinstance(numbers, list) or not all(_is_number(number) and number >= 0 for number in numbers):
@@ -34,7 +34,7 @@ def partitions(text: str) -> tuple[Partition, ...]:
 
 
 def partition_offsets(text: str) -> dict[Partition, int]:
-    """The offsets in `{"topicA":{"0":23,"1":-1}}`."""
+    """Return the offsets in `{"topicA":{"0":23,"1":-1}}`."""
 
     def offset(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or value < -2:
@@ -45,7 +45,7 @@ def partition_offsets(text: str) -> dict[Partition, int]:
 
 
 def partition_times(text: str) -> dict[Partition, str]:
-    """The times in `{"topicA":{"0":1732147200000}}`, as texts."""
+    """Return the times in `{"topicA":{"0":1732147200000}}`, as texts."""
 
     def time(value: object) -> str:
         if isinstance(value, bool) or not isinstance(value, int | str):
@@ -56,7 +56,7 @@ def partition_times(text: str) -> dict[Partition, str]:
 
 
 def nested(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:
-    """Offsets in the form in which queries keep and report them; the same offsets always in the same order."""
+    """Return offsets in the form in which queries keep and report them, always in the same order."""
     found: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         found.setdefault(topic, {})[str(partition)] = offset

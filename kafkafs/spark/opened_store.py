@@ -68,7 +68,7 @@ class OpenedStore:
         self._store.close()
 
     def partitions(self, *, must_exist: bool) -> set[Partition]:
-        """Those that are there by now; raises `OptionError` if one is not that has to be."""
+        """Return the selected partitions; raises `MissingTopicError` if one is missing that must exist."""
         self._store.refresh()
         topics = self._store.topics.inventory.topics
         missing = self._options.selection.missing(topics) if must_exist else None
@@ -78,15 +78,15 @@ class OpenedStore:
         return self._options.selection.partitions(topics)
 
     def earliest(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """The offsets at which partitions begin, of those that are there."""
+        """Return the start offsets of the existing partitions."""
         return self._each(partitions, lambda _, log: log.view.start_offset)
 
     def latest(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """The offsets up to which partitions can be read, of those that are there."""
+        """Return the offsets up to which the existing partitions can be read."""
         return self._each(partitions, lambda _, log: self._end(log))
 
     def lineage(self, partition: Partition) -> tuple[UUID | None, LeaderEpochs]:
-        """The id of a partition's topic, None if it has none, and its leader epochs."""
+        """Return the id of a partition's topic, None if it has none, and its leader epochs."""
         log = self._store.log(*partition)
         assert isinstance(log, FollowedLog)
         return self._store.topics.topic_id(partition[0]), log.epochs
@@ -101,14 +101,14 @@ class OpenedStore:
         return PartitionPlace(str(log_dir.path), *partition)
 
     def is_compacted(self, partition: Partition) -> bool:
-        """True if the store says that a partition is or was compacted, so that it may lack offsets."""
+        """Return True if a partition is or was compacted by what the store says, so that it may lack offsets."""
         topic, number = partition
         _, log_dir = self._store.topics.location(topic, number)
         was_compacted = partition in log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
         return was_compacted or topic in COMPACTED_BY_BROKERS or self._store.topics.config(topic).compact
 
     def resolve(self, bound: Bound, partitions: Collection[Partition], no_match: NoMatch) -> dict[Partition, int]:
-        """The offsets that a bound means in partitions that are there; raises `OptionError`."""
+        """Return the offsets that a bound means in existing partitions; raises `OptionError`."""
         if bound is Edge.EARLIEST:
             return self.earliest(partitions)
         if bound is Edge.LATEST:
@@ -128,7 +128,7 @@ class OpenedStore:
         )
 
     def packs(self, ranges: Mapping[Partition, tuple[int, int]]) -> list[tuple[Split, ...]]:
-        """The splits of ranges of offsets, as many together as are worth a task, and a task may have."""
+        """Return the splits of ranges of offsets in packs, each worth a task and within its limits."""
         wanted, size_bytes = self._options.partitions_min or 1, self._options.split_bytes
         packs = self._packs(ranges, size_bytes)
         size_bytes = min(size_bytes, sum(split.size_bytes for pack in packs for split in pack) // wanted)
@@ -145,7 +145,7 @@ class OpenedStore:
         return list(within(packed(splits, size_bytes), records_max))
 
     def splits(self, ranges: Mapping[Partition, tuple[int, int]], size_bytes: int) -> list[Split]:
-        """The splits of ranges of offsets, each of so many bytes or more if its segment has."""
+        """Return the splits of ranges of offsets, each of `size_bytes` or more if its segment has them."""
         splits = []
         for (topic, partition), (start, end) in sorted(ranges.items()):
             if start >= end:
@@ -219,5 +219,5 @@ def _check_all(partitions: Collection[Partition], given: Collection[Partition], 
 
 
 def names(partitions: Iterable[Partition]) -> str:
-    """Partitions as Kafka writes them."""
+    """Return partitions as Kafka writes them."""
     return ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions))

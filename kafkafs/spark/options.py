@@ -165,12 +165,12 @@ class SinkOptions:
 
 
 def includes_headers(options: Mapping[str, str]) -> bool:
-    """True if rows have headers where no schema is given."""
+    """Return True if rows have headers when no schema is given."""
     return _truth({name.lower(): value for name, value in options.items()}, "includeHeaders", default=False)
 
 
 def parse_paths(options: Mapping[str, str]) -> tuple[str, ...]:
-    """A store's log directories, absolute, so that they are the same in every process; raises `OptionError`."""
+    """Return a store's log directories, absolute, so that they are the same in every process; raises `OptionError`."""
     if "path" in options:
         texts = options["path"].split(",")
     else:

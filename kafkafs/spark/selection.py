@@ -26,11 +26,11 @@ class Everything:
     """All topics of a store, the internal ones included."""
 
     def partitions(self, topics: Topics) -> set[Partition]:
-        """Those that are there."""
+        """Return the existing ones."""
         return _all_of(topics, topics)
 
     def missing(self, _topics: Topics, /) -> str | None:
-        """Nothing can be missing."""
+        """Return None: nothing can be missing."""
         return None
 
 
@@ -41,7 +41,7 @@ class Subscription:
     topics: tuple[str, ...]
 
     def partitions(self, topics: Topics) -> set[Partition]:
-        """Those that are there."""
+        """Return the existing ones."""
         return _all_of([topic for topic in self.topics if topic in topics], topics)
 
     def missing(self, topics: Topics) -> str | None:
@@ -56,11 +56,11 @@ class PatternSubscription:
     pattern: re.Pattern[str]
 
     def partitions(self, topics: Topics) -> set[Partition]:
-        """Those that are there."""
+        """Return the existing ones."""
         return _all_of([name for name in topics if name not in BROKERS_OWN and self.pattern.fullmatch(name)], topics)
 
     def missing(self, _topics: Topics, /) -> str | None:
-        """Nothing can be missing."""
+        """Return None: nothing can be missing."""
         return None
 
 
@@ -71,7 +71,7 @@ class Assignment:
     assigned: tuple[Partition, ...]
 
     def partitions(self, topics: Topics) -> set[Partition]:
-        """Those that are there."""
+        """Return the existing ones."""
         return {(topic, partition) for topic, partition in self.assigned if partition in topics.get(topic, ())}
 
     def missing(self, topics: Topics) -> str | None:

@@ -25,7 +25,7 @@ class KafkafsSource(DataSource):
         return "kafkafs"
 
     def schema(self) -> StructType:
-        """The columns where a query does not say which it wants."""
+        """Return the columns of a query that does not choose any."""
         from kafkafs.spark.options import includes_headers
         from kafkafs.spark.schema import source_schema
 

@@ -62,7 +62,7 @@ class StagedRows:
         return key_hash % count
 
     def _timestamps(self, batch: pa.RecordBatch) -> list[int]:
-        """In milliseconds; the time of now for rows without one."""
+        """Return times in milliseconds; rows without one get the present time."""
         now_ms = self._clock.now_ms()
         if "timestamp" not in batch.schema.names:
             return [now_ms] * batch.num_rows

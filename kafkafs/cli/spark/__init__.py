@@ -22,9 +22,9 @@ spark = CommandTable(
     },
     name="spark",
     help="Run a job over a store with Spark, on this machine or on a cluster.\n\n"
-    "STORE is one log directory, or several with commas between them, as in log.dirs; every executor has to reach it "
+    "STORE is one log directory, or several with commas between them, as in log.dirs; every executor must have it "
     "under the same path. Without --master all processors of this machine are used.\n\n"
-    "With spark-submit, which takes Python files only:\n\n"
+    "With spark-submit, which only takes Python files:\n\n"
     "\b\n"
     "  spark-submit --master spark://host:7077 \\\n"
     "    $(python -c 'import kafkafs.__main__ as it; print(it.__file__)') spark verify STORE",

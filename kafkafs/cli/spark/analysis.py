@@ -1,4 +1,4 @@
-"""The jobs that look into stores: `stats`, `verify`, `diff`, `gaps`, `lag` and `skew`. Nothing is changed by them."""
+"""The jobs that look into stores and change nothing: `stats`, `verify`, `diff`, `gaps`, `lag` and `skew`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _topics_argument = click.argument("topics", nargs=-1, metavar="[TOPIC]...")
 @output_options
 @click.pass_context
 def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...]) -> None:
-    """Count what each partition of a store, or of some of its topics, holds, as `kafkafs stats` does.
+    """Count records, batches and bytes of each partition of a store, or of some topics, as `kafkafs stats` does.
 
-    In addition there are the sizes of batches, and the records and bytes for each second between the first and the last
-    timestamp. Nothing is changed, and a broker may be running.
+    It adds the sizes of batches, and the records and bytes for each second between the first and the last timestamp.
+    Nothing is changed, and a broker may be running.
     """
     form = chosen_form(ctx) or Form.TABLE
     with job_session(ctx) as session:
@@ -77,7 +77,7 @@ def verify(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ..
     default=10,
     show_default=True,
     metavar="N",
-    help="How many differing offsets of each partition are named; JSON has room for them.",
+    help="How many differing offsets of each partition to name, in JSON.",
 )
 @job_options
 @output_options
@@ -87,12 +87,11 @@ def diff(
 ) -> None:
     """Compare two stores, or some topics of theirs, and print the partitions that differ.
 
-    A partition differs if only one of the stores has it, if it begins or ends elsewhere, or if at an offset that lies
-    between start and end in both there are two different records, or one: timestamps, keys, values and headers are
-    compared, and null differs from empty. How batches are cut and compressed and where segments begin does not matter,
-    and control records are not compared. Nothing is changed.
+    A partition differs if only one store has it, if its start or end offsets differ, or if at an offset between start
+    and end in both the records differ or one is missing. Timestamps, keys, values and headers are compared, and null
+    differs from empty; batches, compression, segments and control records are not compared. Nothing is changed.
 
-    Exit code 1 says that something differs.
+    Exit code 1 means that something differs.
     """
     form = chosen_form(ctx) or Form.TABLE
     with job_session(ctx) as session:
@@ -119,7 +118,7 @@ def diff(
     default=0,
     show_default=True,
     metavar="N",
-    help="By how much a record may be older than the one before it.",
+    help="How much older a record may be than the one before it.",
 )
 @click.option("--compacted", is_flag=True, help="Print also the holes and sequence gaps that compaction leaves.")
 @job_options
@@ -130,13 +129,13 @@ def gaps(
 ) -> None:
     """Find what is out of order in each partition of a store, or of some of its topics.
 
-    That is a hole where offsets are missing, a duplicate where the log goes back to offsets that it has had, a
-    time_regression where producers gave a record an earlier time than the one before it (one row for a partition, with
-    the largest), a sequence_gap or sequence_duplicate where a producer's batch does not follow on its last one, and
-    damage. Compaction leaves holes and sequence gaps, which are not counted as such. Nothing is changed, and a broker
-    may be running.
+    A hole is where offsets are missing, a duplicate where the log goes back to offsets that it has had, a
+    time_regression where producers gave a record an earlier time than the record before it (a row for a partition, with
+    the largest), a sequence_gap or a sequence_duplicate where a producer's batch does not follow its last one. Damage
+    is found too. The holes and sequence gaps that compaction leaves do not count. Nothing is changed, and a broker may
+    be running.
 
-    Exit code 1 says that something is out of order.
+    Exit code 1 means that something is out of order.
     """
     form = chosen_form(ctx) or Form.TABLE
     with job_session(ctx) as session:
@@ -165,7 +164,7 @@ def gaps(
 @store_argument
 @click.argument("groups", nargs=-1, metavar="[GROUP]...")
 @other_store_option("--against", "Compare with the logs of another store too: a backup, or another replica.")
-@click.option("--at", "time", metavar="TIME", help="Count also what lies before a time: 2026-11-21T10:15, -1h, today.")
+@click.option("--at", "time", metavar="TIME", help="Count also records before a time: 2026-11-21T10:15, -1h, today.")
 @job_options
 @output_options
 @click.pass_context
@@ -180,14 +179,14 @@ def lag(
     """Count what the groups of a store, or some of them, have not consumed.
 
     There is a row for each partition with a committed offset or a member of the group. lag is endOffset less
-    committedOffset, as kafka-consumer-groups prints it; records is how many records there really are from the committed
-    offset on, firstTimestamp is the first one's, and behindSeconds how long ago that was. The groups are those in the
+    committedOffset, as kafka-consumer-groups prints it; records counts the actual records from the committed offset on,
+    firstTimestamp is that of the first of them, and behindSeconds how long ago it was. The groups are those in the
     store's partitions of __consumer_offsets.
 
-    With --against there are the offsets of that store's logs, otherLag and otherRecords from the same committed offset
-    on, and missingRecords: those of records that lie outside of its offsets. An otherLag below 0 says that the
+    With --against, the row also has the offsets of that store's log, otherLag and otherRecords from the same committed
+    offset, and missingRecords: how many of records are outside its offsets. An otherLag below 0 means that the
     committed offset is beyond its end. With --at, timeOffset is the offset of the first record that is not before the
-    time, and recordsBefore counts those of records that lie below it.
+    time, and recordsBefore counts how many of records are below it.
 
     Nothing is changed, and a broker may be running. Damage ends the job.
     """
@@ -214,19 +213,19 @@ def lag(
     default=10,
     show_default=True,
     metavar="N",
-    help="How many keys of each topic are named.",
+    help="How many keys of each topic to name.",
 )
 @job_options
 @output_options
 @click.pass_context
 def skew(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...], top: int) -> None:
-    """Say how evenly the records of each topic of a store, or of some, lie in its partitions, and name its hot keys.
+    """Weigh the partitions of each topic of a store, or of some topics, and name their hot keys.
 
-    A row's kind is topic, partition or key. bytes is what batches take on disk, dataBytes what keys and values would
-    uncompressed. share and dataShare are parts of the topic's; ratio is how a partition's records compare with the mean
-    of the topic's partitions, of a topic that of its largest one, and bytesRatio the same of bytes. Without key and
-    key_base64 a key is null. It has the given number of records, or up to recordsOver less where a topic has too many
-    keys to count them all. Nothing is changed, and a broker may be running.
+    A row's kind is topic, partition or key. bytes is the size of batches on disk, dataBytes that of keys and values,
+    uncompressed. share and dataShare are parts of the topic's. ratio compares a partition's records with the mean of
+    the topic's partitions; that of a topic is its largest partition's; bytesRatio compares bytes. A key without key and
+    key_base64 is null. It has the given number of records, or up to recordsOver less if a topic has too many keys to
+    count them all. Nothing is changed, and a broker may be running.
     """
     form = chosen_form(ctx) or Form.TABLE
     with job_session(ctx) as session:

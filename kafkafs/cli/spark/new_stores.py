@@ -36,7 +36,7 @@ _set_option = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     callback=_settings,
-    help="A setting that holds for the topics in the new store; may be given several times.",
+    help="A setting of the topics in the new store; may be given several times.",
 )
 
 
@@ -44,7 +44,7 @@ _set_option = click.option(
 @store_argument
 @_target_argument
 @_topics_argument
-@click.option("--roll", is_flag=True, help="Take in the active segments too, as if the logs had been rolled.")
+@click.option("--roll", is_flag=True, help="Compact the active segments too, as if the logs had been rolled.")
 @_set_option
 @job_options
 @output_options
@@ -60,12 +60,12 @@ def compact(
 ) -> None:
     """Write a store, or some of its topics, into a new store at TARGET: the latest record of each key stays.
 
-    Records keep their offsets, and what is left is what `kafkafs compact` leaves, run until nothing is dirty. Logs that
-    it does not compact are copied: those of topics whose settings do not say so, or are unknown, for which
-    --set cleanup.policy=compact does. Nothing of the store changes, and a broker may be running.
+    Records keep their offsets. The result is that of `kafkafs compact` until nothing is dirty. Other logs are copied:
+    those of topics without cleanup.policy=compact, and of topics with unknown settings, unless --set
+    cleanup.policy=compact is given. The store does not change, and a broker may be running.
 
-    TARGET is empty or does not exist, and is there once all of it is. The same command continues an interrupted
-    job. The bytes are those of a partition's whole log, the records those of what was compacted.
+    TARGET must be empty or missing, and gets its name when it is complete. The same command continues an interrupted
+    job. Bytes are those of a partition's whole log, records those of its compacted part.
     """
     form = chosen_form(ctx) or Form.TABLE
     with job_session(ctx) as session:
@@ -128,13 +128,14 @@ def rewrite(
 ) -> None:
     """Write a store, or some of its topics, into a new store at TARGET, in other batches.
 
-    Records keep their offsets, timestamps, headers, producers and transactions, aborted ones too. With --partitions
-    they do not: what was committed goes where the default partitioner of Kafka's producers sends it, records of a key
-    in their order. Of a record that is redacted the key stays, with null as its value and without headers. Nothing of
-    the store changes, and a broker may be running.
+    Records keep their offsets, timestamps, headers, producers and transactions, also aborted ones. With --partitions
+    they do not: committed records go to the partitions that Kafka's default partitioner chooses, and records of a key
+    keep their order. A redacted record keeps its key; its value is null, and it has no headers. The store does not
+    change, and a broker may be running.
 
-    TARGET is empty or does not exist, and is there once all of it is. The same command continues an interrupted
-    job. With --partitions, what was read is counted for the old partitions, and what was written for the new ones.
+    TARGET must be empty or missing, and gets its name when it is complete. The same command continues an interrupted
+    job. With --partitions, records that were read are counted for the old partitions, those that were written for the
+    new ones.
     """
     form = chosen_form(ctx) or Form.TABLE
     keys = {key.encode() for key in named_keys}

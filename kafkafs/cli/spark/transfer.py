@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 _NAMED: Final = {
-    "key": "The column, or the field, that is the key.",
-    "value": "The one that is the value.",
-    "headers": 'The one that is the headers: [{"key":"a","value":"b"}].',
-    "topic": "The one that is the topic, without --topic.",
-    "partition": "The one that is the partition.",
-    "timestamp": "The one that is the time: ISO 8601, or milliseconds.",
-    "offset": "The one that orders the records of a partition.",
+    "key": "The column, or the field, of the key.",
+    "value": "That of the value.",
+    "headers": 'That of the headers: [{"key":"a","value":"b"}].',
+    "topic": "That of the topic, without --topic.",
+    "partition": "That of the partition.",
+    "timestamp": "That of the time: ISO 8601, or milliseconds.",
+    "offset": "That of the offset, which orders the records of a partition.",
 }
 _OF_FILES: Final = ("form", "whole_row", "transaction")
 _OF_BOTH: Final = ("by_key", "codec")
@@ -55,7 +55,7 @@ _OF_BOTH: Final = ("by_key", "codec")
     help="How the columns are compressed.",
 )
 @isolation_option
-@click.option("--accept-data-loss", is_flag=True, help="Go on where records were deleted before they were exported.")
+@click.option("--accept-data-loss", is_flag=True, help="Go on if records were deleted before they were exported.")
 @click.option(
     "--table",
     type=click.Choice(["delta", "iceberg"]),
@@ -77,15 +77,15 @@ def export(
 ) -> None:
     """Write the records of a store, or of some of its topics, as Parquet into the directory TARGET.
 
-    The files are in topic=TOPIC/date=YYYY-MM-DD, which is the day of the records' timestamps in UTC. Their columns are
-    key, value, partition, offset, timestamp and timestampType. Readers see nothing of a run before all of it is on
-    disk; run a killed one again, and each record is there once. Without --incremental everything is exported, and
-    replaces the earlier export of these topics. The store is not changed, and a broker may be running.
+    The files are in topic=TOPIC/date=YYYY-MM-DD, the day of the records' timestamps in UTC. Their columns are key,
+    value, partition, offset, timestamp and timestampType. Readers see nothing of a run until all of it is on disk; run
+    a killed command again, and each record is there once. Without --incremental everything is exported, and replaces
+    the earlier export of these topics. The store is not changed, and a broker may be running.
 
     A log that was truncated or recreated since its last export is an error, and nothing is written. All runs into one
     directory need the same --headers, --values, --isolation and --table; with --table, only incremental runs.
 
-    Each file that was written is printed with its offsets; endOffset is the first one after it.
+    Each new file is printed with its offsets; endOffset is the first offset after it.
     """
     form = chosen_form(ctx) or Form.TABLE
     with job_session(ctx) as session:
@@ -109,25 +109,25 @@ def _column_options(command: Command) -> Command:
 )
 @store_argument
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
-@click.option("--topic", "topics", multiple=True, help="Where records go; with --from-kafka, a topic to be read.")
+@click.option("--topic", "topics", multiple=True, help="The topic for the records; with --from-kafka, a topic to read.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["parquet", "envelopes", "json", "csv"]),
-    help="The format of SOURCE; by default as its file names say.",
+    help="The format of SOURCE; by default by the names of its files.",
 )
 @_column_options
 @click.option("--whole-row", is_flag=True, help="Store the whole row, as JSON, as the value.")
-@click.option("--by-key", is_flag=True, help="Choose partitions by key, as Kafka's producers do, not the input's.")
+@click.option("--by-key", is_flag=True, help="Choose partitions by key, as Kafka's producers do, not by the input.")
 @click.option(
     "--compression",
     "codec",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
     show_default=True,
-    help="How batches are compressed where the topic leaves it to producers.",
+    help="How batches are compressed if the topic leaves it to producers.",
 )
-@click.option("--id", "transaction", help="A name for this input; each is stored once.")
+@click.option("--id", "transaction", help="A name for this input, which is stored once.")
 @click.option("--from-kafka", "bootstrap", metavar="HOST:PORT,...", help="A live cluster to read topics from.")
 @click.option(
     "--checkpoint", type=click.Path(path_type=Path), help="The directory that keeps how far the cluster is read."
@@ -147,19 +147,19 @@ def ingest(
     bootstrap: str | None,
     **options: Any,  # noqa: ANN401 -- those of the one work or the other
 ) -> None:
-    """Append the records of files to a store, which is made where there is none.
+    """Append the records of files to a store, which is made if it is missing.
 
     SOURCE is a file or a directory of Parquet, CSV with a line of names, or JSON, an object a line: envelopes as
     records.jsonl shows them, or other objects if columns are named. Columns are called key, value, headers, topic,
-    partition, timestamp and offset unless they are named. What `kafkafs spark export --headers` wrote comes back as
-    the same records. They keep their partitions, in the order of their offsets; a missing topic is made with
-    num.partitions partitions, so make it first where it needs more, or let keys choose with --by-key.
+    partition, timestamp and offset unless they are named. The files of `kafkafs spark export --headers` become the
+    same records again. They keep their partitions, in the order of their offsets. A missing topic is made with
+    num.partitions partitions: make it first if it needs more, or let keys choose with --by-key.
 
-    An input is stored once: it is known by its files' names, sizes and times and by these options, or by --id; repeat a
-    killed command as it was. New files in a directory make it another input: give them alone.
+    An input is stored once. It is recognized by its files' names, sizes and times and by these options, or by --id;
+    repeat a killed command as it was. New files in a directory make it another input: give only them.
 
-    With --from-kafka it appends the new records of a live cluster's topics, as recorded in --checkpoint. Spark comes
-    without its connector, which one of its settings has fetched:
+    With --from-kafka the command appends the new records of a live cluster's topics; --checkpoint keeps how far it has
+    come. Spark comes without its connector for Kafka, which this setting fetches:
 
     \b
       kafkafs spark ingest /tmp/store --from-kafka broker:9092 --topic orders --checkpoint /tmp/ingested \\

@@ -110,7 +110,7 @@ def _paired(ours: OpenedStore, theirs: OpenedStore, topics: Collection[str] | No
 
 
 def _ranges(ours: OpenedStore, theirs: OpenedStore, pairs: Sequence[_Pair]) -> Iterator[_Range]:
-    """The ranges of offsets to be compared, in their order."""
+    """Yield the ranges of offsets to compare, in their order."""
     for number, pair in enumerate(pairs):
         if pair.ours is None or pair.theirs is None:
             continue

@@ -51,7 +51,7 @@ class ExportedFile(NamedTuple):
 
     @classmethod
     def parse(cls, path: str) -> Self | None:
-        """The file that is there; None if it is none of ours."""
+        """Return the exported file of this path; None for any other file."""
         match = _FILE.fullmatch(path)
         if match is None:
             return None
@@ -97,7 +97,7 @@ class ExportTarget:
         return self._said(WATERMARKS_NAME)
 
     def unregistered(self) -> list[ExportedFile]:
-        """The files that no table was told of, as far as it was noted."""
+        """Return the published files that are not noted as registered with a table."""
         known = self._said(_REGISTERED_NAME).watermarks
         found = []
         for file in self.files():
@@ -111,7 +111,7 @@ class ExportTarget:
         replace_file(self._files, self._own / _REGISTERED_NAME, self.exported().text().encode())
 
     def make_staging(self, run: str) -> Path:
-        """A directory in which tasks may write as they like; the next run removes it."""
+        """Make a directory for the files of tasks; the next run removes it."""
         directory = self._own / f"{_STAGING_FRONT}{run}"
         self._files.make_directory(directory)
         return directory

@@ -69,7 +69,7 @@ def write_files(task: ExportTask) -> list[StagedExport]:
 
 
 def export_schema(*, headers: bool, values: str) -> pa.Schema:
-    """The columns of the files: the source's, without the topic, which the directory's name says."""
+    """Return the columns of the files: the source's, without the topic, which the directory's name says."""
     schema = SparkRows(_columns(headers=headers)).schema
     if values == TEXT:
         for name in ("key", "value"):
@@ -175,7 +175,7 @@ class _OpenFile:
 
 
 def _by_day(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each day in UTC, in their order."""
+    """Yield the rows of each day in UTC, in their order."""
     if not batch.num_rows:
         return
     times = np.asarray(batch.column("timestamp").cast(pa.int64()))

@@ -113,12 +113,12 @@ def within(offsets: Sequence[int], begin: int, last_offset: int, place: Place) -
 
 
 def hole(offset: int, end_offset: int, place: Place | None) -> Gap:
-    """The offsets up to the end, which is excluded, are missing."""
+    """Return the gap of missing offsets up to the end, which is excluded."""
     return Gap(GapKind.HOLE, offset, end_offset - 1, end_offset - offset, place)
 
 
 def damages(lost: Sequence[Lost], next_offset: int | None, end_offset: int | None) -> Iterator[Gap]:
-    """Damage with nothing sound in between, where this offset is due and the next one that is there is the end."""
+    """Yield damage without a sound batch in between: the next offset was due, and the log goes on at the end offset."""
     last_offset = None if end_offset is None else end_offset - 1
     extent = None if next_offset is None or end_offset is None else max(end_offset - next_offset, 0)
     for each in lost:

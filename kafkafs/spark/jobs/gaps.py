@@ -170,7 +170,7 @@ def _completed(batches: Iterable[pa.RecordBatch], threshold_ms: int) -> Iterator
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes | None, pa.RecordBatch]]:
-    """The ends of stretches one by one, and what was found within them as it comes together."""
+    """Yield the ends of stretches one by one, and runs of gaps within stretches."""
     for batch in batches:
         begin = 0
         for row, ends_bytes in enumerate(batch.column("ends").to_pylist()):
@@ -197,7 +197,7 @@ class _Completion:
         return self.log.is_compacted or self._order.lacks_records
 
     def add(self, ends: StretchEnds) -> None:
-        """The next stretch."""
+        """Add the next stretch."""
         self._between += self._order.add(ends)
 
     def finished(self) -> pa.RecordBatch:
@@ -218,7 +218,7 @@ class _Completion:
 
 
 def _row(log: _Log, gap: Gap) -> tuple[object, ...]:
-    """All but the last column."""
+    """Return all columns except the last."""
     name, position = (None, None) if gap.place is None else gap.place
     return (
         *log.partition,

@@ -62,7 +62,7 @@ class _Found(NamedTuple):
 def group_positions(
     spark: SparkSession, store: StorePath, planning: OpenedStore, groups: Collection[str] | None
 ) -> list[GroupPosition]:
-    """The positions of all groups of a store, or of some, in the order of groups, topics and partitions.
+    """Return the positions of all groups of a store, or of some, in the order of groups, topics and partitions.
 
     Raises `MissingTopicError` if the store has no partition of the topic, `MissingGroupError` if it tells of no such
     group, and what Spark raises at a damaged batch, since what came after it may be missing.
@@ -125,7 +125,7 @@ def _positions(group: GroupDescription) -> Iterator[GroupPosition]:
 
 
 def _surroundings(paths: Sequence[str]) -> Surroundings:
-    """The store's topics, loaded at the first use, as few groups need them.
+    """Return the store's topics, loaded at the first use, because few groups need them.
 
     Where share groups are is not asked: they commit no offsets.
     """

@@ -53,7 +53,7 @@ class HotKeys:
             self._kept[key] = CountedKey(key, known.records + records, known.data_bytes + data_bytes, known.over)
 
     def counted(self) -> Iterator[CountedKey]:
-        """The keys that are kept, in no order."""
+        """Yield the keys that are kept, in no order."""
         yield from self._kept.values()
 
     def _prune(self) -> None:

@@ -67,7 +67,7 @@ class IngestSource:
             raise OptionError("envelopes have no columns to be named; the form of other lines of JSON is json")
 
     def files(self, spark: SparkSession) -> list[str]:
-        """The files that there are, as Spark finds them."""
+        """Return the files as Spark finds them."""
         return sorted(spark.read.format("binaryFile").load(list(self.paths)).inputFiles())
 
     def rows(self, spark: SparkSession, files: Sequence[str]) -> DataFrame:
@@ -105,7 +105,7 @@ class IngestSource:
         return object_batches(columns)
 
     def _named(self, frame: DataFrame) -> DataFrame:
-        """The columns of a record, made of those of the files."""
+        """Return the columns of a record, made from those of the files."""
         kinds = {field.name: field.dataType for field in frame.schema.fields}
         missing = next((column for column in self.columns.values() if column not in kinds), None)
         if missing is not None:
@@ -127,7 +127,7 @@ def _suffix(file: str) -> str:
 
 
 def _parquet(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The rows of Parquet, where the names of directories are texts even if they look like numbers."""
+    """Return the rows of Parquet files; topics in directories' names are texts even if they look like numbers."""
     frame = spark.read.parquet(*paths)
     if "topic" not in frame.columns or frame.schema["topic"].dataType == StringType():
         return frame
@@ -160,7 +160,7 @@ def _converted(name: str, column: Column, kind: DataType) -> Column:
 
 
 def _time(column: Column, kind: DataType) -> Column:
-    """A number, or a text that is one, is milliseconds since 1970."""
+    """Convert to a timestamp; a number, or a text that is one, is milliseconds since 1970."""
     if isinstance(kind, NumericType):
         return sql.timestamp_millis(column.cast("long"))
     if isinstance(kind, StringType):

@@ -58,7 +58,7 @@ class EnvelopeLines:
         self._now_ms = now_ms
 
     def row(self, line: str) -> LineRow:
-        """The record of a line; raises `InvalidRecordError`."""
+        """Return the record of a line; raises `InvalidRecordError`."""
         (timestamp_ms, key, value, headers), place = row_and_place(line.encode(), timestamp_ms=self._now_ms)
         named = [{"key": _name(name), "value": header} for name, header in headers]
         return LineRow(_bytes(key), _bytes(value), named, place.topic, place.partition, timestamp_ms, place.offset)
@@ -77,7 +77,7 @@ class ObjectLines:
         self._decoder = json.JSONDecoder()
 
     def row(self, line: str) -> LineRow:
-        """The record of a line; raises `InvalidRecordError`."""
+        """Return the record of a line; raises `InvalidRecordError`."""
         fields = self._fields(line)
         value_field = self._columns.get("value")
         if value_field is None:
@@ -119,7 +119,7 @@ class ObjectLines:
         )
 
     def _fields(self, line: str) -> dict[str, tuple[object, str]]:
-        """The line's fields: what each is, and the text in the line that says it."""
+        """Return the line's fields: the value of each, and its text in the line."""
         found: dict[str, tuple[object, str]] = {}
         try:
             position = self._behind(line, 0, "{")
@@ -150,7 +150,7 @@ class ObjectLines:
 
 
 def envelope_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of lines that are envelopes, for `mapInArrow`."""
+    """Yield the rows of lines that are envelopes, for `mapInArrow`."""
     return _rows(batches, EnvelopeLines(Clock().now_ms()).row)
 
 

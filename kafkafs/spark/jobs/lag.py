@@ -48,7 +48,7 @@ class _Logs(NamedTuple):
     counts: Mapping[Partition, Mapping[int, RecordsFrom]]
 
     def records_from(self, partition: Partition, offset: int) -> RecordsFrom:
-        """The records from an offset on, of a partition that the store has."""
+        """Return the records from an offset on, of a partition that the store has."""
         return self.counts[partition][self.bounds[partition].cut(offset)]
 
     def lag(self, position: GroupPosition) -> int | None:
@@ -109,7 +109,7 @@ def _logs_of(spark: SparkSession, planning: OpenedStore, positions: Sequence[Gro
 
 
 def _offsets(bounds: Mapping[Partition, Bounds], positions: Sequence[GroupPosition]) -> dict[Partition, set[int]]:
-    """The offsets that groups have committed of partitions that are there."""
+    """Return the offsets that groups have committed of existing partitions."""
     offsets: dict[Partition, set[int]] = {}
     for _, partition, committed_offset, _ in positions:
         if committed_offset is not None and partition in bounds:
@@ -160,7 +160,7 @@ def _row(
 
 
 def _against(position: GroupPosition, logs: _Logs, theirs: _Logs | None) -> tuple[int | None, ...]:
-    """The columns of the other store."""
+    """Return the columns of the other store."""
     _, partition, committed, _ = position
     if theirs is None:
         return (None,) * 5

@@ -102,7 +102,7 @@ class Stretch:
         self._hiding: Place | None = None  # the batch that the stretch begins within
 
     def add(self, run: BatchRun) -> Iterator[Gap]:
-        """The next batches."""
+        """Add the next batches, and yield the gaps before and within them."""
         for batch in run.batches:
             yield from self._add_batch(batch, Place(run.log_name, batch.position))
         for times in run.times:
@@ -176,7 +176,7 @@ class Stretch:
             ends.regressions.add(count, largest_ms.as_py(), record(pc.index(steps_ms, largest_ms).as_py() + 1))
 
     def _given(self, times: pa.RecordBatch, log_name: str) -> pa.RecordBatch:
-        """The offsets, times in milliseconds and positions of those records."""
+        """Return the offsets, times in milliseconds and positions of the records with a time from their producer."""
         offsets, timestamps, kinds, positions = (times.column(name) for name in TIME_COLUMNS)
         milliseconds = timestamps.view(pa.int64())
         is_given = pc.equal(kinds, pa.scalar(TimestampType.CREATE_TIME.value, pa.int32()))
@@ -233,7 +233,7 @@ class LogOrder:
         self._remember(ends.last_sequences)
 
     def finish(self, end_offset: int) -> Iterator[Gap]:
-        """The log ends there."""
+        """Yield the gaps before the end of the log, and its time regressions."""
         if self._next_offset is not None and self._next_offset < end_offset:
             yield hole(self._next_offset, end_offset, None)
         yield from damages(self._lost, self._lost_from, end_offset)
@@ -258,7 +258,7 @@ class LogOrder:
 
 
 def _listed_offsets(batch: Batch) -> list[int] | None:
-    """The offsets that a batch has, where its header does not say them; None where they are all from first to last."""
+    """Return the offsets of a batch that lacks some between its first and its last; None if it has all of them."""
     if batch.count == batch.last_offset - batch.base_offset + 1:
         return None
     return [record.offset for record in batch.records()]

@@ -66,7 +66,7 @@ def compare(one: Iterable[pa.RecordBatch], other: Iterable[pa.RecordBatch], diff
 def _aligned(
     one: Iterable[pa.RecordBatch], other: Iterable[pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """The streams, both cut at the same offsets."""
+    """Yield pieces of both streams, cut at the same offsets."""
     ones, others = ((batch for batch in batches if batch.num_rows) for batches in (one, other))
     ours, theirs = next(ones, None), next(others, None)
     while ours is not None and theirs is not None:

@@ -37,7 +37,7 @@ class Bounds(NamedTuple):
     end: int
 
     def cut(self, offset: int) -> int:
-        """The offset, or the nearest that the partition has."""
+        """Return the offset, or the nearest that the partition has."""
         return min(max(offset, self.start), self.end)
 
 
@@ -70,7 +70,7 @@ class _Sought(NamedTuple):
 
 
 def bounds_of(planning: OpenedStore, partitions: set[Partition]) -> dict[Partition, Bounds]:
-    """The bounds of those partitions that are there."""
+    """Return the bounds of the existing partitions."""
     there = planning.partitions(must_exist=False) & partitions
     starts, ends = planning.earliest(there), planning.latest(there)
     return {each: Bounds(starts[each], ends[each]) for each in starts.keys() & ends.keys()}
@@ -79,7 +79,7 @@ def bounds_of(planning: OpenedStore, partitions: set[Partition]) -> dict[Partiti
 def offsets_at(
     spark: SparkSession, planning: OpenedStore, bounds: Mapping[Partition, Bounds], time_ms: int
 ) -> dict[Partition, int]:
-    """The offset of each partition's first record that is not before a time, as Kafka finds it; its end if none is."""
+    """Return the offset of each partition's first record that is not before a time, as Kafka finds it; else its end."""
     partitions = sorted(bounds)
     packs = packed(_Sought(planning.place(each), bounds[each], time_ms) for each in partitions)
     return dict(zip(partitions, chain.from_iterable(results_of(spark, packs, _sought)), strict=True))

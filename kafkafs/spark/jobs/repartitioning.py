@@ -115,7 +115,7 @@ def _staged_settings(rules: RewriteRules) -> dict[str, str]:
 
 
 def _planned(place: BuiltPlace, build: StoreBuilder) -> tuple[list[Split], dict[Partition, dict[str, Any]]]:
-    """All that there is to be read, in the order in which it is to be written, and how much that is."""
+    """Return the splits to read, in the order in which to write them, and the counts of each partition."""
     splits: list[Split] = []
     counts: dict[Partition, dict[str, Any]] = {}
     with place.opened() as store:
@@ -189,7 +189,7 @@ def _write(staging: Path, place: BuiltPlace, run: str, piece: tuple[Partition, l
 
 
 def _codec(split: Split) -> Codec:
-    """The codec of the batch that a split begins with, for records whose topic leaves it to producers."""
+    """Return the codec of a split's first batch, for records whose topic leaves it to producers."""
     return codec_of(split.header[_ATTRIBUTES_AT[split.header[MAGIC_AT]]])
 
 

@@ -146,7 +146,7 @@ def skew(spark: SparkSession, store: StorePath, topics: Collection[str] | None =
 
 
 def _counted(pack: Sequence[Split]) -> Iterator[pa.RecordBatch]:
-    """The counts of splits, which come topic by topic."""
+    """Yield the counts of splits, topic by topic."""
     reader = SplitReader(Files(), Clock(), columns=("key", "value"), on_loss=refuse)
     for topic, splits in groupby(pack, key=attrgetter("place.topic")):
         keys = HotKeys()
@@ -176,7 +176,7 @@ def _sizes(column: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def _weighed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of topics, whose counts come together: a topic's floor first, its partitions, and its keys."""
+    """Yield the rows of topics, from counts in order: the floor of a topic, its partitions, and its keys."""
     fields = to_arrow_schema(SCHEMA)
     counts = (_Count(**row) for batch in batches for row in batch.to_pylist())
     for topic, of_topic in groupby(counts, key=attrgetter("topic")):
