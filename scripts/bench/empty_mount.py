@@ -2,6 +2,7 @@
 
     empty_mount.py MOUNTPOINT empty        every name is a file of a few bytes, made up in place
     empty_mount.py MOUNTPOINT FILE…        plain files under their own names, read with pread
+    empty_mount.py MOUNTPOINT written FILE every name is a file; what is written to it is written to FILE, at its end
 
 Prints a line once it is mounted; SIGTERM ends it.
 """
@@ -69,6 +70,35 @@ class PlainFiles(EmptyOperations):
         return os.pread(self.descriptors[fh], size, off)
 
 
+class WrittenFile(EmptyOperations):
+    """One file for all names, which only grows."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
+        self.end = 0
+
+    async def lookup(self, parent_inode, name, ctx):
+        return _attributes(2, 0)
+
+    async def open(self, inode, flags, ctx):
+        return pyfuse3.FileInfo(fh=inode, direct_io=True, nonseekable=True)
+
+    async def write(self, fh, off, buf):
+        self.end += os.pwrite(self.descriptor, buf, self.end)
+        return len(buf)
+
+
+def _operations(arguments: list[str]) -> EmptyOperations:
+    match arguments:
+        case ["empty"]:
+            return EmptyOperations()
+        case ["written", path]:
+            return WrittenFile(path)
+        case paths:
+            return PlainFiles(paths)
+
+
 def _attributes(inode: int, size_bytes: int, *, is_directory: bool = False) -> pyfuse3.EntryAttributes:
     entry = pyfuse3.EntryAttributes()
     entry.st_ino = inode
@@ -94,9 +124,8 @@ async def _end_on_signal() -> None:
 
 
 def main() -> int:
-    mount_point, *paths = sys.argv[1:]
-    operations = EmptyOperations() if paths == ["empty"] else PlainFiles(paths)
-    pyfuse3.init(operations, mount_point, {*pyfuse3.default_options, "fsname=empty"})
+    mount_point, *arguments = sys.argv[1:]
+    pyfuse3.init(_operations(arguments), mount_point, {*pyfuse3.default_options, "fsname=empty"})
     try:
         trio.run(serve)
     finally:

@@ -1,4 +1,4 @@
-"""A mount beside file systems of stock pyfuse3 that do nothing else, in one run, contenders in turn; wall time.
+"""A mount beside file systems of stock pyfuse3 and of C that do nothing else, in one run and in turn; wall time.
 
 Files are counted as a program opens, reads and closes each. Streams are read from a fresh mount, so nothing is known of
 them; the disk's own files are warm.
@@ -13,10 +13,11 @@ import sys
 import tempfile
 import time
 from functools import partial
+from operator import truediv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mounted_servers import TOPIC, Served, empty, make_store, ours, passthrough, wall_seconds
+from mounted_servers import TOPIC, Served, empty, empty_in_c, make_store, ours, passthrough, wall_seconds, written
 from segments import Shape
 from store_opening import PARTITIONS_COUNT, make_partitions
 from timing import ROUNDS, Scoreboard
@@ -47,15 +48,16 @@ def open_each(directory: int, names: range) -> float:
 
 
 def bench_records(board: Scoreboard, folder: Path) -> None:
-    """Both are mounted at once and asked in turn for the same names, first unknown to the kernel and then known."""
+    """All are mounted at once and asked in turn for the same names, first unknown to the kernel and then known."""
     make_store(folder / "store", Shape(100, SMALL), RECORDS_BYTES)
     count = RECORDS_BYTES // 200
-    with ours(folder / "store") as mine, empty(folder) as peer:
+    with ours(folder / "store") as mine, empty(folder) as peer, empty_in_c(folder) as limit:
         directories = {
             "ours": os.open(mine.path / TOPIC / "0" / "offset", os.O_RDONLY | os.O_DIRECTORY),
             "stock": os.open(peer.path, os.O_RDONLY | os.O_DIRECTORY),
+            "C": os.open(limit.path, os.O_RDONLY | os.O_DIRECTORY),
         }
-        served = {"ours": mine, "stock": peer}
+        served = {"ours": mine, "stock": peer, "C": limit}
         took: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for start in range(0, count, CHUNK_FILES):
             for name, directory in directories.items():
@@ -75,6 +77,10 @@ def bench_records(board: Scoreboard, folder: Path) -> None:
             for name in ("ours", "stock")
         )
         board.line(f"offset/<n>, {state} / empty handlers", figures, ratio, target)
+        limits = list(zip(took["C", state][1:], took["ours", state][1:], strict=True))
+        times = statistics.median(mine[0] / c[0] for c, mine in limits)
+        figures = f"C {statistics.median(each[0] for each in took['C', state]) / CHUNK_FILES * 1e6:.0f} us"
+        board.at_most(f"offset/<n>, {state}: times of a server in C", figures, times, 2.5, "x")
 
 
 def read_all(path: Path) -> tuple[float, int]:
@@ -153,14 +159,21 @@ def bench_appends(board: Scoreboard, folder: Path) -> None:
     lines = folder / "lines"
     line = b"x" * 99 + b"\n"
     lines.write_bytes(line * (APPENDED_BYTES // len(line)))
-    taken = []
     make_store(folder / "store", Shape(100, SMALL), 1)
-    with ours(folder / "store") as mount:
-        for _ in range(ROUNDS // 2):
-            script = f"cat {lines} >> {mount.path}/{TOPIC}/1/append"
-            taken.append(wall_seconds(["sh", "-c", script]))
-    seconds = statistics.median(taken)
-    board.at_least("cat >> append, lines of 100 B", "", APPENDED_BYTES / seconds / 1e6, 500, "MB/s")
+    with ours(folder / "store") as mount, written(folder) as peer:
+        places = {"ours": mount.path / TOPIC / "1" / "append", "stock": peer.path / "file"}
+        for label, command in (
+            ("cat >> append", f"cat {lines} >>"),
+            ("dd bs=16k of=append", f"dd if={lines} bs=16k conv=notrunc status=none of="),
+        ):
+            taken: dict[str, list[float]] = {name: [] for name in places}
+            for _ in range(ROUNDS):
+                for name, place in places.items():
+                    taken[name].append(wall_seconds(["sh", "-c", f"{command}{place}"]))
+            ratio = statistics.median(map(truediv, taken["stock"], taken["ours"]))
+            rates = [f"{name} {rate(APPENDED_BYTES, statistics.median(taken[name]))}" for name in places]
+            figures = f"{', '.join(rates)}, lines of 100 B"
+            board.line(f"{label} / handler that writes a file", figures, ratio, 0.6)
 
 
 def bench_listings(board: Scoreboard, folder: Path) -> None:

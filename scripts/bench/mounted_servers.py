@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PEER = Path(__file__).with_name("empty_mount.py")
+C_PEER = Path(__file__).with_name("empty_server.c")
 TOPIC = "t"
 
 
@@ -63,6 +64,19 @@ def ours(store: Path, *options: str) -> Served:
 
 def empty(folder: Path) -> Served:
     return Served((sys.executable, PEER, folder / "empty", "empty"), folder / "empty")
+
+
+def empty_in_c(folder: Path) -> Served:
+    """The same in C, which is the limit: compiled here, as pyfuse3 is."""
+    server = folder / "empty_server"
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=True)
+    subprocess.run(["gcc", "-O2", "-o", server, C_PEER, *flags.stdout.split()], check=True)
+    return Served((server, folder / "c"), folder / "c")
+
+
+def written(folder: Path) -> Served:
+    """Handlers that only write to a file what they get."""
+    return Served((sys.executable, PEER, folder / "written", "written", folder / "written.file"), folder / "written")
 
 
 def passthrough(folder: Path, *files: Path) -> Served:
