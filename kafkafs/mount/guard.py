@@ -87,7 +87,12 @@ def guarded(
         async def answered(self: Guarded, *arguments: object) -> R:
             begun_ns = perf_counter_ns()
             try:
-                return await self.requests.answered(handler(self, *arguments))
+                answer = handler(self, *arguments)
+                # Most answers wait for nothing, and so are there at the first step.
+                awaited = answer.send(None)
+                return await self.requests.awaited(answer, awaited)
+            except StopIteration as ended:
+                return ended.value  # type: ignore[no-any-return]
             except pyfuse3.FUSEError as error:
                 self.metrics.failed(operation, errno.errorcode.get(error.errno, str(error.errno)))
                 raise

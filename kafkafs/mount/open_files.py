@@ -156,10 +156,14 @@ class FileForWriting:
         self._writing.close()
 
     async def _in_turn(self, work: Callable[[], Result], *, is_long: bool = False) -> Result:
-        async with self._turn:
+        if not self._turn.take_at_once():
+            await self._turn.take()
+        try:
             if self._is_durable and self._is_unsynced:
                 return await self._pace.run_in_thread(lambda: self._synced(work))
             return await (self._pace.run_in_thread(work) if is_long else self._pace.run(work))
+        finally:
+            self._turn.release()
 
     def _synced(self, work: Callable[[], Result]) -> Result:
         result = work()

@@ -32,7 +32,7 @@ Answer = TypeVar("Answer")
 
 
 class RequestLoop:
-    """Replaces trio inside pyfuse3 while a mount is served; each answer goes through `answered`."""
+    """Replaces trio inside pyfuse3 while a mount is served; each answer that waits goes through `awaited`."""
 
     def __init__(self) -> None:
         self._poll: select.poll | None = None
@@ -57,12 +57,8 @@ class RequestLoop:
         return waiting_by(stand_in)
 
     @coroutine
-    def answered(self, answer: Coroutine[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
-        """Run a handler; while it waits for something, another worker has the turn."""
-        try:
-            awaited = answer.send(None)
-        except StopIteration as ended:
-            return ended.value  # type: ignore[no-any-return]
+    def awaited(self, answer: Coroutine[Any, Any, Answer], awaited: object) -> Generator[Any, Any, Answer]:
+        """Run the rest of a handler that waits for something; meanwhile another worker has the turn."""
         self.hand_over()
         self._unanswered += 1
         try:

@@ -16,10 +16,16 @@ class Turn:
         self._is_taken = False
         self._waiting: trio.lowlevel.ParkingLot | None = None
 
+    def take_at_once(self) -> bool:
+        """Take the turn if it is free; False if it is another task's."""
+        if self._is_taken:
+            return False
+        self._is_taken = True
+        return True
+
     async def take(self) -> None:
         """Return once it is the caller's turn; a cancelled caller does not get it."""
-        if not self._is_taken:
-            self._is_taken = True
+        if self.take_at_once():
             return
         if self._waiting is None:
             self._waiting = trio.lowlevel.ParkingLot()

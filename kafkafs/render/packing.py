@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from storage.record import DEFAULT_FORM, BatchForm, Codec, batches_of_lines, batches_of_rows
 
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from storage.record import EncodedBatch, Row
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(NamedTuple):
     """The time of records without their own, the largest batch allowed, and the fields of batches.
 
     Each batch counts its offsets from 0, as producers do. All is packed before anything is given back: a record that
@@ -35,6 +33,10 @@ class Packing:
         form = BatchForm(codec=codec, level=config.compression_level(codec))
         # No batch may be larger than a segment, which tests and small devices make smaller than a message may be.
         return cls(timestamp_ms, min(config.max_message_bytes, config.segment_bytes), form)
+
+    def at(self, timestamp_ms: int) -> Packing:
+        """Return the same at another time."""
+        return Packing(timestamp_ms, self.max_bytes, self.form)
 
     def lines(self, block: Buffer, *, begun: bytes) -> list[EncodedBatch]:
         """Each line as a value without a key. The first begins with `begun`; the last may lack its newline."""

@@ -60,6 +60,8 @@ class Appending:
         self._intake = intake
         self._clock = clock
         self._receipts = Receipts()
+        self._config = log.config
+        self._last_packing = Packing.of_topic(log.config, 0)
 
     def write(self, data: Buffer) -> None:
         """Store the records that the data completes. Readers see them when this returns."""
@@ -101,4 +103,7 @@ class Appending:
             raise GoneError(f"{self._path}: {self._source.directory} has been removed, so nothing can be stored in it")
 
     def _packing(self) -> Packing:
-        return Packing.of_topic(self._log.config, self._clock.now_ms())
+        config, now_ms = self._log.config, self._clock.now_ms()
+        if config is not self._config:
+            self._config, self._last_packing = config, Packing.of_topic(config, now_ms)
+        return self._last_packing.at(now_ms)

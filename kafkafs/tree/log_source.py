@@ -68,6 +68,7 @@ class LogSource:
         self.identity = identity
         self.writable = writable
         self.refusal = refusal
+        self._place = files.partition(directory)
         self._directory_status = files.status(directory)
         self.lock = Lock()  # for what the views of one log share
         self.batches = BatchCache() if batches is None else batches
@@ -107,14 +108,15 @@ class LogSource:
         """Record that the partition was moved to this directory."""
         if directory != self._directory:
             self._directory, self.log_dir = directory, log_dir
+            self._place = self.files.partition(directory)
             self._directory_status = self.files.status(directory)
             if isinstance(self.log, FollowedLog) and Path(self.log.directory) != directory:
                 self.log.move(self.files.directory(directory))
 
     def has_directory(self) -> bool:
-        """True if the directory is still there. What is written into a removed one is lost with it."""
-        status, known = self.files.partition(self.directory).own_status(), self._directory_status
-        return status is not None and known is not None and status.identity == known.identity
+        """True if a writable log's directory is still there. What is written into a removed one is lost with it."""
+        known = self._directory_status
+        return known is not None and self._place.is_at_path(known.identity)
 
     def visible(self) -> VisibleLog:
         """Return the visible log as it is now."""

@@ -127,6 +127,11 @@ class Directory(ABC):
     def own_status(self) -> FileStatus | None:
         """Return the file system's answer about its path now, None if nothing is there."""
 
+    def is_at_path(self, identity: tuple[int, int]) -> bool:
+        """Return True if its path leads to the directory of this identity now."""
+        found = self.own_status()
+        return found is not None and found.identity == identity
+
     def exists(self) -> bool:
         """Return True if the directory itself is there."""
         found = self.own_status()

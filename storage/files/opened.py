@@ -141,17 +141,27 @@ class WritableFile(ReadableFile):
 
     def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
         """Write the buffers one after the other. An error may leave any part of them written."""
-        views = [view for buffer in buffers if (view := memoryview(buffer).cast("B")).nbytes]
         try:
-            while views:
-                written = os.pwritev(self._descriptor, views[:_VECTOR_MAX], position)
-                position += written
-                while views and written >= views[0].nbytes:
-                    written -= views.pop(0).nbytes
-                if written:
-                    views[0] = views[0][written:]
+            written = os.pwritev(self._descriptor, buffers[:_VECTOR_MAX], position)
+            for buffer in buffers:
+                written -= memoryview(buffer).nbytes
+            if written:  # fewer were written: the disk is full, or there are more buffers than one call takes
+                self._write_rest(position, buffers, -written)
         except OSError as error:
             raise located(error, self.path) from None
+
+    def _write_rest(self, position: int, buffers: Sequence[Buffer], rest_bytes: int) -> None:
+        """Write the last bytes of the buffers."""
+        views = [view for buffer in buffers if (view := memoryview(buffer).cast("B")).nbytes]
+        written = sum(view.nbytes for view in views) - rest_bytes
+        while True:
+            position += written
+            while views and written >= views[0].nbytes:
+                written -= views.pop(0).nbytes
+            if not views:
+                return
+            views[0] = views[0][written:]
+            written = os.pwritev(self._descriptor, views[:_VECTOR_MAX], position)
 
     def truncate(self, size_bytes: int) -> None:
         """Set the file's length: cut it, or add zeros that take no space."""

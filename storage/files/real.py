@@ -48,7 +48,7 @@ class RealDirectory(Directory):
         self._above = above
         self._is_of_store = is_of_store
         self._no_follow = 0 if follows_links else os.O_NOFOLLOW
-        self._absolute = _absolute(self.path) if above is None else self.path
+        self._absolute = _absolute(self.path) if above is None else above.absolute(self.path)
         self._keeping = Lock()  # held while the kept descriptor is duplicated, opened or closed
         self._kept = -1
         self._locks = 0
@@ -69,6 +69,10 @@ class RealDirectory(Directory):
     def at(self, name: str) -> RealDirectory:
         """Return the directory of this name in it, which need not exist."""
         return RealDirectory(self.path_of(name), self, is_of_store=self._is_of_store, follows_links=not self._no_follow)
+
+    def absolute(self, path: str) -> str:
+        """Return the path of something in it from the root of the file system; the path is below its own."""
+        return path if self._absolute is self.path else os.path.join(self._absolute, path.rpartition("/")[2])
 
     # Reaching files in it
 
@@ -225,6 +229,17 @@ class RealDirectory(Directory):
                 return FileStatus.of(os.stat(self._absolute))
         except FileNotFoundError:
             return None
+
+    def is_at_path(self, identity: tuple[int, int]) -> bool:
+        """Return True if its path leads to the directory of this identity now: each append asks, so in one call."""
+        above = self._above
+        if above is not None and above.above is not None:
+            return super().is_at_path(identity)
+        try:
+            found = os.stat(self._absolute, follow_symlinks=above is None or not self._no_follow)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return (found.st_dev, found.st_ino) == identity
 
     def names(self) -> list[str]:
         """List the names in it, in no order."""

@@ -24,6 +24,7 @@ from storage.record.kernel.summary import RecordsSummary, summarize_records
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
     CODEC_MASK,
+    CONTROL_BIT,
     LOG_APPEND_TIME_BIT,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -179,11 +180,11 @@ def _check_header(batch: RecordBatch) -> None:
             f"a producer's batch has as many records as offsets and at least one; this one has {batch.count} records "
             f"and {batch.last_offset_delta + 1} offsets"
         )
-    if batch.is_control:
+    if batch.attributes & CONTROL_BIT:
         raise InvalidRecordError("a producer may not write control records")
     if batch.producer_id > NO_PRODUCER_ID and batch.base_sequence <= NO_SEQUENCE:
         raise InvalidRecordError(f"the batch of producer {batch.producer_id} has no sequence")
-    if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+    if batch.attributes & LOG_APPEND_TIME_BIT:
         raise InvalidRecordError("a producer may not say that its timestamps are the append time")
 
 

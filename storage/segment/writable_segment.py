@@ -49,6 +49,8 @@ class PlacedBatches(NamedTuple):
     def of(cls, batches: Sequence[Batch], *buffers: Buffer) -> Self:
         """Return the append of all batches in these buffers; at least one."""
         first, last = batches[0], batches[-1]
+        if first is last:  # as a rule; it makes an append shorter
+            return cls(buffers, batches, first.base_offset, first.last_offset, first.size_bytes, first.max_timestamp)
         return cls(
             buffers,
             batches,

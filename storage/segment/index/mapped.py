@@ -97,7 +97,8 @@ class MappedEntries:
         """Put one entry after the last, for which there is a slot. After `reserve` a full disk cannot make it fail."""
         assert self._region is not None
         assert self.count < self.slots
-        self.reserve(1)
+        if (self.count + 1) * self._entry_bytes > self._allocated_bytes:
+            self.reserve(1)
         self._region.put(self.count * self._entry_bytes, entry)
         self.count += 1
 

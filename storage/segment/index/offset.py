@@ -84,10 +84,9 @@ class OffsetIndexWriter(AscendingWriter, OffsetIndex):
 
     @property
     def is_full(self) -> bool:
-        """True if there is no slot for another entry, which makes the log roll."""
-        with self._lock:
-            entries = self._entries
-            return entries.count >= entries.slots
+        """True if there is no slot for another entry, which makes the log roll. Only the writing thread asks."""
+        entries = self._entries
+        return entries.count >= entries.slots
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry above all others, or raise `InvalidIndexEntryError`."""

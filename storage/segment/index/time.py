@@ -98,9 +98,8 @@ class TimeIndexWriter(AscendingWriter, TimeIndex):
 
     @property
     def is_full(self) -> bool:
-        """True if only the slot for the final entry is left, which makes the log roll."""
-        with self._lock:
-            return self._is_full()
+        """True if only the slot for the final entry is left, which makes the log roll. Only the writing thread asks."""
+        return self._is_full()
 
     def maybe_append(self, timestamp: int, offset: int, *, final: bool = False) -> None:
         """Add an entry if its timestamp is above the last one; an equal timestamp adds nothing.

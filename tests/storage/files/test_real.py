@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import subprocess
+import sys
+from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -271,3 +274,73 @@ def test_a_link_is_told_across_processes() -> None:
     error = pickle.loads(pickle.dumps(SymbolicLinkError("/store/link")))
     assert isinstance(error, SymbolicLinkError)
     assert (error.errno, error.filename) == (errno.ELOOP, "/store/link")
+
+
+def test_a_directory_is_at_its_path_until_another_takes_its_place(files: Files, store: Path) -> None:
+    directory = files.directory(store)
+    partition = directory.at("t-0")
+    for each in (directory, partition, partition.at("below"), OverlayDirectory(partition)):
+        status = each.own_status()
+        if status is None:
+            Path(each.path).mkdir()
+            status = each.own_status()
+        assert status is not None
+        assert each.is_at_path(status.identity)
+        assert not each.is_at_path((0, 0))
+        path, away = Path(each.path), Path(each.path).with_name("away")
+        path.rename(away)
+        assert not each.is_at_path(status.identity)
+        path.write_bytes(b"")
+        assert not each.is_at_path(status.identity)
+        path.unlink()
+        path.symlink_to(away)
+        assert each.is_at_path(status.identity) == (each is directory)  # its user may reach it through a link
+        path.unlink()
+        away.rename(path)
+        assert each.is_at_path(status.identity)
+
+
+def test_a_locked_directory_is_not_at_a_path_that_leads_elsewhere(store: Path) -> None:
+    path = store.resolve()
+    partition = Files().directory(path).at("t-0")
+    status = partition.own_status()
+    assert status is not None
+    assert partition.above is not None
+    lock = partition.above.lock(".lock")
+    path.rename(path.with_name("away"))
+    assert not partition.is_at_path(status.identity)
+    (path / "t-0").mkdir(parents=True)
+    assert not partition.is_at_path(status.identity)
+    lock.release()
+
+
+def test_any_number_of_buffers_is_written_in_their_order(tmp_path: Path) -> None:
+    buffers = [bytes([65 + number % 26]) * (number % 4) for number in range(3000)]
+    numbers = array("q", range(100))
+    with Files().open_writing(tmp_path / "file", create=True) as file:
+        file.write_at(3, [*buffers, memoryview(numbers), b""])
+        file.write_at(0, [])
+        file.write_at(0, [b"abc"])
+    assert (tmp_path / "file").read_bytes() == b"abc" + b"".join(buffers) + numbers.tobytes()
+
+
+WRITES_IN_PARTS = """
+import os, sys
+from storage.files import Files
+
+writes = []
+whole = os.pwritev
+os.pwritev = lambda descriptor, buffers, position: (
+    writes.append(position) or whole(descriptor, [memoryview(each).cast("B")[:5] for each in buffers[:1]], position)
+)
+with Files().open_writing(sys.argv[1], create=True) as file:
+    file.write_at(0, [b"abcdefgh", b"", bytearray(b"ijklm"), b"n"])
+print(writes)
+"""
+
+
+def test_a_write_that_the_system_cuts_short_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-c", WRITES_IN_PARTS, tmp_path / "file"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said == "[0, 5, 8, 13]\n"
+    assert (tmp_path / "file").read_bytes() == b"abcdefghijklmn"
