@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -172,6 +171,8 @@ def _check(name: str, value: str | None) -> None:
         if value is not None:
             raise MountError(f"the option {name} has no value: write -o {name}")
     elif name not in _VALUED:
+        from difflib import get_close_matches
+
         near = get_close_matches(name, (*_FLAGS, *_VALUED), n=1)
         hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted((*_FLAGS, *_VALUED)))}"
         raise MountError(f"there is no mount option {name}{hint}")

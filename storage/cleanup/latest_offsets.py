@@ -6,7 +6,7 @@ decides which records are removed for good.
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import TYPE_CHECKING
 
 from storage.cleanup.cleaned_transactions import CleanedTransactions
@@ -29,7 +29,7 @@ _SEED_BYTES = 16
 def empty_map(memory_bytes: int, load_factor: float) -> OffsetMap:
     """Return a map with this much memory. No producer can foresee its fingerprints. It holds a key at least."""
     try:
-        offsets = OffsetMap(memory_bytes, load_factor, secrets.token_bytes(_SEED_BYTES))
+        offsets = OffsetMap(memory_bytes, load_factor, os.urandom(_SEED_BYTES))
     except MemoryError:
         raise CompactionError(f"there is no memory for a map of {memory_bytes} bytes") from None
     if offsets.keys_max < 1:

@@ -11,7 +11,6 @@ import math
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -114,6 +113,8 @@ class Real(ValueKind[float]):
         """Return the shortest text of the same double, in the JVM's form."""
         if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
             return repr(float(value))
+        from decimal import Decimal
+
         sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
         assert isinstance(exponent, int), "an allowed value is finite"
         first, *rest = map(str, digits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -289,7 +288,9 @@ def topic_setting(key: str) -> Setting[Any]:
         raise ConfigError(f"{key} is a broker's setting; a topic's is {_TOPIC_KEY_OF[key]}")
     if key in BROKER_SETTINGS:
         raise ConfigError(f"{key} is a broker's setting, which no topic has")
-    near = difflib.get_close_matches(key, TOPIC_SETTINGS)
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, TOPIC_SETTINGS)
     raise ConfigError(f"there is no topic setting {key!r}" + (f", but there is {', '.join(near)}" if near else ""))
 
 

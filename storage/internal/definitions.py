@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from storage.errors import InvalidRecordError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Release: TypeAlias = Literal["3.9", "4"]
 Node: TypeAlias = dict[str, Any]
 
+_TABLES: Final = Path(__file__).with_name("schemas")
 _DEFAULTS: Final[dict[str, object]] = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "uuid": ZERO_ID}
 _SCALARS: Final = {"int8", "int16", "uint16", "int32", "uint32", "int64", *_DEFAULTS}
 
@@ -71,7 +72,7 @@ class Definition:
 @cache
 def table(name: str) -> tuple[Definition, ...]:
     """Load all definitions of a table, such as `offsets`."""
-    text = files("storage.internal").joinpath("schemas", f"{name}.json").read_text(encoding="utf-8")
+    text = (_TABLES / f"{name}.json").read_text(encoding="utf-8")
     return tuple(Definition(node) for node in json.loads(text))
 
 
