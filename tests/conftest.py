@@ -14,6 +14,7 @@ import shutil
 import signal
 import tarfile
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,19 @@ import zstandard
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 TESTS = Path(__file__).parent
 
-pytest_plugins = ["mounts", "command_mounts", "real_brokers", "small_disks", "system_call_trees"]
+pytest_plugins = [
+    "mounts",
+    "command_examples",
+    "command_mounts",
+    "real_brokers",
+    "small_disks",
+    "spark_sessions",
+    "system_call_trees",
+]
 
 settings.register_profile("test", derandomize=True, deadline=None, max_examples=100, print_blob=True)
 settings.register_profile(
@@ -55,6 +64,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(random.getrandbits(32))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start real brokers."""
+    for item in items:
+        if "real_kafka" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.broker)
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     seed = "the same examples every time" if PROFILE == "test" else f"--hypothesis-seed={config.option.hypothesis_seed}"
     return f"hypothesis profile {PROFILE}: {seed}"
@@ -71,7 +87,31 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"runs were cut at {points} points")
     if path := os.environ.get("KAFKAFS_TEST_RESULTS"):
         with Path(path).open("a", encoding="utf-8") as rows:
-            rows.writelines("\t".join(row) + "\n" for row in _outcomes(terminalreporter))
+            rows.writelines("\t".join(row) + "\n" for row in _rows(terminalreporter))
+
+
+def _rows(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str, str, str]]:
+    """Each test's tier, outcome, name, seconds and reason."""
+    seconds: Counter[str] = Counter()
+    tiers = {}
+    for report in (report for reports in reporter.stats.values() for report in reports):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid] += report.duration
+            tiers[report.nodeid] = _tier(report.keywords)
+    for outcome, name, reason in _outcomes(reporter):
+        yield tiers.get(name, _tiers()[0]), outcome, name, f"{seconds[name]:.3f}", reason
+
+
+def _tiers() -> list[str]:
+    """Return the tiers that scripts/test runs here."""
+    return os.environ.get("KAFKAFS_TEST_TIER", "unit").split()
+
+
+def _tier(keywords: Mapping[str, object]) -> str:
+    """Tell a test's tier by its markers where several tiers run at once."""
+    return next(
+        (tier for tier in ("crash", "property", "golden") if tier in keywords and tier in _tiers()), _tiers()[0]
+    )
 
 
 def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str]]:

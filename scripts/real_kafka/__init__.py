@@ -1,4 +1,4 @@
-"""A real Apache Kafka for interop tests: the parts of `scripts/kafka`.
+"""A real Apache Kafka for tests: the parts of `scripts/kafka`.
 
 `release` finds one and keeps it, `java` runs its classes, `broker` starts and stops brokers, with a `zookeeper` where
 they need one, `clusters` several of them; `processes` are what both leave running. `judging` lets a broker adopt a

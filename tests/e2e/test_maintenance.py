@@ -183,7 +183,7 @@ def logs(path: Path) -> dict[str, bytes]:
     return {str(log.relative_to(path)): log.read_bytes() for log in sorted(path.rglob("*.log"))}
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_a_brokers_store_is_kept_on_request_and_only_what_is_known_of_it(
     store_mounts: Callable[..., Mounted], broker: Path, often: str
 ) -> None:

@@ -12,8 +12,6 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.checkout
-
 ROOT = Path(__file__).parents[2]
 PLACES = ("storage", "kafkafs", "tests", "scripts")
 FUNCTION_LINES_MAX = 70

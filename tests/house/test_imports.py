@@ -10,8 +10,6 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Module
 
-pytestmark = pytest.mark.checkout
-
 # The rooms of the house, lowest first: a room may import itself and what stands in a row before its own.
 ROWS = (
     ("storage.errors", "storage.clock", "storage.ids", "storage.properties"),

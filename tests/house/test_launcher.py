@@ -21,8 +21,6 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.checkout
-
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 STEPS = ("venv", "tools", "packages", "kernel")
 TIME_S_MAX = 60

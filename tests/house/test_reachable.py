@@ -11,16 +11,12 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 import kafkafs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conftest import Module
-
-pytestmark = pytest.mark.checkout
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = {

@@ -13,8 +13,6 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-pytestmark = pytest.mark.checkout
-
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
 BASH = "#!/usr/bin/env bash\n"

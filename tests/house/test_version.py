@@ -6,8 +6,6 @@ import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
-import pytest
-
 import kafkafs
 
 ROOT = Path(__file__).parents[2]
@@ -17,12 +15,10 @@ def test_the_version_is_the_metadatas() -> None:
     assert kafkafs.__version__ == version("kafkafs")
 
 
-@pytest.mark.checkout
 def test_the_metadata_is_of_this_checkout() -> None:
     assert version("kafkafs") == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
-@pytest.mark.checkout
 def test_no_module_has_another_version() -> None:
     assigned = [
         path

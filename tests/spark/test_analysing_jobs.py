@@ -72,7 +72,7 @@ def append(store: GrowingStore, topic: str, partition: int, rows: Iterable[tuple
 # skew
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_skew_is_what_the_rows_say(spark: SparkSession, datasets: Callable[[str], Path]) -> None:
     store = log_dirs(datasets, "kafka-2.2")
     found: dict[str, list[dict[str, Any]]] = {}
@@ -144,7 +144,7 @@ def offsets_of(store: list[Path]) -> dict[Partition, tuple[int, int, set[int]]]:
     return found
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_gaps_are_what_the_rows_say(
     spark: SparkSession, datasets: Callable[[str], Path], topic_settings: dict[str, dict[str, str]]
 ) -> None:
@@ -208,7 +208,7 @@ def test_the_command_gaps(spark: SparkSession, growing: GrowingStore) -> None:
 # diff
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_what_compaction_took_away_is_what_differs(spark: SparkSession, datasets: Callable[[str], Path]) -> None:
     before, after = (datasets("kafka-3.9-compaction") / f"kafka-3.9-compaction-{when}" for when in ("before", "after"))
     ours, theirs = (by_partition(spark, store, []) for store in (before, after))

@@ -165,7 +165,7 @@ def test_many_offsets_within_batches_and_segments(spark: SparkSession, growing: 
         assert row["recordsBefore"] == len([offset for offset, _ in left if offset < late[0]])
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_groups_of_a_real_broker(spark: SparkSession, datasets: Callable[[str], Path]) -> None:
     """Offsets and lag are those of `kafkafs groups`; records those that the source's rows have."""
     for name in ("kafka-2.2", "kafka-3.9"):

@@ -46,7 +46,7 @@ def rows_of(spark: SparkSession, *arguments: Any) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9-killed"])
 def test_the_counts_are_those_of_one_machine(name: str, spark: SparkSession, datasets: Callable[[str], Path]) -> None:
     paths = [datasets(name) / name / each for each in ("d1", "d2")]

@@ -58,7 +58,7 @@ def as_set(rows: list[dict[str, Any]]) -> set[str]:
     return found
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize(
     ("name", "folder", "least"),
     [

@@ -71,7 +71,7 @@ WRITTEN_BY_JAVA = [
 ]
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize(("text", "properties"), READ_BY_JAVA)
 def test_texts_are_read_as_java_reads_them(text: str, properties: dict[str, str] | None) -> None:
     if properties is None:
@@ -86,7 +86,7 @@ def _one_text(value: str) -> str:
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize(("key", "value", "line"), WRITTEN_BY_JAVA)
 def test_texts_are_written_as_java_writes_them(key: str, value: str, line: str) -> None:
     assert format_properties({key: _one_text(value)}) == f"{line}\n"

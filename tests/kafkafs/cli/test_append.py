@@ -138,7 +138,7 @@ def test_a_store_that_somebody_has_open(filled_store: Path) -> None:
     appended(b"x\n", filled_store, "orders/1/append")
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_a_brokers_store_is_changed_on_demand_only(datasets: Callable[[str], Path]) -> None:
     root = datasets("kafka-3.9") / "kafka-3.9"
     before = state_of(root)

@@ -204,7 +204,7 @@ def test_a_reader_that_goes_away(filled_store: Path) -> None:
     assert (process.returncode, errors) == (141, b"")
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("name", ["kafka-3.9", "kafka-2.2", "kafka-3.9-killed"])
 def test_what_a_real_broker_wrote_is_printed_and_left_as_it_was(datasets: Callable[[str], Path], name: str) -> None:
     root = datasets(name) / name

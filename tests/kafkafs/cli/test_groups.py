@@ -63,7 +63,7 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_the_offsets_of_a_real_broker_are_those_of_its_dump(datasets: Callable[[str], Path]) -> None:
     name = "kafka-3.9"
     root = datasets(name) / name
@@ -86,7 +86,7 @@ def test_the_offsets_of_a_real_broker_are_those_of_its_dump(datasets: Callable[[
         assert (row["state"], row["kind"], row["memberId"]) == ("Empty", "Classic", None)
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_every_data_set_has_its_groups(datasets: Callable[[str], Path]) -> None:
     root = datasets("kafka-2.2") / "kafka-2.2"
     rows = json.loads(done(f"{root / 'd1'},{root / 'd2'}", "--json"))

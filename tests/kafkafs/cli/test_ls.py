@@ -128,7 +128,7 @@ def test_a_reader_that_goes_away(filled_store: Path) -> None:
     assert (process.returncode, errors) == (141, b"")
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_what_a_real_broker_wrote_is_listed_and_left_as_it_was(datasets: Callable[[str], Path]) -> None:
     root = datasets("kafka-3.9") / "kafka-3.9"
     before = state_of(root)

@@ -44,7 +44,7 @@ def state_of(*roots: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("name", ["kafka-3.9", "kafka-2.2", "kafka-3.9-killed"])
 def test_the_counts_are_those_of_the_real_dump(name: str, datasets: Callable[[str], Path]) -> None:
     root = datasets(name) / name
@@ -75,7 +75,7 @@ def test_the_counts_are_those_of_the_real_dump(name: str, datasets: Callable[[st
     assert state_of(*paths) == before
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_the_forms_and_the_choice_of_topics(datasets: Callable[[str], Path]) -> None:
     root = datasets("kafka-3.9") / "kafka-3.9"
     store = f"{root / 'd1'},{root / 'd2'}"
@@ -92,7 +92,7 @@ def test_the_forms_and_the_choice_of_topics(datasets: Callable[[str], Path]) -> 
     assert done(store, "t-mixed") == done(store, "t-mixed", "--table")
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_a_store_that_somebody_has_locked(datasets: Callable[[str], Path], tmp_path: Path) -> None:
     source = datasets("kafka-3.9") / "kafka-3.9" / "d1"
     shutil.copytree(source / "t-none-0", tmp_path / "t-none-0")

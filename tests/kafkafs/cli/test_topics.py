@@ -240,7 +240,7 @@ def test_a_store_of_another_is_changed_on_demand_only(tmp_path: Path) -> None:
     assert json.loads(done("list", tmp_path, "--json"))[0] == {"topic": "old", "partitions": 1, "topicId": None}
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_what_a_real_broker_left(datasets: Callable[[str], Path]) -> None:
     paths = [datasets("kafka-3.9") / "kafka-3.9" / each for each in ("d1", "d2")]
     rows = json.loads(done("list", ",".join(map(str, paths)), "--json"))

@@ -167,7 +167,7 @@ main(["warm", sys.argv[1], "orders/0/values"])
     assert (quiet.stdout, quiet.stderr) == (b"path              bytes\n/orders/0/values  210\n", b"")
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_sizes_of_what_a_real_broker_wrote(datasets: Callable[[str], Path]) -> None:
     root = datasets("kafka-3.9") / "kafka-3.9"
     before = state_of(root)

@@ -11,7 +11,7 @@ from aiokafka.protocol.types import Array, Bytes, Int16, Int32, Int64, Schema, S
 
 from kafkafs.demo.groups import Member, group_key, group_value, offset_key, offset_value
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.golden
 
 TEXT = String("utf-8")
 OFFSET_KEY = Schema(("version", Int16), ("group", TEXT), ("topic", TEXT), ("partition", Int32))

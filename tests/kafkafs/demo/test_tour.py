@@ -6,8 +6,6 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
-
 from kafkafs.demo.tour import mount_tour, store_tour, tour_text
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +31,6 @@ def test_what_it_shows_stands_above_each_command() -> None:
     assert max(map(len, lines)) <= 80
 
 
-@pytest.mark.checkout
 def test_the_readme_shows_the_tour() -> None:
     records_data = re.search(r"^## Two commands\n(.*?)^## ", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     assert records_data is not None

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-import subprocess
 import sys
-import threading
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-
-from kafkafs.mount.background import log_file
-from kafkafs.mount.mounts import mounts
+from consoles import open_console
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-DEADLINE_S: Final = 60
-_MARK: Final = "-- the command has ended --"
-
-PLACEHOLDERS: Final = {
-    "<time>": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z",
-    "<milliseconds>": r"[0-9]{13}",
-    "<process>": r"[0-9]+",
-    "<here>": None,  # the directory that the page begins in
-}
-"""What stands in an example for what is another each time."""
+    from consoles import Console
 
 
 class Example(NamedTuple):
@@ -59,88 +43,11 @@ def _examples_of(page: str) -> Iterator[Example]:
             output.append(text)
 
 
-class Console:
-    """A bash in an empty directory, whose output and errors are one, as on a terminal."""
-
-    def __init__(self, directory: Path, programs: Path) -> None:
-        self.directory = directory
-        # Its own state and cache, and the messages of the C locale.
-        told = {"HOME": str(programs), "LC_ALL": "C", "PATH": f"{programs}:{os.environ['PATH']}", "TZ": "UTC"}
-        kept = {name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "KAFKAFS_"))}
-        # Its commands come by another way than its input, which belongs to what it runs.
-        reader, writer = os.pipe()
-        self._script = f"/dev/fd/{reader}"
-        self._commands = os.fdopen(writer, "wb", buffering=0)
-        self._shell = subprocess.Popen(
-            ["bash", self._script],
-            cwd=directory,
-            env={**kept, **told},
-            pass_fds=[reader],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        os.close(reader)
-
-    def run(self, command: str) -> str:
-        """Type a command and give what it prints. A last newline counts for nothing, as in a terminal."""
-        assert self._shell.stdout is not None
-        self._commands.write(f"{command}\necho; echo {shlex.quote(_MARK)}\n".encode())
-        timer = threading.Timer(DEADLINE_S, self._shell.kill)
-        timer.start()
-        lines: list[str] = []
-        try:
-            for line in self._shell.stdout:
-                if line == f"{_MARK}\n".encode():
-                    break
-                lines.append(line.decode(errors="backslashreplace"))
-            else:
-                pytest.fail(f"{command!r} ended the shell, or did not end in time: {lines}")
-        finally:
-            timer.cancel()
-        printed = "".join(lines).removesuffix("\n").removesuffix("\n")
-        return re.sub(rf"^{self._script}: line [0-9]+: ", "bash: ", printed, flags=re.MULTILINE)  # as typed
-
-    def expects(self, output: str) -> re.Pattern[str]:
-        """A pattern of what may be printed where this stands on a page."""
-        pattern = re.escape(output.removesuffix("\n"))
-        for name, meaning in PLACEHOLDERS.items():
-            pattern = pattern.replace(re.escape(name), meaning or re.escape(str(self.directory)))
-        return re.compile(pattern)
-
-    def end(self) -> None:
-        """Leave neither a shell nor a mount."""
-        self._shell.kill()
-        self._shell.wait(DEADLINE_S)
-        assert self._shell.stdout is not None
-        self._shell.stdout.close()
-        self._commands.close()
-        left = [found.path for found in mounts() if found.path.is_relative_to(self.directory)]
-        for path in left:
-            command = [sys.executable, "-P", "-m", "kafkafs", "umount", "--force", path]
-            subprocess.run(command, stderr=subprocess.DEVNULL, timeout=DEADLINE_S, check=False)
-        log = log_file(self.directory)
-        if log is not None:
-            for each in log.parent.glob(f"{log.stem}-*.log"):
-                each.unlink()
-
-
 @pytest.fixture
 def console(tmp_path: Path) -> Iterator[Console]:
     """Open a shell in an empty directory that finds kafkafs and Python as the tests do."""
-    programs, directory = tmp_path / "programs", tmp_path / "here"
-    programs.mkdir()
-    directory.mkdir()
-    for name, arguments in (("kafkafs", "-P -m kafkafs"), ("python3", "")):
-        program = programs / name
-        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {arguments} "$@"\n')
-        program.chmod(0o755)
-    opened = Console(directory, programs)
-    try:
+    with open_console(tmp_path, {"kafkafs": f"{sys.executable} -P -m kafkafs", "python3": sys.executable}) as opened:
         yield opened
-    finally:
-        opened.end()
 
 
 @pytest.fixture(scope="session")

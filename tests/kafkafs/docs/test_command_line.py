@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 from typing import TYPE_CHECKING
 
 import click
 import pytest
 from click.testing import CliRunner
-from command_examples import COMMANDS, examples, made_here, make_stores
-from mounts import require_fuse
+from command_examples import COMMANDS, OF_SPARK, examples, run_examples
 
 from kafkafs.cli import main
 
@@ -18,21 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import Console
+    from consoles import Console
 
 # The examples mount.
 pytestmark = pytest.mark.xdist_group("mount")
-
-OF_SPARK = "kafkafs spark"
-"""Its examples are run in tests/spark."""
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a directory with the stores of the examples."""
-    directory = tmp_path_factory.mktemp("stores")
-    make_stores(directory)
-    return directory
 
 
 def test_the_page_is_what_the_commands_say(page: Callable[[str], str]) -> None:
@@ -53,17 +40,8 @@ def test_every_command_and_every_option_says_what_it_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if not name.startswith(OF_SPARK)])
-def test_every_example_can_be_run(console: Console, stores: Path, name: str) -> None:
-    if name in {"kafkafs mount", "kafkafs umount", "kafkafs demo"}:
-        require_fuse()
-    shutil.copytree(stores, console.directory, dirs_exist_ok=True)
-    if name == "kafkafs umount":
-        console.run("kafkafs mount kafka mnt")
-    if any("topics create" in example for example in examples(name)):
-        console.run("rm -r store")
-    for example in examples(name):
-        printed = console.run(f'{made_here(example)}; echo "exit codes ${{PIPESTATUS[@]}}"')
-        assert re.search(r"exit codes 0( 0)*$", printed), printed
+def test_every_example_can_be_run(console: Console, example_stores: Path, name: str) -> None:
+    run_examples(name, console, example_stores)
 
 
 def test_help_shows_commands_and_pages(page: Callable[[str], str]) -> None:

@@ -51,7 +51,6 @@ def test_every_example_gives_what_the_page_says(
     assert runner.summarize(verbose=False).failed == 0, capsys.readouterr().out
 
 
-@pytest.mark.checkout
 def test_the_readme_shows_a_program_that_prints_the_last_records(tmp_path: Path) -> None:
     text = (Path(__file__).parents[3] / "README.md").read_text()
     (program,) = re.findall(r"^## Python\n.*?^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)

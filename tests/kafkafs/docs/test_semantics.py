@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from conftest import Console, Example
+    from conftest import Example
+    from consoles import Console
 
 # A mount that another worker looks at just then cannot be taken away.
-pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("mount")]
+pytestmark = [pytest.mark.golden, pytest.mark.xdist_group("mount")]
 
 NEEDED = ("bash", "jq")
 

@@ -17,7 +17,7 @@ from kafkafs.mount.kernel_mount import sentence_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conftest import Console
+    from consoles import Console
 
 # A mount that another worker looks at just then cannot be taken away.
 pytestmark = pytest.mark.xdist_group("mount")

@@ -1,4 +1,4 @@
-"""The decoders of internal topics, record by record; tests/interop compares them with the real tool."""
+"""The decoders of internal topics, record by record; tests/broker compares them with the real tool."""
 
 from __future__ import annotations
 

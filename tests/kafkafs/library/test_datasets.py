@@ -30,7 +30,7 @@ def plain(records) -> list[tuple[object, ...]]:
     return [tuple(record[2:]) for record in records]
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("isolation", Isolation)
 @pytest.mark.parametrize("name", WHOLE)
 def test_records_are_those_that_a_consumer_is_given(

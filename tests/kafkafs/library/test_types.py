@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from mypy import api
 
-pytestmark = pytest.mark.checkout
-
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 from collections.abc import Iterator

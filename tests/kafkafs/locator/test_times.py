@@ -313,7 +313,7 @@ def test_what_python_writes_is_read_as_python_reads_it(moment: datetime, precisi
     assert parse_time(text) == Instant(-((EPOCH - aware) // timedelta(milliseconds=1)))
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize(
     "form", ["-Idate", "-Ihours", "-Iminutes", "-Iseconds", "-Ins", "--rfc-3339=seconds", "--rfc-3339=ns", "+%FT%T%z"]
 )

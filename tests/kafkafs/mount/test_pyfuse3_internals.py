@@ -34,7 +34,6 @@ def test_others_are_refused_with_what_to_install(version: str) -> None:
     assert str(refused.value) == f"{sentence}: run `pip install 'pyfuse3>=3.4,<3.6'`"
 
 
-@pytest.mark.checkout
 def test_the_requirement_is_the_same() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert REQUIREMENT in extras["fuse"]
@@ -44,7 +43,6 @@ def test_the_requirement_is_the_same() -> None:
     assert (KNOWN[0], KNOWN[-1]) == (low, (high[0], high[1] - 1))
 
 
-@pytest.mark.checkout
 def test_nothing_else_reaches_into_it() -> None:
     inside = re.compile(r"vars\(pyfuse3\)|pyfuse3\.trio|pyfuse3\._|from_address|setattr\(pyfuse3")
     found = [path.name for path in (ROOT / "kafkafs").rglob("*.py") if inside.search(path.read_text())]

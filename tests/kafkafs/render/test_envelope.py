@@ -159,7 +159,7 @@ def test_what_is_read_back_is_what_was_there(written: list[Row]) -> None:
     assert [row_of(record) for record in records_of(*read)] == [row_of(record) for record in records_of(*written)]
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_records_of_real_brokers_come_back(dataset: str, datasets: Callable[[str], Path]) -> None:
     seen = 0
@@ -186,7 +186,7 @@ def batches_in(log: Path) -> Sequence[Any]:
     return found
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_jq_reads_what_is_written() -> None:
     jq = shutil.which("jq")
     if jq is None:

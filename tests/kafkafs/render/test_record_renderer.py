@@ -90,7 +90,7 @@ def test_nothing_at_all_takes_little_room() -> None:
     assert list(chunks(None for _ in range(CHUNK_BYTES + 1))) == []
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize(
     "data",
     [

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.golden
 
 BATCH = re.compile(
     r"^baseOffset: (\d+) lastOffset: (\d+) .* baseSequence: (-?\d+) lastSequence: (-?\d+) producerId: (-?\d+) "

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from conftest import Views
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.golden
 
 LINES = [b"%d" % number * 40 for number in range(50)]
 

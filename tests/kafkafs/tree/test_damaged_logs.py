@@ -96,7 +96,7 @@ def is_damage_at_end(view: LogView) -> bool:
     return False
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_what_is_sound_is_read_and_what_is_not_is_told(views: Views) -> None:
     damaged = 0
     for directory in views.partitions(views.damaged):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import File
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.golden
 
 DATASETS = ("kafka-2.2", "kafka-3.9", "kafka-3.9-killed")
 TABLES = {

@@ -99,7 +99,7 @@ def test_what_is_damaged_is_not_listed(views: Views) -> None:
     assert list(offsets(limited).names()) == ["1", "3", "earliest", "latest"]
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_what_is_listed_of_real_logs_can_be_opened(views: Views) -> None:
     listed = 0
     for isolation in Isolation:
@@ -196,7 +196,7 @@ def test_times_that_are_listed_are_even_and_lead_somewhere(views: Views, count: 
         assert max(after - before for before, after in pairwise(targets)) <= count // 20
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("isolation", Isolation)
 @pytest.mark.parametrize("name", ["kafka-2.2/kafka-2.2", "kafka-3.9-killed/kafka-3.9-killed"])
 def test_times_of_real_logs_lead_to_records(views: Views, name: str, isolation: Isolation) -> None:

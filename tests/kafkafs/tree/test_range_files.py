@@ -359,7 +359,7 @@ def test_what_is_replaced_is_gone_too(views: Views) -> None:
 # Real logs
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("isolation", Isolation)
 @pytest.mark.parametrize("name", WHOLE)
 def test_every_form_of_real_logs(views: Views, name: str, isolation: Isolation) -> None:

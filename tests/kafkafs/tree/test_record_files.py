@@ -303,7 +303,7 @@ def test_a_batch_is_decoded_once_for_all_of_its_records(views, lab, monkeypatch)
     assert source.batches.size_bytes > 0
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_every_form_of_real_records(views: Views) -> None:
     """Forms are checked elsewhere; here that each record has them all, and sizes that are right."""
     checked = 0

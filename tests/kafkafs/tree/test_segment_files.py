@@ -58,7 +58,7 @@ def dumped(root: Path) -> Iterator[tuple[Path, bytes, bool]]:
             yield log, printed.read_bytes(), Path(f"{printed}.CRASH").exists()
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("name", SETS)
 def test_the_texts_of_logs_are_the_real_tools(views: Views, name: str) -> None:
     checked = 0
@@ -79,7 +79,7 @@ def test_the_texts_of_logs_are_the_real_tools(views: Views, name: str) -> None:
     assert checked > 0
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_the_other_texts_are_those_of_the_command(views: Views) -> None:
     source = views.follow(next(each for each in views.partitions(views.whole[1]) if each.name == "t-txn-0"))
     names = list(SegmentDirectory(PartitionDirectoryPath(source.path, PartitionDirectory.SEGMENTS), source).names())

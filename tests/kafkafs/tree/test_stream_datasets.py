@@ -26,7 +26,7 @@ MIB = 1 << 20
 WHOLE = range(6)
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("number", WHOLE)
 def test_streams_are_what_a_plain_scan_finds(views: Views, number: int) -> None:
     rng = random.Random(number)

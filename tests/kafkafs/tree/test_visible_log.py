@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from conftest import Views
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.golden
 
 NAMES = (
     "kafka-2.2/kafka-2.2",

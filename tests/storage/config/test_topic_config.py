@@ -41,7 +41,7 @@ def answer(broker: dict[str, str], topic: dict[str, str]) -> str:
     return "; ".join(different) or "defaults"
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("line", ANSWERS)
 def test_settings_mean_what_they_mean_to_kafka(line: str) -> None:
     question, _, expected = line.rpartition(" -> ")

@@ -30,7 +30,7 @@ def epochs_of(*entries: tuple[int, int]) -> LeaderEpochs:
     return epochs
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize(
     "name", ["kafka-2.2", "kafka-3.9", "kafka-3.9-killed", "kafka-3.9-recovery", "kafka-3.9-compaction"]
 )
@@ -48,7 +48,7 @@ def test_real_checkpoints(datasets: Callable[[str], Path], tmp_path: Path, name:
         assert (tmp_path / EPOCHS_NAME).read_bytes() == path.read_bytes()
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9"])
 def test_epochs_from_the_batches_of_real_logs(datasets: Callable[[str], Path], name: str) -> None:
     """An epoch in which nothing was written is known to the broker alone, so the log's epochs are among its own."""

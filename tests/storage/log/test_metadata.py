@@ -20,7 +20,7 @@ FILES = Files()
 TEXT = "lh7PbO47TjOaB2gMLhKuvQ"
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("name", ["kafka-3.9", "kafka-3.9-killed", "kafka-3.9-recovery", "kafka-3.9-compaction"])
 def test_real_files(datasets: Callable[[str], Path], tmp_path: Path, name: str) -> None:
     found = sorted(datasets(name).rglob(PARTITION_METADATA_NAME))

@@ -61,7 +61,7 @@ def dumped(state: ProducerState) -> str:
     return text
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize(
     "name", ["kafka-2.2", "kafka-3.9", "kafka-3.9-killed", "kafka-3.9-recovery", "kafka-3.9-compaction"]
 )

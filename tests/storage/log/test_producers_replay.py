@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Datasets = Callable[[str], Path]
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.golden
 
 FILES = Files()
 ABORTED = Struct(">hqqqq")

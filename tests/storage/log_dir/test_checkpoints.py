@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FILES = Files()
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9", "kafka-3.9-killed", "kafka-3.9-recovery"])
 @pytest.mark.parametrize("checkpoint", OffsetCheckpoint)
 def test_real_checkpoints(
@@ -35,7 +35,7 @@ def test_real_checkpoints(
         assert [each.name for each in tmp_path.iterdir()] == [checkpoint]
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_what_real_checkpoints_say(datasets: Callable[[str], Path]) -> None:
     first, second = (datasets("kafka-2.2") / "kafka-2.2" / name for name in ("d1", "d2"))
     assert read_offsets(FILES.directory(first), OffsetCheckpoint.LOG_START) == {("t-delrec", 0): 777}

@@ -28,7 +28,7 @@ FILES = Files()
 ID = "fZTjvEy8lKP5DcrJNRCNmw"
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9", "kafka-3.9-killed", "kafka-3.9-recovery"])
 def test_real_files_are_rewritten_to_the_byte(datasets: Callable[[str], Path], tmp_path: Path, name: str) -> None:
     found = sorted(datasets(name).rglob(META_PROPERTIES_NAME))
@@ -42,7 +42,7 @@ def test_real_files_are_rewritten_to_the_byte(datasets: Callable[[str], Path], t
         assert (tmp_path / META_PROPERTIES_NAME).read_bytes() == data
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_what_real_files_say(datasets: Callable[[str], Path]) -> None:
     old = {
         name: read_meta_properties(FILES.directory(datasets("kafka-2.2") / "kafka-2.2" / name)) for name in ("d1", "d2")

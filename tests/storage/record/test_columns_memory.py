@@ -247,7 +247,7 @@ def test_a_batch_that_changes_while_it_is_read() -> None:
     assert made.rows == 0
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9", "kafka-3.9-compaction"])
 def test_what_brokers_wrote(datasets: Callable[[str], Path], name: str) -> None:
     logs = sorted(datasets(name).rglob("*.log"))

@@ -169,7 +169,7 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.parametrize(("codec", "magic", "encode", "decode"), FOREIGN)
 @pytest.mark.parametrize("size_bytes", [1, 32768, 32769, 300_000])
 def test_other_clients_read_and_write_the_same(codec, magic, encode, decode, size_bytes) -> None:

@@ -95,7 +95,7 @@ def test_an_array_that_lies_about_its_length_is_refused() -> None:
         decode_control(key(2), bytes.fromhex("0000 00000001 ffffffff07 00000001"))
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 def test_the_controls_of_a_real_quorum(datasets: Callable[[str], Path]) -> None:
     directory = datasets("kafka-3.9") / "kafka-3.9" / "d1" / "__cluster_metadata-0"
     found: set[type] = set()

@@ -13,7 +13,7 @@ import storage
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
 
-pytestmark = [pytest.mark.property, pytest.mark.checkout]
+pytestmark = pytest.mark.property
 
 BLINDED = """
 from storage.record.batch import RecordBatch

@@ -77,7 +77,7 @@ def test_golden_commit_marker() -> None:
     assert seal(records_data, **fields_of(records_data) | marker) == COMMIT
 
 
-@pytest.mark.interop
+@pytest.mark.golden
 @pytest.mark.property
 @pytest.mark.parametrize("memory", [aiokafka_memory, kafka_python_memory], ids=["aiokafka", "kafka-python"])
 def test_other_clients_read_the_same(memory: ModuleType) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from storage.log.view import LogView
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.golden
 
 WHOLE = (
     "kafka-2.2/kafka-2.2",

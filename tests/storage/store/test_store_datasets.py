@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.golden
 
 State = dict[str, tuple[int, int, int, str]]
 

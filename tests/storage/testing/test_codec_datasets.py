@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Datasets = Callable[[str], Path]
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.golden
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 FIELD = re.compile(r"(\w+): (\S+)")

@@ -37,7 +37,7 @@ with warnings.catch_warnings():
 if TYPE_CHECKING:
     from types import ModuleType
 
-pytestmark = [pytest.mark.interop, pytest.mark.property]
+pytestmark = pytest.mark.property
 deterministic = settings(derandomize=True, deadline=None, max_examples=50)
 
 BATCH_BYTES_MAX = 1 << 24

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.golden
 
 FILES = Files()
 # How many files of each kind there are, so that a set which was not found whole is noticed.
