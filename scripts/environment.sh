@@ -143,7 +143,18 @@ build_kernel() {
   find "$checkout/storage" -name '*.pyx' -print0 | while IFS= read -r -d '' source; do
     rm -f -- "${source%.pyx}.c" "${source%.pyx}".*.so
   done
-  (cd -- "$checkout" && pip_install "$environment" --no-deps --editable .)
+  (cd -- "$checkout" && compile_kernel)
+}
+
+# Translates and compiles as many modules at a time as there are processors. Cython needs a process for each, the compiler
+# a thread of the build, which then finds the C files up to date.
+compile_kernel() {
+  local sources jobs settings=$environment/build.cfg
+  jobs=$(nproc)
+  mapfile -t sources < <(find storage -name '*.pyx')
+  "$environment/bin/python" -P -m Cython.Build.Cythonize --quiet --parallel "$jobs" "${sources[@]}" &&
+    printf '[build_ext]\nparallel = %s\n' "$jobs" >"$settings" &&
+    DIST_EXTRA_CONFIG=$settings pip_install "$environment" --no-deps --editable .
 }
 
 # The digest of what decides which packages are right: the place, because a virtual environment holds absolute paths,

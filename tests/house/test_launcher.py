@@ -34,6 +34,7 @@ case "${0##*/} $*" in
   python*" -m pip install "*"setuptools-scm"*) step=tools ;;
   python*" -m pip install "*"--only-deps"*) step=packages ;;
   python*" -m pip install "*"--editable .") step=kernel ;;
+  python*" -m Cython.Build.Cythonize "*) exit 0 ;;
   python*" -m compileall "*)
     for place in "${@:4}"; do echo "${place##*/}" >>"$NOTES.compiled"; done
     exit "${COMPILED:-0}" ;;
