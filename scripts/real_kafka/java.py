@@ -28,7 +28,7 @@ SETTINGS = [
     "-Dsun.stdout.encoding=UTF-8",
 ]
 QUICK_START = "-XX:TieredStopAtLevel=1"
-"""For processes that live for seconds: the second compiler would only compete with them."""
+"""For processes that live for seconds: the second compiler would only compete with them. They use the class archive."""
 
 
 def program(name: str) -> str:
@@ -62,6 +62,10 @@ def command(
 ) -> list[str]:
     """The command line that runs a class of a release, with its log on standard error."""
     here = Path(__file__).parent
+    archive = class_archive(release)
+    if QUICK_START in settings and archive.exists():
+        # Where the archive does not fit, the JVM would say so on standard output.
+        settings = [*settings, "-Xlog:disable", f"-XX:SharedArchiveFile={archive}"]
     return [
         program("java"),
         *SETTINGS,
@@ -70,10 +74,18 @@ def command(
         f"-Dlog4j.configuration=file:{here / 'log4j.properties'}",
         f"-Dlog4j2.configurationFile={here / 'log4j2.properties'}",
         "-cp",
-        os.pathsep.join([*map(str, classes), release.class_path]),
+        os.pathsep.join([release.class_path, *map(str, classes)]),  # the archive is of the release's alone
         main_class,
         *arguments,
     ]
+
+
+def class_archive(release: Release) -> Path:
+    """Where the archive of a release's classes for this build of Java is, if it was made."""
+    java = Path(program("java")).resolve()
+    build = java.parent.parent / "release"
+    digest = hashlib.sha256(bytes(java) + (build.read_bytes() if build.exists() else b"")).hexdigest()
+    return release.folder / f"classes-{digest[:16]}.jsa"
 
 
 def compiled(release: Release, sources: Path) -> Path:

@@ -45,7 +45,7 @@ def altered(root: Path, directory: Path) -> Iterator[Path]:
 
 
 def real_dump(files: Sequence[Path], options: Sequence[str]) -> tuple[str, str]:
-    command = [sys.executable, SCRIPT, "dump", *files, "--", *options]
+    command = [sys.executable, SCRIPT, "dump", "--quick", *files, "--", *options]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
