@@ -52,8 +52,8 @@ def test_writers_of_one_path_take_turns_and_hold_up_nothing_else(mounted: Mounte
     with mounted.started(order.format("a")) as first:
         mounted.until(lambda: mounted.run("cat gates/0/producers").stdout == "waiting=1\n")
         with mounted.started("echo open b >> gates/0/append; echo done") as second:
-            assert mounted.run("stat gates/0/append; ls gates/0; cat gates/0/values", timeout_s=10).returncode == 0
-            assert mounted.run("echo open a >> gates/1/append", timeout_s=10).returncode == 0
+            assert mounted.run("stat gates/0/append; ls gates/0; cat gates/0/values").returncode == 0
+            assert mounted.run("echo open a >> gates/1/append").returncode == 0
             for process in (first, second):
                 assert process.stdout is not None
                 assert process.stdout.readline() == "done\n"
