@@ -64,11 +64,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(random.getrandbits(32))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start real brokers."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that start real brokers, and leave timed runs to `scripts/prove`."""
     for item in items:
         if "real_kafka" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.broker)
+    if PROFILE == "test" and (timed := [item for item in items if item.get_closest_marker("timed")]):
+        items[:] = [item for item in items if item not in timed]
+        config.hook.pytest_deselected(items=timed)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
