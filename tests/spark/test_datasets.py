@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from spark_rows import rows_of_lines, rows_of_table
+from spark_rows import Row, rows_of_table
 
 from storage.log.view import Isolation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
@@ -36,7 +36,7 @@ def test_rows_are_those_of_the_tree(
     isolation: Isolation,
     spark: SparkSession,
     datasets: Callable[[str], Path],
-    mounted_lines: Callable[[Sequence[Path], Isolation], bytes],
+    shown_rows: Callable[[str, Isolation], list[Row]],
 ) -> None:
     paths = log_dirs(datasets, name)
     reader = spark.read.format("kafkafs").option("includeHeaders", "true").option("splitBytes", 200_000)
@@ -44,14 +44,14 @@ def test_rows_are_those_of_the_tree(
     columns = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
     assert frame.columns == columns
     rows = rows_of_table(frame.toArrow())
-    assert rows == rows_of_lines(mounted_lines(paths, isolation))
+    assert rows == shown_rows(name, isolation)
     assert len(rows) > 30_000
 
 
 def test_rows_are_the_same_through_connect(
     spark_settings: dict[str, str],
     datasets: Callable[[str], Path],
-    mounted_lines: Callable[[Sequence[Path], Isolation], bytes],
+    shown_rows: Callable[[str, Isolation], list[Row]],
 ) -> None:
     paths = log_dirs(datasets, "kafka-3.9")
     settings = {
@@ -68,6 +68,6 @@ def test_rows_are_the_same_through_connect(
         env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    expected = rows_of_lines(mounted_lines(paths, Isolation.COMMITTED))
+    expected = shown_rows("kafka-3.9", Isolation.COMMITTED)
     digest = hashlib.sha256(repr(expected).encode()).hexdigest()
     assert done.stdout.splitlines()[-1] == f"{len(expected)} {digest}"

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
 from pyarrow import parquet
-from spark_rows import rows_of_lines, rows_of_table
+from spark_rows import Row, rows_of_table
 
 from kafkafs.cli import main
 from kafkafs.spark import jobs
@@ -25,7 +25,7 @@ from storage.split.splits import PartitionPlace, splits_of
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from conftest import GrowingStore
@@ -73,13 +73,13 @@ def test_records_are_those_of_the_tree(
     spark: SparkSession,
     tmp_path: Path,
     datasets: Callable[[str], Path],
-    mounted_lines: Callable[[Sequence[Path], Isolation], bytes],
+    shown_rows: Callable[[str, Isolation], list[Row]],
 ) -> None:
     paths = [datasets(name) / name / each for each in ("d1", "d2")]
     found = jobs.export(spark, paths, tmp_path / "out", headers=True, isolation=isolation.value).collect()
     table = parquet.read_table(tmp_path / "out")
     rows = rows_of_table(table)
-    assert rows == rows_of_lines(mounted_lines(paths, isolation))
+    assert rows == shown_rows(name, isolation)
     assert len(rows) > 30_000
     assert sum(each.records for each in found) == len(rows)
     for each in found:

@@ -11,10 +11,12 @@ import re
 import shutil
 import subprocess
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from spark_rows import rows_of_lines
 
 from kafkafs.cli.tree import node_at, opened_tree
 from kafkafs.tree.node import File
@@ -23,6 +25,8 @@ from storage.store.store import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from spark_rows import Row
 
     from storage.log.view import Isolation
 
@@ -92,3 +96,16 @@ def mounted_lines() -> Callable[[Sequence[Path], Isolation], bytes]:
         return b"".join(parts)
 
     return lines
+
+
+@pytest.fixture(scope="session")
+def shown_rows(
+    datasets: Callable[[str], Path], mounted_lines: Callable[[Sequence[Path], Isolation], bytes]
+) -> Callable[[str, Isolation], list[Row]]:
+    """Return the rows that the tree shows of a data set's log directories, each of which is read once."""
+
+    @cache
+    def rows(name: str, isolation: Isolation) -> list[Row]:
+        return rows_of_lines(mounted_lines([datasets(name) / name / each for each in ("d1", "d2")], isolation))
+
+    return rows

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from spark_rows import rows_of_lines
 
 from storage.log.view import Isolation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+
+    from spark_rows import Row
 
 TIME_S_MAX = 300
 CLIENT = Path(__file__).with_name("plain_client.py")
@@ -28,15 +29,14 @@ def test_a_plain_session_reads_what_a_mount_shows(
     programs: Path,
     spark_settings: dict[str, str],
     datasets: Callable[[str], Path],
-    mounted_lines: Callable[[Sequence[Path], Isolation], bytes],
+    shown_rows: Callable[[str, Isolation], list[Row]],
 ) -> None:
-    wanted = [
-        ([datasets(name) / name / each for each in ("d1", "d2")], isolation)
-        for name in ("kafka-2.2", "kafka-3.9")
-        for isolation in Isolation
-    ]
+    wanted = [(name, isolation) for name in ("kafka-2.2", "kafka-3.9") for isolation in Isolation]
     settings = {place: "local[2]", **{key: spark_settings[key] for key in spark_settings if key != "spark.master"}}
-    told = [[",".join(map(str, paths)), isolation.value] for paths, isolation in wanted]
+    told = [
+        [",".join(str(datasets(name) / name / each) for each in ("d1", "d2")), isolation.value]
+        for name, isolation in wanted
+    ]
     done = subprocess.run(
         [programs / "python", "-P", CLIENT, json.dumps(settings), json.dumps(told)],
         capture_output=True,
@@ -46,7 +46,7 @@ def test_a_plain_session_reads_what_a_mount_shows(
         env={**os.environ, "PYTHONPATH": str(FIXTURES), "PYSPARK_PYTHON": str(programs / "python")},
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    expected = [rows_of_lines(mounted_lines(paths, isolation)) for paths, isolation in wanted]
+    expected = [shown_rows(name, isolation) for name, isolation in wanted]
     assert done.stdout.splitlines()[-len(wanted) :] == [
         f"{len(rows)} {hashlib.sha256(repr(rows).encode()).hexdigest()}" for rows in expected
     ]
