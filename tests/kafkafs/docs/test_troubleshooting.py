@@ -143,7 +143,7 @@ def templates_of_errors() -> Iterator[Template]:
 
 
 def sentences_of(page: str) -> list[str]:
-    heads = [line for line in page.splitlines() if line.startswith("- `")]
+    heads = re.findall(r"^- `.+`(?:,\n  `.+`)*$", page, re.MULTILINE)
     return [text.strip() for head in heads for _, text in re.findall(r"(`{1,2})(?!`)(.+?)(?<!`)\1(?!`)", head)]
 
 
