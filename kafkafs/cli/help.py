@@ -26,12 +26,13 @@ _WIDTH: Final = 100
 _HEAD: Final = """\
 # The command line
 
-Every command's help, as `kafkafs help COMMAND` prints it. This page is what `kafkafs help cli` prints.
+Every command's help, as `kafkafs help COMMAND` prints it. This page is what `kafkafs help cli`
+prints.
 
 ## Exit codes
 
-They mean the same for every command. A failure of kafkafs, of its output, or of the disk never has the code of a
-finding.
+They mean the same for every command. A failure of kafkafs, of its output, or of the disk never has
+the code of a finding.
 
 | code | what it means |
 |---|---|
@@ -44,8 +45,8 @@ already or a record that does not fit, output not written, a bug |
 | 130 | interrupted by SIGINT; a command that changes a store first finishes the partition that it is at |
 | 141 | nothing reads the output any more; a command that changes a store has finished all the same |
 
-Where several paths are given, the highest code wins. `mount.kafkafs`, which mount(8) runs, has the codes of mount(8): 1
-wrong usage or no store, 8 interrupted, 32 the mount failed.
+Where several paths are given, the highest code wins. `mount.kafkafs`, which mount(8) runs, has the
+codes of mount(8): 1 wrong usage or no store, 8 interrupted, 32 the mount failed.
 """
 
 
