@@ -13,7 +13,6 @@ from kafkafs.locator.escaping import unescape
 from kafkafs.locator.offsets import parse_offset_name
 from kafkafs.locator.paths import (
     BY_TIME_NAME,
-    CONFIG_NAME,
     CONTROL_NAME,
     ESCAPED_CONTROL_NAME,
     TEXT_SUFFIX,
@@ -22,16 +21,12 @@ from kafkafs.locator.paths import (
     ControlPath,
     GroupPath,
     OffsetPath,
-    PartitionDirectory,
     PartitionDirectoryPath,
-    PartitionFile,
     PartitionFilePath,
     PartitionPath,
     RootPath,
     SegmentPath,
-    StoreDirectory,
     StoreDirectoryPath,
-    StoreFile,
     StoreFilePath,
     StoreTimePath,
     TimePath,
@@ -39,6 +34,7 @@ from kafkafs.locator.paths import (
     UnattachedPath,
 )
 from kafkafs.locator.times import parse_time, parse_time_name
+from kafkafs.locator.views import CONTROL_VIEWS, PARTITION_VIEWS, Kind, View
 from storage.log_dir import DirectoryState, is_topic_name, parse_directory_name
 
 if TYPE_CHECKING:
@@ -49,18 +45,14 @@ if TYPE_CHECKING:
 _PARTITION: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _PARTITION_MAX: Final = 2**31 - 1
 _FILE_NAME: Final = re.compile(r"(?!\.\.?\Z)[^/\0]+")
-
-_PARTITION_DIRECTORIES: Final = {str(directory): directory for directory in PartitionDirectory}
-_PARTITION_FILES: Final = {str(file): file for file in PartitionFile}
-_STORE_DIRECTORIES: Final = {str(directory): directory for directory in StoreDirectory}
-_STORE_FILES: Final = {str(file): file for file in StoreFile}
+_FURTHER_LOG_DIR: Final = re.compile(r"[1-9][0-9]{0,5}")
 
 _A_TOPIC: Final = (
     f"a topic: its name has up to 249 ASCII letters, digits, '.', '_' and '-'; {CONTROL_NAME} is no topic's"
 )
-_IN_A_TOPIC: Final = f"in a topic; there are {CONFIG_NAME} and the numbers of its partitions"
-_IN_A_PARTITION: Final = f"in a partition; there are {', '.join([*_PARTITION_DIRECTORIES, *_PARTITION_FILES])}"
-_IN_THE_CONTROL_DIRECTORY: Final = f"in {CONTROL_NAME}; there are {', '.join([*_STORE_DIRECTORIES, *_STORE_FILES])}"
+_IN_A_TOPIC: Final = f"in a topic; there are {View.CONFIG} and the numbers of its partitions"
+_IN_A_PARTITION: Final = f"in a partition; there are {', '.join(PARTITION_VIEWS)}"
+_IN_THE_CONTROL_DIRECTORY: Final = f"in {CONTROL_NAME}; there are {', '.join(CONTROL_VIEWS)}"
 _UNATTACHED: Final = "an unattached directory; their names end in -stray, -future or -delete"
 _A_FILE_NAME: Final = "the name of a file"
 
@@ -89,8 +81,8 @@ def child(parent: TreePath, name: str, topics: Container[str] = ()) -> TreePath:
     `topics` are those that exist; they matter at the root alone, where one of them may be called `by-time`.
     """
     match parent:
-        case PartitionDirectoryPath(log, directory):
-            return _in_partition_directory(log, directory, name)
+        case PartitionDirectoryPath(log, view):
+            return _in_partition_directory(log, view, name)
         case PartitionPath() | UnattachedPath():
             return _in_log(parent, name)
         case TopicPath():
@@ -99,10 +91,10 @@ def child(parent: TreePath, name: str, topics: Container[str] = ()) -> TreePath:
             return _in_root(name, topics)
         case ControlPath():
             return _in_control_directory(name)
-        case StoreDirectoryPath(directory):
-            return _in_store_directory(directory, name)
-        case ClusterPath(names):
-            return ClusterPath((*names, _file_name(name)))
+        case StoreDirectoryPath(view):
+            return _in_store_directory(view, name)
+        case ClusterPath(log_dir, None):
+            return ClusterPath(log_dir, _file_name(name))
         case _:
             raise BadNameError(name, f"there: {parent} is a file and has nothing in it")
 
@@ -111,14 +103,14 @@ def _in_root(name: str, topics: Container[str]) -> TreePath:
     if name == CONTROL_NAME:
         return ControlPath()
     if name == BY_TIME_NAME and name not in topics:
-        return StoreDirectoryPath(StoreDirectory.BY_TIME)
+        return StoreDirectoryPath(View.STORE_BY_TIME)
     if not is_topic_name(name):
         raise BadNameError(name, _A_TOPIC)
     return TopicPath(name)
 
 
 def _in_topic(topic: TopicPath, name: str) -> TreePath:
-    if name == CONFIG_NAME:
+    if name == str(View.CONFIG):
         return ConfigPath(topic)
     if not _PARTITION.fullmatch(name) or int(name) > _PARTITION_MAX:
         raise BadNameError(name, _IN_A_TOPIC)
@@ -126,17 +118,16 @@ def _in_topic(topic: TopicPath, name: str) -> TreePath:
 
 
 def _in_log(log: LogPath, name: str) -> TreePath:
-    if (directory := _PARTITION_DIRECTORIES.get(name)) is not None:
-        return PartitionDirectoryPath(log, directory)
-    if (file := _PARTITION_FILES.get(name)) is not None:
-        return PartitionFilePath(log, file)
+    view = PARTITION_VIEWS.get(name)
+    if view is not None:
+        return PartitionDirectoryPath(log, view) if view.kind is Kind.DIRECTORY else PartitionFilePath(log, view)
     raise BadNameError(name, _IN_A_PARTITION)
 
 
-def _in_partition_directory(log: LogPath, directory: PartitionDirectory, name: str) -> TreePath:
-    if directory is PartitionDirectory.OFFSET:
+def _in_partition_directory(log: LogPath, view: View, name: str) -> TreePath:
+    if view is View.OFFSET:
         return OffsetPath(log, parse_offset_name(name))
-    if directory is PartitionDirectory.BY_TIME:
+    if view is View.BY_TIME:
         return TimePath(log, parse_time_name(name))
     # No file of Kafka's ends so; one that does is hidden by the twin of another.
     file = _file_name(name).removesuffix(TEXT_SUFFIX)
@@ -146,19 +137,18 @@ def _in_partition_directory(log: LogPath, directory: PartitionDirectory, name: s
 
 
 def _in_control_directory(name: str) -> TreePath:
-    if (directory := _STORE_DIRECTORIES.get(name)) is not None:
-        return StoreDirectoryPath(directory)
-    if (file := _STORE_FILES.get(name)) is not None:
-        return StoreFilePath(file)
+    view = CONTROL_VIEWS.get(name)
+    if view is not None:
+        return StoreDirectoryPath(view) if view.kind is Kind.DIRECTORY else StoreFilePath(view)
     raise BadNameError(name, _IN_THE_CONTROL_DIRECTORY)
 
 
-def _in_store_directory(directory: StoreDirectory, name: str) -> TreePath:
-    if directory is StoreDirectory.BY_TIME:
+def _in_store_directory(view: View, name: str) -> TreePath:
+    if view is View.STORE_BY_TIME:
         return StoreTimePath(parse_time(name))
-    if directory is StoreDirectory.CLUSTER:
-        return ClusterPath((_file_name(name),))
-    if directory is StoreDirectory.GROUPS:
+    if view is View.CLUSTER:
+        return ClusterPath(int(name), None) if _FURTHER_LOG_DIR.fullmatch(name) else ClusterPath(None, _file_name(name))
+    if view is View.GROUPS:
         unescape(name)
         return GroupPath(name)
     parsed = parse_directory_name(_file_name(name))

@@ -1,14 +1,17 @@
 """The places of the tree, as frozen values.
 
-`str` of a place is its path from the root. There are no others than these; whether one is there in a store, and what it
-is like, is not said here.
+`str` of a place is its path from the root, `view` the row of the table of views that says what it is. There are no
+others than these; whether one is there in a store is not said here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from kafkafs.locator.offsets import RecordRange
+from kafkafs.locator.times import TimeRange
+from kafkafs.locator.views import View
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -17,66 +20,19 @@ if TYPE_CHECKING:
     from kafkafs.locator.times import Time, TimeName
     from storage.log_dir import DirectoryName
 
-CONTROL_NAME: Final = ".kafkafs"
+CONTROL_NAME: Final = str(View.CONTROL)
 """The directory at the root for what is no topic's; no topic ever wins this name."""
 ESCAPED_CONTROL_NAME: Final = "%2Ekafkafs"
 """A topic called `.kafkafs`, on the command line. No topic has a `%` in its name, so it is no other's."""
-BY_TIME_NAME: Final = "by-time"
-CONFIG_NAME: Final = "config"
+BY_TIME_NAME: Final = str(View.STORE_BY_TIME_AT_ROOT)
 TEXT_SUFFIX: Final = ".txt"
-
-
-class PartitionDirectory(StrEnum):
-    """The directories of a partition."""
-
-    OFFSET = "offset"
-    BY_TIME = BY_TIME_NAME
-    SEGMENTS = "segments"
-
-
-class PartitionFile(StrEnum):
-    """The files of a partition."""
-
-    APPEND = "append"
-    APPEND_JSONL = "append.jsonl"
-    APPEND_KV = "append.kv"
-    APPEND_RAW = "append.raw"
-    APPEND_BATCH = "append.batch"
-    VALUES = "values"
-    RECORDS = "records.jsonl"
-    INFO = "info"
-    LOG_START_OFFSET = "log-start-offset"
-    TRANSACTIONS = "transactions"
-    PRODUCERS = "producers"
-    LEADER_EPOCHS = "leader-epochs"
-    RETENTION_PLAN = "retention.plan"
-    COMPACTION_PLAN = "compaction.plan"
-    DAMAGE = "damage.jsonl"
-
-
-class StoreDirectory(StrEnum):
-    """The directories of `.kafkafs`."""
-
-    BY_TIME = BY_TIME_NAME  # at the root as well, unless a topic is called so
-    UNATTACHED = "unattached"
-    GROUPS = "groups"
-    CLUSTER = "cluster"
-
-
-class StoreFile(StrEnum):
-    """The files of `.kafkafs`."""
-
-    README = "README"
-    VERSION = "version"
-    OPTIONS = "options"
-    METRICS = "metrics"
-    LOG = "log"
-    TRANSACTIONS = "transactions"
 
 
 @dataclass(frozen=True, slots=True)
 class RootPath:
     """The root."""
+
+    view: ClassVar[View] = View.ROOT
 
     def __str__(self) -> str:
         return "/"
@@ -86,6 +42,7 @@ class RootPath:
 class TopicPath:
     """A topic's directory."""
 
+    view: ClassVar[View] = View.TOPIC
     topic: str
 
     def __str__(self) -> str:
@@ -96,16 +53,18 @@ class TopicPath:
 class ConfigPath:
     """A topic's settings."""
 
+    view: ClassVar[View] = View.CONFIG
     topic: TopicPath
 
     def __str__(self) -> str:
-        return f"{self.topic}/{CONFIG_NAME}"
+        return f"{self.topic}/{self.view}"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionPath:
     """The directory of a topic's partition."""
 
+    view: ClassVar[View] = View.PARTITION
     topic: TopicPath
     partition: int
 
@@ -117,10 +76,11 @@ class PartitionPath:
 class UnattachedPath:
     """The views of a partition directory that is no topic's partition: one that is stray, future or being deleted."""
 
+    view: ClassVar[View] = View.UNATTACHED_LOG
     directory: DirectoryName
 
     def __str__(self) -> str:
-        return f"{StoreDirectoryPath(StoreDirectory.UNATTACHED)}/{self.directory}"
+        return f"{StoreDirectoryPath(View.UNATTACHED)}/{self.directory}"
 
 
 LogPath: TypeAlias = "PartitionPath | UnattachedPath"
@@ -132,10 +92,10 @@ class PartitionDirectoryPath:
     """A directory of views of a log."""
 
     log: LogPath
-    directory: PartitionDirectory
+    view: View
 
     def __str__(self) -> str:
-        return f"{self.log}/{self.directory}"
+        return f"{self.log}/{self.view}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +103,10 @@ class PartitionFilePath:
     """A view of a whole log, or a way to write to it."""
 
     log: LogPath
-    file: PartitionFile
+    view: View
 
     def __str__(self) -> str:
-        return f"{self.log}/{self.file}"
+        return f"{self.log}/{self.view}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +116,13 @@ class OffsetPath:
     log: LogPath
     name: OffsetName
 
+    @property
+    def view(self) -> View:
+        """Tell a record from a range of records."""
+        return View.RECORD_RANGE if isinstance(self.name.records, RecordRange) else View.RECORD
+
     def __str__(self) -> str:
-        return f"{self.log}/{PartitionDirectory.OFFSET}/{self.name}"
+        return f"{self.log}/{View.OFFSET}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +132,13 @@ class TimePath:
     log: LogPath
     name: TimeName
 
+    @property
+    def view(self) -> View:
+        """Tell a time from a range of times."""
+        return View.TIME_RANGE if isinstance(self.name.times, TimeRange) else View.TIME
+
     def __str__(self) -> str:
-        return f"{self.log}/{PartitionDirectory.BY_TIME}/{self.name}"
+        return f"{self.log}/{View.BY_TIME}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +149,20 @@ class SegmentPath:
     file: str
     is_text: bool = False
 
+    @property
+    def view(self) -> View:
+        """Tell a file from its twin."""
+        return View.SEGMENT_TEXT if self.is_text else View.SEGMENT
+
     def __str__(self) -> str:
-        return f"{self.log}/{PartitionDirectory.SEGMENTS}/{self.file}{TEXT_SUFFIX if self.is_text else ''}"
+        return f"{self.log}/{View.SEGMENTS}/{self.file}{TEXT_SUFFIX if self.is_text else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPath:
     """The directory `.kafkafs`."""
+
+    view: ClassVar[View] = View.CONTROL
 
     def __str__(self) -> str:
         return f"/{CONTROL_NAME}"
@@ -195,50 +172,67 @@ class ControlPath:
 class StoreDirectoryPath:
     """A directory in `.kafkafs`. The root's `by-time` is the same as the one there, and has its path."""
 
-    directory: StoreDirectory
+    view: View
 
     def __str__(self) -> str:
-        return f"/{CONTROL_NAME}/{self.directory}"
+        return f"/{CONTROL_NAME}/{self.view}"
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFilePath:
     """A file in `.kafkafs`."""
 
-    file: StoreFile
+    view: View
 
     def __str__(self) -> str:
-        return f"/{CONTROL_NAME}/{self.file}"
+        return f"/{CONTROL_NAME}/{self.view}"
 
 
 @dataclass(frozen=True, slots=True)
 class StoreTimePath:
     """The first offsets at or after a time, of all partitions."""
 
+    view: ClassVar[View] = View.STORE_TIME
     time: Time
 
     def __str__(self) -> str:
-        return f"{StoreDirectoryPath(StoreDirectory.BY_TIME)}/{self.time}"
+        return f"{StoreDirectoryPath(View.STORE_BY_TIME)}/{self.time}"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPath:
     """A consumer group's file. `name` is the escaped id, or where that is too long, its hash."""
 
+    view: ClassVar[View] = View.GROUP
     name: str
 
     def __str__(self) -> str:
-        return f"{StoreDirectoryPath(StoreDirectory.GROUPS)}/{self.name}"
+        return f"{StoreDirectoryPath(View.GROUPS)}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPath:
-    """A file or directory in `cluster`, however deep: its names depend on what the cluster has."""
+    """A file in `cluster`, or with a number alone the directory of a further log directory; with both a file in that.
 
-    names: tuple[str, ...]
+    Which files there are depends on the cluster.
+    """
+
+    log_dir: int | None
+    file: str | None
+
+    def __post_init__(self) -> None:
+        assert self.log_dir is not None or self.file is not None
+
+    @property
+    def view(self) -> View:
+        """Tell a directory from a file."""
+        if self.file is None:
+            return View.CLUSTER_LOG_DIR
+        return View.CLUSTER_FILE if self.log_dir is None else View.CLUSTER_LOG_DIR_FILE
 
     def __str__(self) -> str:
-        return "/".join([str(StoreDirectoryPath(StoreDirectory.CLUSTER)), *self.names])
+        names = (self.log_dir, self.file)
+        return "/".join([str(StoreDirectoryPath(View.CLUSTER)), *(str(name) for name in names if name is not None)])
 
 
 TreePath: TypeAlias = (

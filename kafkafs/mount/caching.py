@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath, SegmentPath
-from kafkafs.tree.node import Directory, Link, WritableFile
+from kafkafs.locator.views import Kind
 
 if TYPE_CHECKING:
     from kafkafs.tree.node import Attributes, Node
@@ -37,20 +36,18 @@ WRITTEN: Final = Caching(0.0, 0.0, has_pages=False)
 without pages they still do not see one another's bytes. The price: the kernel makes writers of one inode take turns."""
 POINTING: Final = Caching(0.0, 0.0)
 
-_GROWING_FILES: Final = frozenset({PartitionFile.VALUES, PartitionFile.RECORDS})
+_OF_KIND: Final = {
+    Kind.DIRECTORY: DIRECTORY,
+    Kind.LINK: POINTING,
+    Kind.STORED: GROWING,
+    Kind.STREAM: GROWING,
+    Kind.SETTING: WRITTEN,
+    Kind.INPUT: WRITTEN,
+}
 
 
 def caching_of(node: Node, attributes: Attributes) -> Caching:
     """Return what the kernel may cache of a node with these attributes."""
     if attributes.is_lasting:
         return LASTING
-    if isinstance(node, Directory):
-        return DIRECTORY
-    if isinstance(node, Link):
-        return POINTING
-    if isinstance(node, WritableFile):
-        return WRITTEN
-    path = node.path
-    if isinstance(path, SegmentPath) or (isinstance(path, PartitionFilePath) and path.file in _GROWING_FILES):
-        return GROWING
-    return MOMENTARY
+    return _OF_KIND.get(node.path.view.kind, MOMENTARY)

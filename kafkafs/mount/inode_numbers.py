@@ -19,13 +19,12 @@ from kafkafs.locator.formats import Format
 from kafkafs.locator.offsets import AtOffset
 from kafkafs.locator.paths import (
     OffsetPath,
-    PartitionDirectory,
     PartitionDirectoryPath,
-    PartitionFile,
     PartitionFilePath,
     PartitionPath,
     UnattachedPath,
 )
+from kafkafs.locator.views import View
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import LogPath, TreePath
@@ -37,7 +36,7 @@ OFFSETS_MAX: Final = 1 << 40
 _DIGEST: Final = 1 << 39
 _KINDS: Final = {form: kind for kind, form in enumerate(Format)}
 _VIEW: Final = 7
-_VIEWS: Final = {view: number for number, view in enumerate((*PartitionDirectory, *PartitionFile), start=1)}
+_VIEWS: Final = {view: number for number, view in enumerate(View, start=1)}
 
 assert len(_KINDS) <= _VIEW
 
@@ -75,10 +74,8 @@ class InodeNumbers:
                 return self._computed(_KINDS[name.format], log, name.records.offset)
             case PartitionPath() | UnattachedPath():
                 return self._computed(_VIEW, path, 0)
-            case PartitionDirectoryPath(log, directory):
-                return self._computed(_VIEW, log, _VIEWS[directory])
-            case PartitionFilePath(log, file):
-                return self._computed(_VIEW, log, _VIEWS[file])
+            case PartitionDirectoryPath(log, view) | PartitionFilePath(log, view):
+                return self._computed(_VIEW, log, _VIEWS[view])
             case _:
                 return None
 

@@ -8,33 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.descent import child
 from kafkafs.locator.errors import BadNameError
-from kafkafs.locator.paths import (
-    ClusterPath,
-    ControlPath,
-    PartitionDirectory,
-    PartitionDirectoryPath,
-    PartitionFile,
-    PartitionPath,
-    RootPath,
-    StoreDirectoryPath,
-    TimePath,
-    TopicPath,
-    UnattachedPath,
-)
-from kafkafs.locator.times import TimeRange
+from kafkafs.locator.paths import PartitionDirectoryPath, PartitionPath
+from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import TreePath
 
-_DIRECTORIES: Final = (
-    RootPath,
-    TopicPath,
-    PartitionPath,
-    UnattachedPath,
-    PartitionDirectoryPath,
-    ControlPath,
-    StoreDirectoryPath,
-)
+_TYPES: Final = {Kind.DIRECTORY: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
 _RECORD: Final = re.compile(r"[0-9]+(\.[a-z]+)?")
 
 
@@ -47,13 +27,8 @@ def path_of_name(parent: TreePath, name: str) -> TreePath | None:
 
 
 def type_of_path(path: TreePath | None) -> int:
-    """Return the type of the node at a path; 0 if only the node itself knows."""
-    if path is None or isinstance(path, ClusterPath):
-        return 0
-    if isinstance(path, _DIRECTORIES):
-        return stat.S_IFDIR
-    is_link = isinstance(path, TimePath) and not isinstance(path.name.times, TimeRange)
-    return stat.S_IFLNK if is_link else stat.S_IFREG
+    """Return the type of the node at a path; 0 for no path."""
+    return 0 if path is None else _TYPES.get(path.view.kind, stat.S_IFREG)
 
 
 def can_be_quick(parent: TreePath, name: str) -> bool:
@@ -62,5 +37,6 @@ def can_be_quick(parent: TreePath, name: str) -> bool:
     Records and `append` files are. Sizes of streams, ranges and names that count from the end may take long.
     """
     if isinstance(parent, PartitionDirectoryPath):
-        return parent.directory is PartitionDirectory.OFFSET and _RECORD.fullmatch(name) is not None
-    return isinstance(parent, PartitionPath) and name.startswith(PartitionFile.APPEND)
+        return parent.view is View.OFFSET and _RECORD.fullmatch(name) is not None
+    view = PARTITION_VIEWS.get(name) if isinstance(parent, PartitionPath) else None
+    return view is not None and view.kind is Kind.INPUT

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyfuse3
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath, RootPath
+from kafkafs.locator.paths import PartitionFilePath, RootPath
+from kafkafs.locator.views import Kind, View
 from kafkafs.mount.attributes import EntryMaker
 from kafkafs.mount.caching import LASTING, caching_of
 from kafkafs.mount.footing import Watcher
@@ -302,7 +303,7 @@ class TreeOperations(ForbiddenOperations):
         writing = await inode.quick.run(opened)
         is_durable = self._is_durable or bool(flags & os.O_DSYNC)
         file = FileForWriting(inode, writing, inode.writes, is_durable=is_durable)
-        return pyfuse3.FileInfo(fh=self._opened(file), direct_io=True, nonseekable=_is_appended_to(inode.path))
+        return pyfuse3.FileInfo(fh=self._opened(file), direct_io=True, nonseekable=inode.path.view.kind is Kind.INPUT)
 
     @guarded(is_open=True)
     async def read(self, fh: FileHandleT, off: int, size: int) -> Buffer:
@@ -343,12 +344,12 @@ class TreeOperations(ForbiddenOperations):
         """Make the kernel ask for the sizes of files that grew, so that the writer finds its records."""
         if inode.log is not None:
             self._growth.appended(inode.log)
-        if not _is_appended_to(inode.path):
+        if inode.path.view.kind is not Kind.INPUT:
             self.watcher.wake()
 
     def _sync_log(self, inode: Inode) -> None:
         """Sync the log that a file shows, if the mount writes it."""
-        path = inode.path if inode.log is None else PartitionFilePath(inode.log, PartitionFile.APPEND)
+        path = inode.path if inode.log is None else PartitionFilePath(inode.log, View.APPEND)
         node = self._tree.node(path)
         if isinstance(node, WritableFile) and node.attributes().is_writable:
             writing = node.open_writing()
@@ -389,7 +390,3 @@ class TreeOperations(ForbiddenOperations):
 def _file(node: Node) -> File:
     assert isinstance(node, File)
     return node
-
-
-def _is_appended_to(path: TreePath) -> bool:
-    return isinstance(path, PartitionFilePath) and path.file.startswith(PartitionFile.APPEND)

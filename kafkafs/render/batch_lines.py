@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.locator.views import View
 from kafkafs.render.envelope import Envelope
 from storage.log import AbortedBatches
 from storage.record import (
@@ -19,7 +20,7 @@ from storage.record import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from typing_extensions import Buffer
 
@@ -115,6 +116,17 @@ class EnvelopeLines(BatchLines):
     def size_before(self, batch: Batch, offset: int) -> int:
         """Return the bytes of the envelopes of the batch's records below the offset."""
         return sum(len(self._line(record)) for record in batch.checked_records() if record.offset < offset)
+
+
+_LINES: Final[Mapping[View, Callable[[str, int], BatchLines]]] = {
+    View.VALUES: lambda _topic, _partition: ValueLines(),
+    View.RECORDS: EnvelopeLines,
+}
+
+
+def new_lines(view: View, topic: str, partition: int) -> BatchLines:
+    """Return the form in which a stream shows the batches of a partition."""
+    return _LINES[view](topic, partition)
 
 
 def _rendered(log_bytes: int, last_at: int, lines: bytes | int) -> RenderedBatches:

@@ -6,15 +6,15 @@ knows the log; the caller that appends the batches tells the intake when the log
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from kafkafs.locator.paths import PartitionFile
+from kafkafs.locator.views import View
 from kafkafs.render.batch_intake import BatchIntake
 from kafkafs.render.line_intake import ENVELOPES, VALUES, LineIntake, key_values
 from kafkafs.render.raw_intake import RawIntake
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from typing_extensions import Buffer
 
@@ -39,18 +39,18 @@ class Intake(Protocol):
         """Be told that what was last given back is not stored: the record in progress is dropped up to its end."""
 
 
-def new_intake(file: PartitionFile, syntax: KeyValueSyntax) -> Intake:
-    """The intake of a descriptor that has just been opened on this file; the syntax is that of `append.kv`."""
-    match file:
-        case PartitionFile.APPEND:
-            return LineIntake(VALUES)
-        case PartitionFile.APPEND_KV:
-            return LineIntake(key_values(syntax))
-        case PartitionFile.APPEND_JSONL:
-            return LineIntake(ENVELOPES)
-        case PartitionFile.APPEND_RAW:
-            return RawIntake()
-        case PartitionFile.APPEND_BATCH:
-            return BatchIntake()
-        case _:
-            raise ValueError(f"nothing is appended by writing to {file}")
+_INTAKES: Final[Mapping[View, Callable[[KeyValueSyntax], Intake]]] = {
+    View.APPEND: lambda _: LineIntake(VALUES),
+    View.APPEND_JSONL: lambda _: LineIntake(ENVELOPES),
+    View.APPEND_KV: lambda syntax: LineIntake(key_values(syntax)),
+    View.APPEND_RAW: lambda _: RawIntake(),
+    View.APPEND_BATCH: lambda _: BatchIntake(),
+}
+
+
+def new_intake(view: View, syntax: KeyValueSyntax) -> Intake:
+    """Return the intake of a descriptor that has just been opened on this file; the syntax is that of `append.kv`."""
+    intake = _INTAKES.get(view)
+    if intake is None:
+        raise ValueError(f"nothing is appended by writing to {view}")
+    return intake(syntax)

@@ -33,7 +33,7 @@ class AppendFile(LogInput):
 
     def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock) -> None:
         super().__init__(path, source)
-        self._form = path.file
+        self._form = path.view
         self._clock = clock
 
     def text(self) -> bytes:

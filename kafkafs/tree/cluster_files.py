@@ -37,28 +37,27 @@ _NAMES: Final = (META_PROPERTIES_NAME, SETTINGS_NAME, *(str(each) for each in Of
 
 def cluster_node(path: ClusterPath, context: TreeContext) -> Node:
     """The file, or the directory of a further log directory, at the path; raises `NotThereError`."""
-    match path.names:
-        case (number,) if (log_dir := _further(context.store, number)) is not None:
-            return ClusterDirectory(path, context, log_dir)
-        case (name,) if name in VIEW_NAMES and context.store.cluster.log() is not None:
-            return ClusterView(path, context.store, context.store.cluster, context.clock, name)
-        case (name,):
-            return _file(path, context, context.store.log_dirs[0], name)
-        case (number, name) if (log_dir := _further(context.store, number)) is not None:
-            return _file(path, context, log_dir, name)
-    raise NotThereError(f"{path}: there is no such file")
-
-
-def _further(store: Store, number: str) -> LogDir | None:
-    """The log directory of this number, which the first one does not have."""
-    return {str(at): log_dir for at, log_dir in enumerate(store.log_dirs) if at > 0}.get(number)
-
-
-def _file(path: ClusterPath, context: TreeContext, log_dir: LogDir, name: str) -> ClusterFile:
+    log_dir = _log_dir(context.store, path)
+    name = path.file
+    if name is None:
+        return ClusterDirectory(path, context, log_dir)
+    if path.log_dir is None and name in VIEW_NAMES and context.store.cluster.log() is not None:
+        return ClusterView(path, context.store, context.store.cluster, context.clock, name)
     files = context.store.files
     if name not in _NAMES or files.status(log_dir.path / name) is None:
-        raise NotThereError(f"{path}: there is no such file")
+        raise _nothing_at(path)
     return ClusterFile(path, files, context.clock, log_dir.path, name)
+
+
+def _log_dir(store: Store, path: ClusterPath) -> LogDir:
+    number = path.log_dir or 0
+    if number >= len(store.log_dirs):
+        raise _nothing_at(path)
+    return store.log_dirs[number]
+
+
+def _nothing_at(path: ClusterPath) -> NotThereError:
+    return NotThereError(f"{path}: there is no such file")
 
 
 class ClusterDirectory(StoreDirectoryNode):

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kafkafs.locator.paths import (
-    ClusterPath,
-    ControlPath,
-    GroupPath,
-    StoreDirectory,
-    StoreDirectoryPath,
-    StoreFile,
-    StoreFilePath,
-    StoreTimePath,
-)
+from kafkafs.locator.views import CONTROL_VIEWS, View
 from kafkafs.tree.cluster_files import ClusterDirectory, cluster_node
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
@@ -27,11 +19,13 @@ from kafkafs.tree.store_times import StoreTimeDirectory, StoreTimeFile
 from kafkafs.tree.unattached_directory import UnattachedDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from kafkafs.locator.paths import TreePath
+    from kafkafs.locator.paths import ControlPath, StoreFilePath, TreePath
     from kafkafs.tree.context import TreeContext
     from kafkafs.tree.node import Node
+
+    _Maker: TypeAlias = Callable[[Any, TreeContext], Node]  # of paths of this view
 
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
@@ -51,60 +45,39 @@ class ControlNodes:
         log: Callable[[], bytes] | None = None,
     ) -> None:
         self._options = options
-        self._living = {
-            file: text for file, text in ((StoreFile.METRICS, metrics), (StoreFile.LOG, log)) if text is not None
+        self._makers: dict[View, _Maker] = {
+            View.CONTROL: self._directory,
+            View.OPTIONS: self._options_file,
+            **_MAKERS,
         }
+        for view, text in ((View.METRICS, metrics), (View.LOG, log)):
+            if text is not None:
+                self._makers[view] = partial(_LivingText, text=text)
 
     def node(self, path: TreePath, context: TreeContext) -> Node:
         """Return the node at a path in `.kafkafs`; raises `NotThereError`."""
-        match path:
-            case ControlPath():
-                return ControlDirectory(path, context, self._living)
-            case StoreFilePath(file):
-                return self._file(path, file, context)
-            case StoreDirectoryPath(StoreDirectory.BY_TIME):
-                return StoreTimeDirectory(path, context.store)
-            case StoreDirectoryPath(StoreDirectory.UNATTACHED):
-                return UnattachedDirectory(path, context)
-            case StoreDirectoryPath(StoreDirectory.GROUPS):
-                return GroupsDirectory(path, context)
-            case GroupPath():
-                return GroupFile(path, context)
-            case StoreDirectoryPath(StoreDirectory.CLUSTER):
-                return ClusterDirectory(path, context, context.store.log_dirs[0])
-            case StoreTimePath():
-                return StoreTimeFile(path, context)
-            case ClusterPath():
-                return cluster_node(path, context)
-        raise NotThereError(f"{path}: there is no such file")
-
-    def _file(self, path: StoreFilePath, file: StoreFile, context: TreeContext) -> Node:
-        store = context.store
-        match file:
-            case StoreFile.README:
-                return _StoreText(path, context, lambda: readme_text(store))
-            case StoreFile.VERSION:
-                return _StoreText(path, context, version_text)
-            case StoreFile.OPTIONS:
-                return _StoreText(path, context, lambda: options_text(store, context.options, self._options))
-            case StoreFile.TRANSACTIONS:
-                return OpenTransactionsFile(path, context)
-        if file not in self._living:
+        maker = self._makers.get(path.view)
+        if maker is None:
             raise NotThereError(f"{path}: there is such a file only in a mount")
-        return _LivingText(path, context, self._living[file])
+        return maker(path, context)
+
+    def _directory(self, path: ControlPath, context: TreeContext) -> Node:
+        return ControlDirectory(path, context, [name for name, view in CONTROL_VIEWS.items() if view in self._makers])
+
+    def _options_file(self, path: StoreFilePath, context: TreeContext) -> Node:
+        return _StoreText(path, context, lambda: options_text(context.store, context.options, self._options))
 
 
 class ControlDirectory(StoreDirectoryNode):
     """The directory `.kafkafs`."""
 
-    def __init__(self, path: ControlPath, context: TreeContext, living: Mapping[StoreFile, object]) -> None:
+    def __init__(self, path: ControlPath, context: TreeContext, names: Sequence[str]) -> None:
         super().__init__(path, context.store)
-        self._living = living
+        self._names = names
 
     def names(self) -> Iterator[str]:
-        """The files and the directories that there are."""
-        yield from (StoreFile.README, StoreFile.VERSION, StoreFile.OPTIONS, *self._living, StoreFile.TRANSACTIONS)
-        yield from StoreDirectory
+        """Yield the files and the directories that there are."""
+        yield from self._names
 
 
 class _StoreText(GeneratedFile):
@@ -128,3 +101,19 @@ class _LivingText(GeneratedFile):
 
     def generate(self) -> Generated:
         return Generated(self._text(), self._clock.now_ms())
+
+
+_MAKERS: Final[Mapping[View, _Maker]] = {
+    View.README: lambda path, context: _StoreText(path, context, lambda: readme_text(context.store)),
+    View.VERSION: lambda path, context: _StoreText(path, context, version_text),
+    View.OPEN_TRANSACTIONS: OpenTransactionsFile,
+    View.STORE_BY_TIME: lambda path, context: StoreTimeDirectory(path, context.store),
+    View.STORE_TIME: StoreTimeFile,
+    View.UNATTACHED: UnattachedDirectory,
+    View.GROUPS: GroupsDirectory,
+    View.GROUP: GroupFile,
+    View.CLUSTER: lambda path, context: ClusterDirectory(path, context, context.store.log_dirs[0]),
+    View.CLUSTER_FILE: cluster_node,
+    View.CLUSTER_LOG_DIR: cluster_node,
+    View.CLUSTER_LOG_DIR_FILE: cluster_node,
+}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from kafkafs.locator.paths import PartitionDirectory, PartitionFile, PartitionPath, UnattachedPath
+from kafkafs.locator.paths import PartitionPath, UnattachedPath
+from kafkafs.locator.views import PARTITION_VIEWS, Kind
 from kafkafs.tree.node import Attributes, Directory
 from storage.errors import StorageError
 
@@ -12,26 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kafkafs.tree.log_source import LogSource
-
-_VIEWS: Final = (
-    *PartitionDirectory,
-    PartitionFile.VALUES,
-    PartitionFile.RECORDS,
-    PartitionFile.INFO,
-    PartitionFile.LOG_START_OFFSET,
-    PartitionFile.TRANSACTIONS,
-    PartitionFile.PRODUCERS,
-    PartitionFile.LEADER_EPOCHS,
-    PartitionFile.RETENTION_PLAN,
-    PartitionFile.COMPACTION_PLAN,
-)
-_WAYS_TO_WRITE: Final = (
-    PartitionFile.APPEND,
-    PartitionFile.APPEND_JSONL,
-    PartitionFile.APPEND_KV,
-    PartitionFile.APPEND_RAW,
-    PartitionFile.APPEND_BATCH,
-)
 
 
 class PartitionNode(Directory):
@@ -53,6 +34,5 @@ class PartitionNode(Directory):
 
     def names(self) -> Iterator[str]:
         """Yield every view and every file to write to."""
-        yield from map(str, _VIEWS)
-        if isinstance(self.path, PartitionPath):
-            yield from map(str, _WAYS_TO_WRITE)
+        is_topics = isinstance(self.path, PartitionPath)
+        yield from (name for name, view in PARTITION_VIEWS.items() if is_topics or view.kind is not Kind.INPUT)

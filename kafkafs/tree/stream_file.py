@@ -6,8 +6,7 @@ from contextlib import closing, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.locator.paths import PartitionFile
-from kafkafs.render.batch_lines import EnvelopeLines, ValueLines
+from kafkafs.render.batch_lines import new_lines
 from kafkafs.sizes.edges import EDGE_BYTES
 from kafkafs.sizes.seen import tail_damage
 from kafkafs.tree.errors import DamagedError, GoneError, TreeError
@@ -48,9 +47,9 @@ class StreamFile(File):
     """
 
     def __init__(self, path: PartitionFilePath, source: LogSource, sizes: SizeCache) -> None:
-        lines = ValueLines() if path.file is PartitionFile.VALUES else EnvelopeLines(source.topic, source.partition)
+        lines = new_lines(path.view, source.topic, source.partition)
         isolation = source.options.isolation
-        form = f"{path.file} {source.topic}-{source.partition}"
+        form = f"{path.view} {source.topic}-{source.partition}"
         self._counted = sizes.log(source.home, source.log, isolation, form, lines)
         self._seen, self._positions = self._counted.look()
         self._source = source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkafs.locator.paths import CONFIG_NAME
+from kafkafs.locator.views import View
 from kafkafs.tree.errors import InvalidInputError
 from kafkafs.tree.node import Attributes, Directory
 
@@ -34,7 +34,7 @@ class TopicDirectory(Directory):
     def names(self) -> Iterator[str]:
         """The partitions in their order, and `config`."""
         yield from map(str, self._sources.store.topics.partitions(self._topic))
-        yield CONFIG_NAME
+        yield str(View.CONFIG)
 
     def make(self, name: str) -> None:
         """Add the partition of this number, which must be the next."""

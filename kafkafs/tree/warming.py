@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kafkafs.dump.file_kinds import FileKind
 from kafkafs.locator.descent import child
 from kafkafs.locator.paths import (
-    PartitionDirectory,
     PartitionDirectoryPath,
-    PartitionFile,
     PartitionFilePath,
     PartitionPath,
     RootPath,
@@ -17,6 +15,7 @@ from kafkafs.locator.paths import (
     TopicPath,
     UnattachedPath,
 )
+from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
 from kafkafs.tree.node import Directory
 from kafkafs.tree.segment_files import dumped_kind
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     CountedPath: TypeAlias = PartitionFilePath | SegmentPath
 
-_STREAMS: Final = (PartitionFile.VALUES, PartitionFile.RECORDS)
+_STREAMS: Final = tuple(view for view in PARTITION_VIEWS.values() if view.kind is Kind.STREAM)
 
 
 def counted_paths(tree: Tree, path: TreePath) -> Iterator[CountedPath]:
@@ -38,13 +37,13 @@ def counted_paths(tree: Tree, path: TreePath) -> Iterator[CountedPath]:
     to find them. The caller asks the tree whether such a path exists.
     """
     match path:
-        case PartitionFilePath(_, file) if file in _STREAMS:
+        case PartitionFilePath(_, view) if view in _STREAMS:
             yield path
         case SegmentPath(_, file, True) if dumped_kind(file) is FileKind.LOG:
             yield path
         case PartitionPath() | UnattachedPath():
-            yield from (PartitionFilePath(path, file) for file in _STREAMS)
-        case PartitionDirectoryPath(_, PartitionDirectory.SEGMENTS) | TopicPath() | RootPath():
+            yield from (PartitionFilePath(path, view) for view in _STREAMS)
+        case PartitionDirectoryPath(_, View.SEGMENTS) | TopicPath() | RootPath():
             directory = tree.node(path)
             assert isinstance(directory, Directory)
             topics = tree.context.store.topics.inventory.topics

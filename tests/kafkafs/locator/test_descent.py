@@ -15,16 +15,12 @@ from kafkafs.locator.paths import (
     ControlPath,
     GroupPath,
     OffsetPath,
-    PartitionDirectory,
     PartitionDirectoryPath,
-    PartitionFile,
     PartitionFilePath,
     PartitionPath,
     RootPath,
     SegmentPath,
-    StoreDirectory,
     StoreDirectoryPath,
-    StoreFile,
     StoreFilePath,
     StoreTimePath,
     TimePath,
@@ -33,6 +29,7 @@ from kafkafs.locator.paths import (
     UnattachedPath,
 )
 from kafkafs.locator.times import parse_time, parse_time_name
+from kafkafs.locator.views import View
 from storage.log_dir.names import DirectoryName, DirectoryState
 
 ORDERS = TopicPath("orders")
@@ -50,24 +47,23 @@ PLACES: list[tuple[str, TreePath]] = [
     ("orders/config", ConfigPath(ORDERS)),
     ("orders/0", ORDERS_0),
     ("orders/2147483647", PartitionPath(ORDERS, 2**31 - 1)),
-    ("orders/0/offset", PartitionDirectoryPath(ORDERS_0, PartitionDirectory.OFFSET)),
-    ("orders/0/by-time", PartitionDirectoryPath(ORDERS_0, PartitionDirectory.BY_TIME)),
-    ("orders/0/segments", PartitionDirectoryPath(ORDERS_0, PartitionDirectory.SEGMENTS)),
-    ("orders/0/append", PartitionFilePath(ORDERS_0, PartitionFile.APPEND)),
-    ("orders/0/append.jsonl", PartitionFilePath(ORDERS_0, PartitionFile.APPEND_JSONL)),
-    ("orders/0/append.kv", PartitionFilePath(ORDERS_0, PartitionFile.APPEND_KV)),
-    ("orders/0/append.raw", PartitionFilePath(ORDERS_0, PartitionFile.APPEND_RAW)),
-    ("orders/0/append.batch", PartitionFilePath(ORDERS_0, PartitionFile.APPEND_BATCH)),
-    ("orders/0/values", PartitionFilePath(ORDERS_0, PartitionFile.VALUES)),
-    ("orders/0/records.jsonl", PartitionFilePath(ORDERS_0, PartitionFile.RECORDS)),
-    ("orders/0/info", PartitionFilePath(ORDERS_0, PartitionFile.INFO)),
-    ("orders/0/log-start-offset", PartitionFilePath(ORDERS_0, PartitionFile.LOG_START_OFFSET)),
-    ("orders/0/transactions", PartitionFilePath(ORDERS_0, PartitionFile.TRANSACTIONS)),
-    ("orders/0/producers", PartitionFilePath(ORDERS_0, PartitionFile.PRODUCERS)),
-    ("orders/0/leader-epochs", PartitionFilePath(ORDERS_0, PartitionFile.LEADER_EPOCHS)),
-    ("orders/0/retention.plan", PartitionFilePath(ORDERS_0, PartitionFile.RETENTION_PLAN)),
-    ("orders/0/compaction.plan", PartitionFilePath(ORDERS_0, PartitionFile.COMPACTION_PLAN)),
-    ("orders/0/damage.jsonl", PartitionFilePath(ORDERS_0, PartitionFile.DAMAGE)),
+    ("orders/0/offset", PartitionDirectoryPath(ORDERS_0, View.OFFSET)),
+    ("orders/0/by-time", PartitionDirectoryPath(ORDERS_0, View.BY_TIME)),
+    ("orders/0/segments", PartitionDirectoryPath(ORDERS_0, View.SEGMENTS)),
+    ("orders/0/append", PartitionFilePath(ORDERS_0, View.APPEND)),
+    ("orders/0/append.jsonl", PartitionFilePath(ORDERS_0, View.APPEND_JSONL)),
+    ("orders/0/append.kv", PartitionFilePath(ORDERS_0, View.APPEND_KV)),
+    ("orders/0/append.raw", PartitionFilePath(ORDERS_0, View.APPEND_RAW)),
+    ("orders/0/append.batch", PartitionFilePath(ORDERS_0, View.APPEND_BATCH)),
+    ("orders/0/values", PartitionFilePath(ORDERS_0, View.VALUES)),
+    ("orders/0/records.jsonl", PartitionFilePath(ORDERS_0, View.RECORDS)),
+    ("orders/0/info", PartitionFilePath(ORDERS_0, View.INFO)),
+    ("orders/0/log-start-offset", PartitionFilePath(ORDERS_0, View.LOG_START_OFFSET)),
+    ("orders/0/transactions", PartitionFilePath(ORDERS_0, View.TRANSACTIONS)),
+    ("orders/0/producers", PartitionFilePath(ORDERS_0, View.PRODUCERS)),
+    ("orders/0/leader-epochs", PartitionFilePath(ORDERS_0, View.LEADER_EPOCHS)),
+    ("orders/0/retention.plan", PartitionFilePath(ORDERS_0, View.RETENTION_PLAN)),
+    ("orders/0/compaction.plan", PartitionFilePath(ORDERS_0, View.COMPACTION_PLAN)),
     ("orders/0/offset/42", OffsetPath(ORDERS_0, parse_offset_name("42"))),
     ("orders/0/offset/last-100...jsonl", OffsetPath(ORDERS_0, parse_offset_name("-100...jsonl"))),
     ("orders/0/by-time/now", TimePath(ORDERS_0, parse_time_name("now"))),
@@ -82,23 +78,25 @@ PLACES: list[tuple[str, TreePath]] = [
     ("orders/0/segments/a b.txt.txt", SegmentPath(ORDERS_0, "a b.txt", is_text=True)),
     ("orders/0/segments/...txt", SegmentPath(ORDERS_0, "...txt")),
     (".kafkafs", ControlPath()),
-    (".kafkafs/README", StoreFilePath(StoreFile.README)),
-    (".kafkafs/version", StoreFilePath(StoreFile.VERSION)),
-    (".kafkafs/options", StoreFilePath(StoreFile.OPTIONS)),
-    (".kafkafs/metrics", StoreFilePath(StoreFile.METRICS)),
-    (".kafkafs/log", StoreFilePath(StoreFile.LOG)),
-    (".kafkafs/by-time", StoreDirectoryPath(StoreDirectory.BY_TIME)),
+    (".kafkafs/README", StoreFilePath(View.README)),
+    (".kafkafs/version", StoreFilePath(View.VERSION)),
+    (".kafkafs/options", StoreFilePath(View.OPTIONS)),
+    (".kafkafs/metrics", StoreFilePath(View.METRICS)),
+    (".kafkafs/log", StoreFilePath(View.LOG)),
+    (".kafkafs/by-time", StoreDirectoryPath(View.STORE_BY_TIME)),
     (".kafkafs/by-time/-15m", StoreTimePath(parse_time("-15m"))),
-    (".kafkafs/unattached", StoreDirectoryPath(StoreDirectory.UNATTACHED)),
+    (".kafkafs/unattached", StoreDirectoryPath(View.UNATTACHED)),
     (STRAY_TEXT, STRAY),
     (f"{STRAY_TEXT}/offset/42", OffsetPath(STRAY, parse_offset_name("42"))),
-    (f"{STRAY_TEXT}/values", PartitionFilePath(STRAY, PartitionFile.VALUES)),
-    (".kafkafs/groups", StoreDirectoryPath(StoreDirectory.GROUPS)),
+    (f"{STRAY_TEXT}/values", PartitionFilePath(STRAY, View.VALUES)),
+    (".kafkafs/groups", StoreDirectoryPath(View.GROUPS)),
     (".kafkafs/groups/a%2Fb", GroupPath("a%2Fb")),
     (f".kafkafs/groups/%sha256-{HEX}{HEX}", GroupPath(f"%sha256-{HEX}{HEX}")),
-    (".kafkafs/cluster", StoreDirectoryPath(StoreDirectory.CLUSTER)),
-    (".kafkafs/cluster/meta.properties", ClusterPath(("meta.properties",))),
-    (".kafkafs/cluster/topics/orders", ClusterPath(("topics", "orders"))),
+    (".kafkafs/cluster", StoreDirectoryPath(View.CLUSTER)),
+    (".kafkafs/cluster/meta.properties", ClusterPath(None, "meta.properties")),
+    (".kafkafs/cluster/12", ClusterPath(12, None)),
+    (".kafkafs/cluster/12/meta.properties", ClusterPath(12, "meta.properties")),
+    (".kafkafs/cluster/0", ClusterPath(None, "0")),
 ]
 
 OUTSIDE = [
@@ -111,6 +109,7 @@ OUTSIDE = [
     *("by-time/now.json", "by-time/now..", "by-time/earliest", "by-time/now/x", ".kafkafs/readme"),
     *(".kafkafs/0", ".kafkafs/version/x", ".kafkafs/unattached/orders-0", ".kafkafs/unattached/x"),
     *(".kafkafs/groups/%41", ".kafkafs/groups/g/x", ".kafkafs/cluster/..", ".kafkafs/%2Ekafkafs"),
+    *(".kafkafs/cluster/topics/orders", ".kafkafs/cluster/1/2/3", "orders/0/damage.jsonl", "orders/0/groups"),
 ]
 
 
@@ -162,7 +161,11 @@ def test_what_is_outside(text: str) -> None:
         ("orders/x", "'x' is not in a topic; there are config and the numbers of its partitions"),
         (
             "orders/0/42",
-            "'42' is not in a partition; there are offset, by-time, segments, append, append.jsonl, append.kv, ",
+            (
+                "'42' is not in a partition; there are offset, by-time, segments, values, records.jsonl, info, "
+                "log-start-offset, transactions, producers, leader-epochs, retention.plan, compaction.plan, "
+                "append, append.jsonl, append.kv, append.raw, append.batch"
+            ),
         ),
         ("orders/0/info/x", "'x' is not there: /orders/0/info is a file and has nothing in it"),
         (
@@ -179,12 +182,10 @@ def test_a_refusal_says_what_there_is(text: str, sentence: str) -> None:
 
 def test_a_topic_called_by_time_wins_that_name_at_the_root_alone() -> None:
     topic = TopicPath("by-time")
-    assert parse_path("by-time/0/values", {"by-time"}) == PartitionFilePath(
-        PartitionPath(topic, 0), PartitionFile.VALUES
-    )
+    assert parse_path("by-time/0/values", {"by-time"}) == PartitionFilePath(PartitionPath(topic, 0), View.VALUES)
     assert parse_path(str(topic), {"by-time"}) == topic
-    assert parse_path(".kafkafs/by-time", {"by-time"}) == StoreDirectoryPath(StoreDirectory.BY_TIME)
-    assert child(RootPath(), "by-time", {"orders": 1}) == StoreDirectoryPath(StoreDirectory.BY_TIME)
+    assert parse_path(".kafkafs/by-time", {"by-time"}) == StoreDirectoryPath(View.STORE_BY_TIME)
+    assert child(RootPath(), "by-time", {"orders": 1}) == StoreDirectoryPath(View.STORE_BY_TIME)
 
 
 def test_a_topic_called_as_the_control_directory_is_reached_from_the_command_line_alone() -> None:

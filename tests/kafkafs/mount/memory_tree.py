@@ -25,17 +25,15 @@ from kafkafs.locator.paths import (
     ConfigPath,
     ControlPath,
     OffsetPath,
-    PartitionDirectory,
     PartitionDirectoryPath,
-    PartitionFile,
     PartitionFilePath,
     PartitionPath,
     RootPath,
-    StoreFile,
     StoreFilePath,
     TimePath,
     TopicPath,
 )
+from kafkafs.locator.views import CONTROL_VIEWS, PARTITION_VIEWS, Kind, View
 from kafkafs.mount.footing import Footing
 from kafkafs.tree import errors as tree_errors
 from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile
@@ -144,7 +142,7 @@ class MemoryTree:
     def __init__(self) -> None:
         self.logs: dict[str, dict[int, MemoryLog]] = {}
         self.gates: defaultdict[bytes, Event] = defaultdict(Event)
-        self.facts: dict[StoreFile, Callable[[], bytes]] = {}
+        self.facts: dict[View, Callable[[], bytes]] = {}
         self._identity = 0
         self.add("orders", {0: [b"one", b"two", b"three"], 1: [b"%d" % number for number in range(2000)], 2: []})
         self.add("gates", {0: [], 1: []})
@@ -185,10 +183,11 @@ class MemoryTree:
             case ConfigPath(topic):
                 return MemoryFile(path, lambda: Held(b"retention.ms=1\n"))
             case PartitionPath():
-                names = [*map(str, PartitionDirectory), *map(str, PartitionFile)]
-                return MemoryDirectory(path, lambda: names, identity=self.log(path).identity)
+                return MemoryDirectory(path, lambda: [*PARTITION_VIEWS], identity=self.log(path).identity)
             case ControlPath():
-                return MemoryDirectory(path, lambda: [*map(str, StoreFile)])
+                return MemoryDirectory(
+                    path, lambda: [name for name, view in CONTROL_VIEWS.items() if view.kind is Kind.TEXT]
+                )
             case StoreFilePath(file):
                 return MemoryFile(path, lambda: Held(self.facts[file]()))
             case _:
@@ -198,7 +197,7 @@ class MemoryTree:
         match path:
             case PartitionDirectoryPath(_, directory):
                 offsets = range(log.start_offset, log.start_offset + len(log.values))
-                names = [*map(str, offsets)] if directory is PartitionDirectory.OFFSET else []
+                names = [*map(str, offsets)] if directory is View.OFFSET else []
                 return MemoryDirectory(path, lambda: names, identity=log.identity)
             case OffsetPath(_, name) if isinstance(name.records, AtOffset):
                 return self._record(path, log, name.records.offset)
@@ -222,22 +221,22 @@ class MemoryTree:
             xattrs={"user.kafka.key": b"k%d" % offset},
         )
 
-    def _file(self, path: TreePath, file: PartitionFile, log: MemoryLog) -> Node:
+    def _file(self, path: TreePath, file: View, log: MemoryLog) -> Node:
         identity = log.identity
         match file:
-            case PartitionFile.VALUES:
+            case View.VALUES:
                 return MemoryFile(path, lambda: Growing(log), identity=identity)
-            case PartitionFile.RECORDS:
+            case View.RECORDS:
                 return MemoryFile(path, lambda: Unsized(log), identity=identity)
-            case PartitionFile.TRANSACTIONS:
+            case View.TRANSACTIONS:
                 return MemoryFile(path, Stuck, identity=identity)
-            case PartitionFile.INFO:
+            case View.INFO:
                 return MemoryFile(path, lambda: Held(b"records=%d\nsyncs=%d\n" % (len(log.values), log.syncs)))
-            case PartitionFile.PRODUCERS:
+            case View.PRODUCERS:
                 return MemoryFile(path, lambda: Held(b"waiting=%d\n" % log.waiting))
-            case PartitionFile.LOG_START_OFFSET:
+            case View.LOG_START_OFFSET:
                 return MemoryWritable(path, b"%d\n" % log.start_offset, lambda: Number(log, None), identity=identity)
-            case PartitionFile.APPEND:
+            case View.APPEND:
                 gates = self.gates if path.log.topic.topic == "gates" else None
                 return MemoryWritable(path, b"", lambda: Lines(log, gates), identity=identity)
         raise tree_errors.NotThereError(str(path))
@@ -255,9 +254,9 @@ def main() -> None:
     options = parse_options(sys.argv[3:])
     log, metrics, tree = start_logging(), Metrics(), MemoryTree()
     tree.facts = {
-        StoreFile.METRICS: metrics.text,
-        StoreFile.LOG: log.text,
-        StoreFile.OPTIONS: lambda: b"pid=%d\n" % os.getpid(),
+        View.METRICS: metrics.text,
+        View.LOG: log.text,
+        View.OPTIONS: lambda: b"pid=%d\n" % os.getpid(),
     }
     signal.signal(signal.SIGUSR1, lambda *_: [gate.set() for gate in tree.gates.values()])
     operations = TreeOperations(

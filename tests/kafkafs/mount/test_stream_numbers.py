@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath, PartitionPath, RootPath, TopicPath
+from kafkafs.locator.paths import (
+    PartitionFilePath,
+    PartitionPath,
+    RootPath,
+    TopicPath,
+)
+from kafkafs.locator.views import View
 from kafkafs.mount.caching import DIRECTORY, GROWING
 from kafkafs.mount.inodes import Inodes
 from kafkafs.tree.node import Attributes, Directory, File
@@ -21,7 +27,7 @@ def place(kind: type[Directory | File], path: object, identity: int, lineage: in
 def test_each_lineage_has_its_number(*, is_forgotten: bool) -> None:
     inodes = Inodes(place(Directory, RootPath(), 0, 0), Attributes())
     parent = inodes.found(inodes[1], "0", place(Directory, PARTITION, 1, 1), Attributes(), DIRECTORY)
-    path = PartitionFilePath(PARTITION, PartitionFile.VALUES)
+    path = PartitionFilePath(PARTITION, View.VALUES)
     numbers = []
     for identity, lineage in [(0, 0), (1, 0), (2, 2), (3, 2), (4, 4)]:
         inode = inodes.found(parent, "values", place(File, path, identity, lineage), Attributes(), GROWING)

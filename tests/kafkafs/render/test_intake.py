@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkafs.locator.paths import PartitionFile
+from kafkafs.locator.views import View
 from kafkafs.render.envelope import Envelope
 from kafkafs.render.intake import new_intake
 from kafkafs.render.key_values import KeyValueSyntax
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 T = 1_700_000_000_000
 PACKING = Packing(timestamp_ms=T, max_bytes=4096)
 TAB = KeyValueSyntax()
-FORMS = [PartitionFile.APPEND, PartitionFile.APPEND_KV, PartitionFile.APPEND_JSONL, PartitionFile.APPEND_BATCH]
+FORMS = [View.APPEND, View.APPEND_KV, View.APPEND_JSONL, View.APPEND_BATCH]
 
 rows = st.lists(
     st.tuples(strategies.timestamps, strategies.keys, strategies.values, strategies.headers), min_size=1, max_size=6
 )
 written_in = {
-    PartitionFile.APPEND: st.lists(st.sampled_from([b"a", b"\n", b"bc\n", b"\r\n", b"\xff\t\n"])).map(b"".join),
-    PartitionFile.APPEND_KV: st.lists(st.sampled_from([b"a", b"\n", b"k\tv\n", b"k\t\n", b"\t\t\n"])).map(b"".join),
-    PartitionFile.APPEND_JSONL: rows.map(lambda rows: envelopes(*rows)),
-    PartitionFile.APPEND_BATCH: rows.map(lambda rows: b"".join(batches_of(rows))),
+    View.APPEND: st.lists(st.sampled_from([b"a", b"\n", b"bc\n", b"\r\n", b"\xff\t\n"])).map(b"".join),
+    View.APPEND_KV: st.lists(st.sampled_from([b"a", b"\n", b"k\tv\n", b"k\t\n", b"\t\t\n"])).map(b"".join),
+    View.APPEND_JSONL: rows.map(lambda rows: envelopes(*rows)),
+    View.APPEND_BATCH: rows.map(lambda rows: b"".join(batches_of(rows))),
 }
 
 
@@ -54,7 +54,7 @@ def envelopes(*rows: Row) -> bytes:
     return b"".join(map(Envelope("a", 0).line, records))
 
 
-def intake(form: PartitionFile, syntax: KeyValueSyntax = TAB) -> Intake:
+def intake(form: View, syntax: KeyValueSyntax = TAB) -> Intake:
     return new_intake(form, syntax)
 
 
@@ -82,7 +82,7 @@ def pieces(data: bytes, places: Sequence[int]) -> list[bytes]:
 @pytest.mark.property
 @pytest.mark.parametrize("form", FORMS)
 @given(data=st.data(), places=st.lists(st.integers(0, 100_000), max_size=8))
-def test_where_writes_are_cut_makes_no_difference(form: PartitionFile, data: st.DataObject, places: list[int]) -> None:
+def test_where_writes_are_cut_makes_no_difference(form: View, data: st.DataObject, places: list[int]) -> None:
     written = data.draw(written_in[form])
     packing = Packing(T, max_bytes=8192)
     whole = all_records(intake(form), written, packing=packing)
@@ -93,29 +93,29 @@ def test_where_writes_are_cut_makes_no_difference(form: PartitionFile, data: st.
     ("form", "writes", "records"),
     [
         (
-            PartitionFile.APPEND,
+            View.APPEND,
             [b"one\n\ntw", b"o\r\nlast"],
             [(None, b"one"), (None, b""), (None, b"two\r"), (None, b"last")],
         ),
         (
-            PartitionFile.APPEND_KV,
+            View.APPEND_KV,
             [b"k\tv\tw\nno key\n\tv\n\n"],
             [(b"k", b"v\tw"), (None, b"no key"), (b"", b"v"), (None, b"")],
         ),
-        (PartitionFile.APPEND_JSONL, [b'{"value":null,"key":"k"}\n{"value"', b':"v"}'], [(b"k", None), (None, b"v")]),
-        (PartitionFile.APPEND_RAW, [b"one\n", b"", b"two\n\0"], [(None, b"one\ntwo\n\0")]),
-        (PartitionFile.APPEND_RAW, [b""], []),
-        (PartitionFile.APPEND, [], []),
+        (View.APPEND_JSONL, [b'{"value":null,"key":"k"}\n{"value"', b':"v"}'], [(b"k", None), (None, b"v")]),
+        (View.APPEND_RAW, [b"one\n", b"", b"two\n\0"], [(None, b"one\ntwo\n\0")]),
+        (View.APPEND_RAW, [b""], []),
+        (View.APPEND, [], []),
     ],
 )
-def test_records(form: PartitionFile, writes: list[bytes], records: list[tuple[bytes | None, bytes | None]]) -> None:
+def test_records(form: View, writes: list[bytes], records: list[tuple[bytes | None, bytes | None]]) -> None:
     assert all_records(intake(form), *writes) == [(T, key, value, ()) for key, value in records]
 
 
 def test_a_separator_and_what_is_null_can_be_chosen() -> None:
     syntax = KeyValueSyntax(separator=b"::", null_marker=b"NULL")
     lines = b"k::NULL\nNULL::v\nNULL::NULL\nNULL\nk:v\nNULLs::::v\n"
-    found = all_records(intake(PartitionFile.APPEND_KV, syntax), lines)
+    found = all_records(intake(View.APPEND_KV, syntax), lines)
     assert [(key, value) for _, key, value, _ in found] == [
         (b"k", None),
         (None, b"v"),
@@ -134,16 +134,16 @@ def test_some_separators_separate_nothing(separator: bytes) -> None:
 
 def test_nothing_else_is_appended_to() -> None:
     with pytest.raises(ValueError, match="values"):
-        intake(PartitionFile.VALUES)
+        intake(View.VALUES)
 
 
 def test_a_flush_commits_what_has_come_and_writing_goes_on() -> None:
-    target = intake(PartitionFile.APPEND)
+    target = intake(View.APPEND)
     assert records_in(target.take(b"one\ntw", PACKING)) == [(T, None, b"one", ())]
     assert records_in(target.finish(PACKING)) == [(T, None, b"tw", ())]
     assert target.finish(PACKING) == ()
     assert records_in(target.take(b"o\n", PACKING)) == [(T, None, b"o", ())]
-    raw = intake(PartitionFile.APPEND_RAW)
+    raw = intake(View.APPEND_RAW)
     assert [all_records(raw, b"a", b"b"), all_records(raw), all_records(raw, b"c")] == [
         [(T, None, b"ab", ())],
         [],
@@ -152,7 +152,7 @@ def test_a_flush_commits_what_has_come_and_writing_goes_on() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS[:2])
-def test_many_lines_are_packed_into_batches_of_the_largest_size(form: PartitionFile) -> None:
+def test_many_lines_are_packed_into_batches_of_the_largest_size(form: View) -> None:
     packing = Packing(
         T, max_bytes=1000, form=BatchForm(codec=Codec.GZIP, producer_id=7, producer_epoch=0, base_sequence=5)
     )
@@ -168,22 +168,22 @@ def test_many_lines_are_packed_into_batches_of_the_largest_size(form: PartitionF
 @pytest.mark.parametrize(
     ("form", "write", "error"),
     [
-        (PartitionFile.APPEND, b"good\n" + b"x" * 5000 + b"\nhal", RecordTooLargeError),
-        (PartitionFile.APPEND, b"good\n" + b"x" * 4095 + b"\nhal", RecordTooLargeError),
-        (PartitionFile.APPEND, b"good\n" + b"x" * 4097, RecordTooLargeError),
-        (PartitionFile.APPEND_KV, b"good\tv\nk\t" + b"x" * 4090 + b"\nhal", RecordTooLargeError),
-        (PartitionFile.APPEND_JSONL, b'{"value":"v"}\n{"value":1}\n{"val', InvalidRecordError),
-        (PartitionFile.APPEND_JSONL, b'{"value":"' + b"x" * 4090 + b'"}\n{"val', RecordTooLargeError),
+        (View.APPEND, b"good\n" + b"x" * 5000 + b"\nhal", RecordTooLargeError),
+        (View.APPEND, b"good\n" + b"x" * 4095 + b"\nhal", RecordTooLargeError),
+        (View.APPEND, b"good\n" + b"x" * 4097, RecordTooLargeError),
+        (View.APPEND_KV, b"good\tv\nk\t" + b"x" * 4090 + b"\nhal", RecordTooLargeError),
+        (View.APPEND_JSONL, b'{"value":"v"}\n{"value":1}\n{"val', InvalidRecordError),
+        (View.APPEND_JSONL, b'{"value":"' + b"x" * 4090 + b'"}\n{"val', RecordTooLargeError),
     ],
 )
 def test_a_write_is_refused_as_a_whole_and_the_line_in_progress_too(
-    form: PartitionFile, write: bytes, error: type[InvalidRecordError]
+    form: View, write: bytes, error: type[InvalidRecordError]
 ) -> None:
     target = intake(form)
     with pytest.raises(error) as caught:
         target.take(write, PACKING)
     assert type(caught.value) is error
-    good = b'{"value":"v"}' if form is PartitionFile.APPEND_JSONL else b"v"
+    good = b'{"value":"v"}' if form is View.APPEND_JSONL else b"v"
     assert target.take(b"the rest of it", PACKING) == ()
     assert records_in(target.take(b" and more\n" + good + b"\n", PACKING)) == [(T, None, b"v", ())]
     # What the log refuses is dropped in the same way.
@@ -193,7 +193,7 @@ def test_a_write_is_refused_as_a_whole_and_the_line_in_progress_too(
 
 
 def test_a_malformed_last_line_is_refused_by_the_flush() -> None:
-    target = intake(PartitionFile.APPEND_JSONL)
+    target = intake(View.APPEND_JSONL)
     assert target.take(b'{"value"', PACKING) == ()
     with pytest.raises(InvalidRecordError, match="line 1: this is not JSON"):
         target.finish(PACKING)
@@ -206,13 +206,13 @@ def test_an_envelope_may_be_much_longer_than_its_record() -> None:
     (data,) = batches_of_rows([row], max_bytes=fits.max_bytes)
     line = envelopes(row)
     assert len(line) > 7 * len(data)
-    assert all_records(intake(PartitionFile.APPEND_JSONL), *pieces(line, range(0, 20_000, 1000)), packing=fits) == [
+    assert all_records(intake(View.APPEND_JSONL), *pieces(line, range(0, 20_000, 1000)), packing=fits) == [
         (T, None, bytes(980), (("", None),) * 400)
     ]
 
 
 def test_a_raw_record_that_is_too_large_is_refused_to_its_end() -> None:
-    target = intake(PartitionFile.APPEND_RAW)
+    target = intake(View.APPEND_RAW)
     target.take(b"x" * 4000, PACKING)
     with pytest.raises(RecordTooLargeError, match="more than 4096 bytes"):
         target.take(b"x" * 97, PACKING)
@@ -233,7 +233,7 @@ def sent(value: bytes) -> bytes:
 
 def test_batches_pass_as_they_are() -> None:
     one, two = sent(b"one"), sent(b"two")
-    target = intake(PartitionFile.APPEND_BATCH)
+    target = intake(View.APPEND_BATCH)
     assert list(map(bytes, target.take(one + two + one[:70], PACKING))) == [one, two]
     assert list(map(bytes, target.take(one[70:], PACKING))) == [one]
     assert target.finish(PACKING) == ()
@@ -256,7 +256,7 @@ def test_batches_pass_as_they_are() -> None:
 def test_what_is_no_batch_is_refused_up_to_the_flush(
     write: Callable[[], bytes], error: type[InvalidRecordError], reason: str
 ) -> None:
-    target = intake(PartitionFile.APPEND_BATCH)
+    target = intake(View.APPEND_BATCH)
     with pytest.raises(error, match=reason):
         target.take(write(), PACKING)
     assert target.take(sent(b"two"), PACKING) == ()
@@ -265,7 +265,7 @@ def test_what_is_no_batch_is_refused_up_to_the_flush(
 
 
 def test_behind_a_batch_that_the_log_refused_another_may_follow() -> None:
-    target = intake(PartitionFile.APPEND_BATCH)
+    target = intake(View.APPEND_BATCH)
     target.take(sent(b"one"), PACKING)
     target.refuse()
     assert all_records(target, sent(b"two")) == [(T, None, b"two", ())]
@@ -275,7 +275,7 @@ def test_behind_a_batch_that_the_log_refused_another_may_follow() -> None:
 
 
 def test_a_batch_that_never_ends_is_refused_by_the_flush() -> None:
-    target = intake(PartitionFile.APPEND_BATCH)
+    target = intake(View.APPEND_BATCH)
     target.take(sent(b"one")[:70], PACKING)
     with pytest.raises(InvalidRecordError, match="only 70 bytes of it have come"):
         target.finish(PACKING)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath, PartitionPath, TopicPath
+from kafkafs.locator.paths import PartitionFilePath, PartitionPath, TopicPath
+from kafkafs.locator.views import View
 from kafkafs.sizes import SizeCache
 from kafkafs.tree.append_file import AppendFile
 from kafkafs.tree.control import ControlNodes
@@ -34,7 +35,7 @@ LINES = [b"%d" % number * 40 for number in range(50)]
 
 def append_to(tree: Tree, topic: str, partition: int) -> tuple[int | None, Log]:
     """Append keys and lines to a partition, and say what its latest epoch was before."""
-    path = PartitionFilePath(PartitionPath(TopicPath(topic), partition), PartitionFile.APPEND_KV)
+    path = PartitionFilePath(PartitionPath(TopicPath(topic), partition), View.APPEND_KV)
     file = tree.node(path)
     assert isinstance(file, AppendFile)
     log = tree.context.store.log(topic, partition)

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory, sent
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath
+from kafkafs.locator.paths import PartitionFilePath
+from kafkafs.locator.views import View
 from kafkafs.tree.append_file import AppendFile
 from storage.errors import RecordTooLargeError
 from storage.record.batch import RecordBatch
@@ -27,24 +28,24 @@ if TYPE_CHECKING:
 
     Seen: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 
-LINES = (PartitionFile.APPEND, PartitionFile.APPEND_KV, PartitionFile.APPEND_JSONL)
+LINES = (View.APPEND, View.APPEND_KV, View.APPEND_JSONL)
 WRITTEN = {
-    PartitionFile.APPEND: b"one\n\ntwo\r\n" + b"long" * 40 + b"\nlast",
-    PartitionFile.APPEND_KV: b"k\tv\n\tv\nk\t\nno key\nlast\tone",
-    PartitionFile.APPEND_JSONL: b'{"value":"a"}\n{"key":null,"value_base64":"AP8=","headers":[{"key":"h","value":"x"}]}'
+    View.APPEND: b"one\n\ntwo\r\n" + b"long" * 40 + b"\nlast",
+    View.APPEND_KV: b"k\tv\n\tv\nk\t\nno key\nlast\tone",
+    View.APPEND_JSONL: b'{"value":"a"}\n{"key":null,"value_base64":"AP8=","headers":[{"key":"h","value":"x"}]}'
     b'\n{"value":null,"key":"k","timestamp":5}',
-    PartitionFile.APPEND_RAW: b"one\ntwo\n\0",
-    PartitionFile.APPEND_BATCH: b"".join(sent([(NOW_MS, b"a"), (NOW_MS, b"%d" % number)]) for number in range(3)),
+    View.APPEND_RAW: b"one\ntwo\n\0",
+    View.APPEND_BATCH: b"".join(sent([(NOW_MS, b"a"), (NOW_MS, b"%d" % number)]) for number in range(3)),
 }
 ONE_MESSAGE = {**SETTINGS, "max.message.bytes": "300"}
 
 
-def node(views: Views, lab: LogOnMemory, form: PartitionFile = PartitionFile.APPEND) -> AppendFile:
+def node(views: Views, lab: LogOnMemory, form: View = View.APPEND) -> AppendFile:
     source = views.memory(lab)
     return AppendFile(PartitionFilePath(source.path, form), source, lab.clock)
 
 
-def opened(views: Views, lab: LogOnMemory, form: PartitionFile = PartitionFile.APPEND) -> Appending:
+def opened(views: Views, lab: LogOnMemory, form: View = View.APPEND) -> Appending:
     return node(views, lab, form).open_writing()
 
 
@@ -68,7 +69,7 @@ def pieces(data: bytes, places: Sequence[int]) -> list[bytes]:
 @pytest.mark.property
 @pytest.mark.parametrize("form", WRITTEN)
 @given(places=st.lists(st.integers(0, 1000), max_size=8))
-def test_where_writes_are_cut_makes_no_difference(views: Views, form: PartitionFile, places: list[int]) -> None:
+def test_where_writes_are_cut_makes_no_difference(views: Views, form: View, places: list[int]) -> None:
     found = []
     for writes in ([WRITTEN[form]], pieces(WRITTEN[form], places)):
         lab = LogOnMemory(SETTINGS)
@@ -82,10 +83,10 @@ def test_where_writes_are_cut_makes_no_difference(views: Views, form: PartitionF
 
 
 @pytest.mark.parametrize("form", LINES)
-def test_a_line_is_a_record_when_the_write_returns_that_completes_it(views: Views, form: PartitionFile) -> None:
+def test_a_line_is_a_record_when_the_write_returns_that_completes_it(views: Views, form: View) -> None:
     lab = LogOnMemory(SETTINGS)
     writing = opened(views, lab, form)
-    line = b'{"value":"v"}' if form is PartitionFile.APPEND_JSONL else b"v"
+    line = b'{"value":"v"}' if form is View.APPEND_JSONL else b"v"
     writing.write(line + b"\n" + line[:-1])
     assert lab.values() == [b"v"]
     writing.write(line[-1:])
@@ -110,7 +111,7 @@ def test_a_flush_takes_what_has_no_newline_and_nothing_twice(views: Views) -> No
 
 def test_raw_is_a_record_for_each_run_of_writes(views: Views) -> None:
     lab = LogOnMemory(SETTINGS)
-    writing = opened(views, lab, PartitionFile.APPEND_RAW)
+    writing = opened(views, lab, View.APPEND_RAW)
     for run in ((b"a\n", b"b\n"), (), (b"",), (b"\0",)):
         for data in run:
             writing.write(data)
@@ -235,7 +236,7 @@ def test_receipts_of_batches_that_were_there_say_where(views: Views) -> None:
         lab.produce(b"value", sequence)
     again = [batch.view(0, batch.size_bytes) for batch in lab.log.view.batches(0)]
     fresh = sent(b"fresh")
-    writing = opened(views, lab, PartitionFile.APPEND_BATCH)
+    writing = opened(views, lab, View.APPEND_BATCH)
     as_sent = [bytes(8) + bytes(each)[8:12] + b"\xff\xff\xff\xff" + bytes(each)[16:] for each in (again[1], again[2])]
     writing.write(as_sent[1] + fresh + as_sent[0] + as_sent[1] + fresh)
     assert writing.read(100) == b"2..3\n1..2\n4..4\n"

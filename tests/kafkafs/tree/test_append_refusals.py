@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import SETTINGS, LogOnMemory, sent
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath
+from kafkafs.locator.paths import PartitionFilePath
+from kafkafs.locator.views import View
 from kafkafs.tree.append_file import AppendFile
 from kafkafs.tree.errors import NotPermittedError, ReadOnlyTreeError
 from storage.errors import (
@@ -31,35 +32,35 @@ ONE_MESSAGE = {**SETTINGS, "max.message.bytes": "300"}
 OLD = b'{"value":"v","timestamp":1}\n'
 CORRUPT = sent(b"value").replace(b"value", b"eulav")
 REFUSED = [
-    (PartitionFile.APPEND, ONE_MESSAGE, b"good\n" + b"x" * 301 + b"\n", RecordTooLargeError),
-    (PartitionFile.APPEND, ONE_MESSAGE, b"good\n" + b"x" * 290 + b"\nrest", RecordTooLargeError),
-    (PartitionFile.APPEND_KV, {**SETTINGS, "cleanup.policy": "compact"}, b"k\tv\nno key\n", InvalidRecordError),
-    (PartitionFile.APPEND_JSONL, SETTINGS, b'{"value":"v"}\n{"value":\n{"value"', InvalidRecordError),
-    (PartitionFile.APPEND_JSONL, SETTINGS, b'{"value":"v"}\n{"unknown":1}\n', InvalidRecordError),
-    (PartitionFile.APPEND_JSONL, {**SETTINGS, "message.timestamp.before.max.ms": "1000"}, OLD, InvalidRecordError),
-    (PartitionFile.APPEND_JSONL, ONE_MESSAGE, b'{"value":"%s"}\n' % (b"x" * 290), RecordTooLargeError),
-    (PartitionFile.APPEND_BATCH, SETTINGS, sent(b"good") + CORRUPT, ChecksumError),
-    (PartitionFile.APPEND_BATCH, ONE_MESSAGE, sent(b"x" * 290), BatchTooLargeError),
-    (PartitionFile.APPEND_BATCH, SETTINGS, b"no batch at all, but long enough for its header to be read" * 2, None),
-    (PartitionFile.APPEND_RAW, ONE_MESSAGE, b"x" * 301, RecordTooLargeError),
+    (View.APPEND, ONE_MESSAGE, b"good\n" + b"x" * 301 + b"\n", RecordTooLargeError),
+    (View.APPEND, ONE_MESSAGE, b"good\n" + b"x" * 290 + b"\nrest", RecordTooLargeError),
+    (View.APPEND_KV, {**SETTINGS, "cleanup.policy": "compact"}, b"k\tv\nno key\n", InvalidRecordError),
+    (View.APPEND_JSONL, SETTINGS, b'{"value":"v"}\n{"value":\n{"value"', InvalidRecordError),
+    (View.APPEND_JSONL, SETTINGS, b'{"value":"v"}\n{"unknown":1}\n', InvalidRecordError),
+    (View.APPEND_JSONL, {**SETTINGS, "message.timestamp.before.max.ms": "1000"}, OLD, InvalidRecordError),
+    (View.APPEND_JSONL, ONE_MESSAGE, b'{"value":"%s"}\n' % (b"x" * 290), RecordTooLargeError),
+    (View.APPEND_BATCH, SETTINGS, sent(b"good") + CORRUPT, ChecksumError),
+    (View.APPEND_BATCH, ONE_MESSAGE, sent(b"x" * 290), BatchTooLargeError),
+    (View.APPEND_BATCH, SETTINGS, b"no batch at all, but long enough for its header to be read" * 2, None),
+    (View.APPEND_RAW, ONE_MESSAGE, b"x" * 301, RecordTooLargeError),
 ]
 GOOD = {
-    PartitionFile.APPEND: b"later\n",
-    PartitionFile.APPEND_KV: b"key\tlater\n",
-    PartitionFile.APPEND_JSONL: b'{"key":"key","value":"later"}\n',
-    PartitionFile.APPEND_BATCH: sent(b"later"),
-    PartitionFile.APPEND_RAW: b"later",
+    View.APPEND: b"later\n",
+    View.APPEND_KV: b"key\tlater\n",
+    View.APPEND_JSONL: b'{"key":"key","value":"later"}\n',
+    View.APPEND_BATCH: sent(b"later"),
+    View.APPEND_RAW: b"later",
 }
 
 
-def opened(views: Views, lab: LogOnMemory, form: PartitionFile = PartitionFile.APPEND) -> Appending:
+def opened(views: Views, lab: LogOnMemory, form: View = View.APPEND) -> Appending:
     source = views.memory(lab)
     return AppendFile(PartitionFilePath(source.path, form), source, lab.clock).open_writing()
 
 
 @pytest.mark.parametrize(("form", "settings", "data", "error"), REFUSED)
 def test_a_write_that_is_refused_stores_nothing_and_later_ones_are_taken(
-    views: Views, form: PartitionFile, settings: dict[str, str], data: bytes, error: type[StorageError] | None
+    views: Views, form: View, settings: dict[str, str], data: bytes, error: type[StorageError] | None
 ) -> None:
     lab = LogOnMemory(settings)
     writing = opened(views, lab, form)
@@ -76,7 +77,7 @@ def test_a_write_that_is_refused_stores_nothing_and_later_ones_are_taken(
 
 
 def test_a_refused_write_says_which_of_its_lines_it_was(views: Views) -> None:
-    writing = opened(views, LogOnMemory(SETTINGS), PartitionFile.APPEND_JSONL)
+    writing = opened(views, LogOnMemory(SETTINGS), View.APPEND_JSONL)
     with pytest.raises(InvalidRecordError, match=r"^line 2: this is not JSON.*\(/topic/0/append.jsonl\)$"):
         writing.write(b'{"value":"v"}\n{"value"}\n{"value":"w"}\n')
 
@@ -91,10 +92,8 @@ def test_the_line_in_progress_is_dropped_with_the_write_up_to_its_newline(views:
     assert lab.values() == [b"kept", b"later"]
 
 
-@pytest.mark.parametrize(
-    ("form", "data"), [(PartitionFile.APPEND_JSONL, b'{"value"'), (PartitionFile.APPEND_BATCH, sent(b"value")[:-1])]
-)
-def test_what_only_a_flush_can_refuse_is_refused_there_once(views: Views, form: PartitionFile, data: bytes) -> None:
+@pytest.mark.parametrize(("form", "data"), [(View.APPEND_JSONL, b'{"value"'), (View.APPEND_BATCH, sent(b"value")[:-1])])
+def test_what_only_a_flush_can_refuse_is_refused_there_once(views: Views, form: View, data: bytes) -> None:
     lab = LogOnMemory(SETTINGS)
     writing = opened(views, lab, form)
     writing.write(data)
@@ -111,7 +110,7 @@ def test_a_log_that_may_not_be_written_refuses_at_the_open(views: Views) -> None
     internal = views.memory(lab)
     internal.topic = "__consumer_offsets"
     for source, error in ((followed, ReadOnlyTreeError), (internal, NotPermittedError)):
-        file = AppendFile(PartitionFilePath(source.path, PartitionFile.APPEND), source, lab.clock)
+        file = AppendFile(PartitionFilePath(source.path, View.APPEND), source, lab.clock)
         assert not file.attributes().is_writable
         with pytest.raises(error, match="append"):
             file.open_writing()

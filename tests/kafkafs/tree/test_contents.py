@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import NOW_MS, LogOnMemory, sent
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath, SegmentPath
+from kafkafs.locator.paths import PartitionFilePath, SegmentPath
+from kafkafs.locator.views import View
 from kafkafs.sizes import CountedLog, SizeCache
 from kafkafs.sizes.counted_text import CountedText
 from kafkafs.tree.errors import DamagedError
@@ -37,8 +38,8 @@ def files_of(views: Views, source: LogSource) -> dict[str, File]:
     sizes = SizeCache(source.files, None)
     log_name = source.log.view.segments[1].name(Kind.LOG)
     return {
-        "values": StreamFile(PartitionFilePath(source.path, PartitionFile.VALUES), source, sizes),
-        "records.jsonl": StreamFile(PartitionFilePath(source.path, PartitionFile.RECORDS), source, sizes),
+        "values": StreamFile(PartitionFilePath(source.path, View.VALUES), source, sizes),
+        "records.jsonl": StreamFile(PartitionFilePath(source.path, View.RECORDS), source, sizes),
         "3..50": views.node(source, "3..50"),
         "all.jsonl": views.node(source, "all.jsonl"),
         "all.hex": views.node(source, "all.hex"),

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_logs import NOW_MS, LogOnMemory, sent
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath
+from kafkafs.locator.paths import PartitionFilePath
+from kafkafs.locator.views import View
 from kafkafs.render.envelope import Envelope
 from kafkafs.sizes import SizeCache
 from kafkafs.tree.errors import DamagedError
@@ -114,7 +115,7 @@ def check_reading(open_source: Callable[[TreeOptions], LogSource]) -> bool:
     by_offset = {record.offset: record for record in expected.records}
     check_stopping(visible, expected)
     check_skipping(open_source(TreeOptions(damage=Damage.SKIP)).visible(), expected)
-    for form in (PartitionFile.VALUES, PartitionFile.RECORDS):
+    for form in (View.VALUES, View.RECORDS):
         check_stream(source, form, expected)
         check_stream(open_source(TreeOptions(damage=Damage.SKIP)), form, expected)
     # Nothing checks a base offset, so damage to the last one may have the log end anywhere.
@@ -152,9 +153,9 @@ def check_skipping(visible: VisibleLog, expected: Checked) -> None:
         assert visible.from_end(count // 2) == expected.records[-(count // 2)].offset
 
 
-def check_stream(source: LogSource, form: PartitionFile, expected: Checked) -> None:
+def check_stream(source: LogSource, form: View, expected: Checked) -> None:
     """A stream has the records that a range of all has, and ends as that does."""
-    line = Envelope(source.topic, source.partition).line if form is PartitionFile.RECORDS else value_line
+    line = Envelope(source.topic, source.partition).line if form is View.RECORDS else value_line
     skips = source.options.damage is Damage.SKIP
     lost = 2**62 if expected.first_lost is None or skips else expected.first_lost
     whole = b"".join(line(record) for record in expected.records if record.offset < lost)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, NOW_MS, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath, PartitionPath, TopicPath
+from kafkafs.locator.paths import PartitionFilePath, PartitionPath, TopicPath
+from kafkafs.locator.views import View
 from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
 from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.options import TreeOptions
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
     from storage.log.log import Log
 
 FACTS = {
-    PartitionFile.INFO: InfoFile,
-    PartitionFile.TRANSACTIONS: TransactionsFile,
-    PartitionFile.PRODUCERS: ProducersFile,
-    PartitionFile.LEADER_EPOCHS: EpochsFile,
+    View.INFO: InfoFile,
+    View.TRANSACTIONS: TransactionsFile,
+    View.PRODUCERS: ProducersFile,
+    View.LEADER_EPOCHS: EpochsFile,
 }
 
 
-def fact(file: PartitionFile, source: LogSource, clock: StandingClock) -> InfoFile | TransactionsFile:
+def fact(file: View, source: LogSource, clock: StandingClock) -> InfoFile | TransactionsFile:
     return FACTS[file](PartitionFilePath(source.path, file), source, clock)
 
 
@@ -40,13 +41,13 @@ def read(node: InfoFile | TransactionsFile) -> bytes:
     return bytes(reading.read(0, 1 << 20))
 
 
-def table(source: LogSource, file: PartitionFile, clock: StandingClock) -> list[dict[str, str]]:
+def table(source: LogSource, file: View, clock: StandingClock) -> list[dict[str, str]]:
     names, *rows = (line.split("\t") for line in read(fact(file, source, clock)).decode().splitlines())
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def info(source: LogSource, clock: StandingClock) -> dict[str, str]:
-    lines = read(fact(PartitionFile.INFO, source, clock)).decode().splitlines()
+    lines = read(fact(View.INFO, source, clock)).decode().splitlines()
     return dict(line.split("=", 1) for line in lines)
 
 
@@ -97,7 +98,7 @@ def test_transactions_tells_the_open_ones_first_and_the_latest_abort_next(memory
         f"aborted\t1\t0\t0\t0\t2\t{NOW_MS}\t65\n"
     )
     for source in (memory.source(), memory.followed()):
-        assert read(fact(PartitionFile.TRANSACTIONS, source, memory.clock)).decode() == expected
+        assert read(fact(View.TRANSACTIONS, source, memory.clock)).decode() == expected
 
 
 def test_producers_expire(memory: Memory) -> None:
@@ -117,7 +118,7 @@ def test_producers_expire(memory: Memory) -> None:
     ]:
         memory.clock.ms += passed_ms
         for source in (*sources, memory.followed()):
-            rows = table(source, PartitionFile.PRODUCERS, memory.clock)
+            rows = table(source, View.PRODUCERS, memory.clock)
             assert [row["producerId"] for row in rows] == producers
     assert len(memory.log.producers.states()) == 3
     memory.log.expire_producers()
@@ -140,7 +141,7 @@ def test_the_high_watermark_is_never_beyond_the_end(memory: Memory) -> None:
 
 def test_a_log_without_transactions_has_the_names_alone(memory: Memory) -> None:
     for source in (memory.source(), memory.followed()):
-        for file in (PartitionFile.TRANSACTIONS, PartitionFile.PRODUCERS, PartitionFile.LEADER_EPOCHS):
+        for file in (View.TRANSACTIONS, View.PRODUCERS, View.LEADER_EPOCHS):
             assert table(source, file, memory.clock) == []
             assert read(fact(file, source, memory.clock)).count(b"\n") == 1
 
@@ -153,7 +154,7 @@ def test_only_the_latest_of_many_aborted_transactions_are_told(memory: Memory) -
     memory.run_tasks()
     assert len(memory.log.view.segments) > 20
     for source in (memory.source(), memory.followed()):
-        rows = table(source, PartitionFile.TRANSACTIONS, memory.clock)
+        rows = table(source, View.TRANSACTIONS, memory.clock)
         assert [int(row["lastOffset"]) for row in rows] == markers[: -ABORTED_MAX - 1 : -1]
 
 
@@ -163,7 +164,7 @@ def test_aborted_transactions_before_the_start_are_not_told(memory: Memory) -> N
         memory.end_transaction(committed=False)
     memory.run_tasks()
     memory.log.advance_start(101)
-    rows = table(memory.source(), PartitionFile.TRANSACTIONS, memory.clock)
+    rows = table(memory.source(), View.TRANSACTIONS, memory.clock)
     assert [int(row["firstOffset"]) for row in rows] == list(range(198, 98, -2))
 
 
@@ -175,7 +176,7 @@ def test_an_aborted_transaction_is_told_without_its_marker(memory: Memory) -> No
     assert second is not None
     with memory.files.open_writing(path) as file:
         file.write_at(second.position + 43, [b"\0\0\0\0\0\0\0\x09"])  # the marker is another producer's
-    (row,) = table(memory.source(), PartitionFile.TRANSACTIONS, memory.clock)
+    (row,) = table(memory.source(), View.TRANSACTIONS, memory.clock)
     assert list(row.values()) == ["aborted", "7", "-", "-", "0", "1", "-", "-"]
 
 
@@ -191,14 +192,14 @@ def test_producers_are_told_until_they_expire(memory: Memory) -> None:
         f"12\t0\t-\t1\t2\t{NOW_MS}\t2\t-\n"
     )
     for source in (memory.source(), memory.followed()):
-        assert read(fact(PartitionFile.PRODUCERS, source, memory.clock)).decode() == expected
+        assert read(fact(View.PRODUCERS, source, memory.clock)).decode() == expected
     memory.clock.ms += PRODUCER_EXPIRATION_MS
     memory.log.expire_producers()
-    assert [row["producerId"] for row in table(memory.source(), PartitionFile.PRODUCERS, memory.clock)] == ["9"]
+    assert [row["producerId"] for row in table(memory.source(), View.PRODUCERS, memory.clock)] == ["9"]
 
 
 def test_info_of_an_empty_log(memory: Memory) -> None:
-    assert read(fact(PartitionFile.INFO, memory.source(), memory.clock)).decode() == (
+    assert read(fact(View.INFO, memory.source(), memory.clock)).decode() == (
         "topic=topic\npartition=0\ndirectory=/topic-0\nstart.offset=0\nend.offset=0\nlast.stable.offset=0\nsegments=1\n"
         "active.segment=00000000000000000000.log\nsize.bytes=0\nindex.bytes=2400\nis.writable=true\nis.poisoned=false\n"
     )
@@ -242,7 +243,7 @@ def test_info_leaves_out_what_is_damaged(memory: Memory) -> None:
     assert "topic.id" not in said
     assert said["end.offset"] == "1"
     with pytest.raises(NulFilledCheckpointError):
-        read(fact(PartitionFile.LEADER_EPOCHS, source, memory.clock))
+        read(fact(View.LEADER_EPOCHS, source, memory.clock))
 
 
 # What costs much, and what is kept
@@ -251,15 +252,15 @@ def test_info_leaves_out_what_is_damaged(memory: Memory) -> None:
 def test_what_takes_long_has_no_size_until_somebody_has_read_it(memory: Memory) -> None:
     memory.produce(b"value", 0, transactional=True)
     source = memory.followed(TreeOptions(counted_bytes_max=0))
-    for file in (PartitionFile.TRANSACTIONS, PartitionFile.PRODUCERS):
+    for file in (View.TRANSACTIONS, View.PRODUCERS):
         assert fact(file, source, memory.clock).attributes().size_bytes is None
     assert "last.stable.offset" not in info(source, memory.clock)
-    assert fact(PartitionFile.TRANSACTIONS, source, memory.clock).open().read(0, 1000)
-    for file in (PartitionFile.TRANSACTIONS, PartitionFile.PRODUCERS):
+    assert fact(View.TRANSACTIONS, source, memory.clock).open().read(0, 1000)
+    for file in (View.TRANSACTIONS, View.PRODUCERS):
         assert read(fact(file, source, memory.clock))
     assert info(source, memory.clock)["last.stable.offset"] == "0"
     memory.produce(b"value", 1, transactional=True)
-    assert fact(PartitionFile.PRODUCERS, source, memory.clock).attributes().size_bytes is None
+    assert fact(View.PRODUCERS, source, memory.clock).attributes().size_bytes is None
 
 
 def test_what_lies_before_the_newest_snapshot_needs_no_reading(memory: Memory) -> None:
@@ -275,7 +276,7 @@ def test_what_lies_before_the_newest_snapshot_needs_no_reading(memory: Memory) -
 
 
 def test_a_stat_and_the_open_after_it_agree(memory: Memory) -> None:
-    node = fact(PartitionFile.INFO, memory.source(), memory.clock)
+    node = fact(View.INFO, memory.source(), memory.clock)
     size_bytes = node.attributes().size_bytes
     memory.log.append_as_leader(sent(b"value"))
     memory.clock.ms += 999
@@ -291,7 +292,7 @@ def test_a_fact_is_as_old_as_the_log(memory: Memory) -> None:
     memory.produce(b"value", 0)
     status = memory.files.status(f"{DIRECTORY}/00000000000000000000.log")
     assert status is not None
-    found = fact(PartitionFile.INFO, memory.source(), memory.clock).attributes()
+    found = fact(View.INFO, memory.source(), memory.clock).attributes()
     assert found.modified_ms == status.modified_ms
     assert found.place == Path(DIRECTORY)
     assert not found.is_writable

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import StandingClock
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath, PartitionPath, TopicPath
+from kafkafs.locator.paths import PartitionFilePath, PartitionPath, TopicPath
+from kafkafs.locator.views import View
 from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
 from kafkafs.tree.log_sources import LogSources
 from kafkafs.tree.options import TreeOptions
@@ -28,9 +29,9 @@ pytestmark = pytest.mark.golden
 
 DATASETS = ("kafka-2.2", "kafka-3.9", "kafka-3.9-killed")
 TABLES = {
-    PartitionFile.TRANSACTIONS: TransactionsFile,
-    PartitionFile.PRODUCERS: ProducersFile,
-    PartitionFile.LEADER_EPOCHS: EpochsFile,
+    View.TRANSACTIONS: TransactionsFile,
+    View.PRODUCERS: ProducersFile,
+    View.LEADER_EPOCHS: EpochsFile,
 }
 DUMPED_SNAPSHOT = re.compile(
     r"producerId: (\d+) producerEpoch: (\d+) coordinatorEpoch: (-?\d+) currentTxnFirstOffset: (\S+) "
@@ -45,7 +46,7 @@ def lines(node: File) -> list[str]:
     return bytes(reading.read(0, 1 << 20)).decode().splitlines()
 
 
-def table(source: LogSource, file: PartitionFile, clock: StandingClock) -> list[dict[str, str]]:
+def table(source: LogSource, file: View, clock: StandingClock) -> list[dict[str, str]]:
     names, *rows = (
         line.split("\t") for line in lines(TABLES[file](PartitionFilePath(source.path, file), source, clock))
     )
@@ -53,7 +54,7 @@ def table(source: LogSource, file: PartitionFile, clock: StandingClock) -> list[
 
 
 def info(source: LogSource, clock: StandingClock) -> dict[str, str]:
-    said = lines(InfoFile(PartitionFilePath(source.path, PartitionFile.INFO), source, clock))
+    said = lines(InfoFile(PartitionFilePath(source.path, View.INFO), source, clock))
     return dict(line.split("=", 1) for line in said)
 
 
@@ -140,7 +141,7 @@ def checkpointed_epochs(directory: Path) -> list[list[str]]:
 def test_leader_epochs_are_those_of_the_checkpoint(store: Store) -> None:
     clock = StandingClock()
     for source in sources(store, clock):
-        rows = table(source, PartitionFile.LEADER_EPOCHS, clock)
+        rows = table(source, View.LEADER_EPOCHS, clock)
         assert [[row["epoch"], row["startOffset"]] for row in rows] == checkpointed_epochs(source.directory)
 
 
@@ -162,7 +163,7 @@ def test_producers_are_those_that_the_real_tool_prints_of_the_last_snapshot(
         ):
             number = re.sub(r"\D", "", transaction)
             expected.append([producer, epoch, coordinator, sequence, offset, timestamp, number])
-        rows = table(source, PartitionFile.PRODUCERS, clock)
+        rows = table(source, View.PRODUCERS, clock)
         names = ("producerId", "producerEpoch", "coordinatorEpoch", "lastSequence", "lastOffset", "lastTimestamp")
         said = [[*(row[name] for name in names), row["transactionFirstOffset"]] for row in rows]
         assert said == [[value if value not in {"-1", ""} else "-" for value in row] for row in sorted(expected)]
@@ -182,7 +183,7 @@ def test_aborted_transactions_are_those_that_the_real_tool_prints(store: Store, 
         ]
         assert all(matches)
         expected = [list(match.groups()) for match in matches if match]
-        rows = [row for row in table(source, PartitionFile.TRANSACTIONS, clock) if row["state"] == "aborted"]
+        rows = [row for row in table(source, View.TRANSACTIONS, clock) if row["state"] == "aborted"]
         said = [[row["producerId"], row["firstOffset"], row["lastOffset"]] for row in rows]
         start_offset = source.log.view.start_offset
         assert said == [row for row in reversed(expected) if int(row[2]) >= start_offset]
@@ -203,7 +204,7 @@ def test_open_transactions_are_those_without_a_marker(store: Store) -> None:
                         unended.pop(batch.producer_id, None)  # what it ended may be compacted away
                     else:
                         unended.setdefault(batch.producer_id, str(batch.base_offset))
-        rows = [row for row in table(source, PartitionFile.TRANSACTIONS, clock) if row["state"] == "open"]
+        rows = [row for row in table(source, View.TRANSACTIONS, clock) if row["state"] == "open"]
         assert {int(row["producerId"]): row["firstOffset"] for row in rows} == unended
         compared += len(rows)
     assert compared

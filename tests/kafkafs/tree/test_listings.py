@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
-from kafkafs.locator.paths import PartitionDirectory, PartitionDirectoryPath
+from kafkafs.locator.paths import PartitionDirectoryPath
+from kafkafs.locator.views import View
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.offset_directory import OffsetDirectory
 from kafkafs.tree.options import TreeOptions
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 
 
 def offsets(source: LogSource) -> OffsetDirectory:
-    return OffsetDirectory(PartitionDirectoryPath(source.path, PartitionDirectory.OFFSET), source)
+    return OffsetDirectory(PartitionDirectoryPath(source.path, View.OFFSET), source)
 
 
 def times(source: LogSource) -> TimeDirectory:
-    return TimeDirectory(PartitionDirectoryPath(source.path, PartitionDirectory.BY_TIME), source)
+    return TimeDirectory(PartitionDirectoryPath(source.path, View.BY_TIME), source)
 
 
 def filled(count: int) -> LogOnMemory:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, LogOnMemory, sent
 
-from kafkafs.locator.paths import PartitionDirectory, PartitionDirectoryPath, SegmentPath
+from kafkafs.locator.paths import PartitionDirectoryPath, SegmentPath
+from kafkafs.locator.views import View
 from kafkafs.sizes import SizeCache
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.options import TreeOptions
@@ -82,7 +83,7 @@ def test_the_texts_of_logs_are_the_real_tools(views: Views, name: str) -> None:
 @pytest.mark.golden
 def test_the_other_texts_are_those_of_the_command(views: Views) -> None:
     source = views.follow(next(each for each in views.partitions(views.whole[1]) if each.name == "t-txn-0"))
-    names = list(SegmentDirectory(PartitionDirectoryPath(source.path, PartitionDirectory.SEGMENTS), source).names())
+    names = list(SegmentDirectory(PartitionDirectoryPath(source.path, View.SEGMENTS), source).names())
     assert [name for name in names if not name.endswith(".txt")] == sorted(
         each.name for each in source.directory.iterdir()
     )
@@ -136,9 +137,7 @@ def test_what_cannot_be_dumped_has_no_twin(views: Views, tmp_path: Path, name: s
     (directory / "inner").mkdir(parents=True)
     (directory / name).write_text("version: 0\n")
     source = views.follow(directory)
-    assert list(SegmentDirectory(PartitionDirectoryPath(source.path, PartitionDirectory.SEGMENTS), source).names()) == [
-        name
-    ]
+    assert list(SegmentDirectory(PartitionDirectoryPath(source.path, View.SEGMENTS), source).names()) == [name]
     for wanted in (name, "missing.log", "inner"):
         with pytest.raises(NotThereError):
             text_of(source, wanted)

@@ -10,7 +10,8 @@ import pytest
 from memory_logs import SETTINGS, LogOnMemory, StandingClock, sent
 
 from kafkafs.locator.descent import parse_path
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath
+from kafkafs.locator.paths import PartitionFilePath
+from kafkafs.locator.views import View
 from kafkafs.sizes import SizeCache
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import InvalidInputError, NotPermittedError, ReadOnlyTreeError
@@ -43,7 +44,7 @@ def log_of_ten(settings: dict[str, str] = SETTINGS) -> LogOnMemory:
 
 def node(views: Views, lab: LogOnMemory, *, is_followed: bool = False) -> StartOffsetFile:
     source = views.memory(lab, is_followed=is_followed)
-    path = PartitionFilePath(source.path, PartitionFile.LOG_START_OFFSET)
+    path = PartitionFilePath(source.path, View.LOG_START_OFFSET)
     return StartOffsetFile(path, source, attrgetter("end_offset"))
 
 

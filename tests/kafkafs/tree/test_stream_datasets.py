@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath
+from kafkafs.locator.paths import PartitionFilePath
+from kafkafs.locator.views import View
 from kafkafs.render.envelope import Envelope
 from kafkafs.sizes import SizeCache
 from kafkafs.tree.options import TreeOptions
@@ -39,8 +40,8 @@ def test_streams_are_what_a_plain_scan_finds(views: Views, number: int) -> None:
             records = [record for each in scanned for record in each.records]
             line = Envelope(source.topic, source.partition).line
             for form, expected in (
-                (PartitionFile.VALUES, b"".join((record.value or b"") + b"\n" for record in records)),
-                (PartitionFile.RECORDS, b"".join(map(line, records))),
+                (View.VALUES, b"".join((record.value or b"") + b"\n" for record in records)),
+                (View.RECORDS, b"".join(map(line, records))),
             ):
                 node = StreamFile(PartitionFilePath(source.path, form), source, SizeCache(Files(), None))
                 reading = node.open()
@@ -69,7 +70,7 @@ def test_memory_is_bounded_for_every_log(views: Views, tmp_path: Path) -> None:
             offset += 1000
     source = views.follow(directory, TreeOptions(counted_bytes_max=0))
     sizes = SizeCache(Files(), None)
-    node = StreamFile(PartitionFilePath(source.path, PartitionFile.VALUES), source, sizes)
+    node = StreamFile(PartitionFilePath(source.path, View.VALUES), source, sizes)
     tracemalloc.start()
     try:
         node.warm(lambda: False)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath, PartitionPath, TopicPath
+from kafkafs.locator.paths import PartitionFilePath, PartitionPath, TopicPath
+from kafkafs.locator.views import View
 from kafkafs.render.envelope import Envelope
 from kafkafs.sizes import CountedLog, CountedText, SizeCache
 from kafkafs.tree import stream_file
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from storage.log.log import Log
 
-FORMS = (PartitionFile.VALUES, PartitionFile.RECORDS)
+FORMS = (View.VALUES, View.RECORDS)
 CACHE = Path("/cache")
 
 
@@ -58,16 +59,16 @@ class Streams(LogOnMemory):
             self.log.append_as_leader(sent([(0, value)], BatchForm(codec=codec)), leader_epoch=1)  # type: ignore[list-item]
 
 
-def stream(source: LogSource, form: PartitionFile = PartitionFile.VALUES, sizes: SizeCache | None = None) -> StreamFile:
+def stream(source: LogSource, form: View = View.VALUES, sizes: SizeCache | None = None) -> StreamFile:
     return StreamFile(
         PartitionFilePath(source.path, form), source, SizeCache(source.files, None) if sizes is None else sizes
     )
 
 
-def expected(source: LogSource, form: PartitionFile = PartitionFile.VALUES) -> bytes:
+def expected(source: LogSource, form: View = View.VALUES) -> bytes:
     visible = source.visible().fresh_copy()
     records = visible.records(visible.start_offset, visible.end_offset)
-    if form is PartitionFile.VALUES:
+    if form is View.VALUES:
         return b"".join((record.value or b"") + b"\n" for record in records)
     return b"".join(map(Envelope(source.topic, source.partition).line, records))
 
@@ -89,7 +90,7 @@ def streams() -> Streams:
 @pytest.mark.parametrize("followed", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_sizes_follow_a_log_that_grows_rolls_and_loses_its_beginning(
-    streams: Streams, form: PartitionFile, *, followed: bool
+    streams: Streams, form: View, *, followed: bool
 ) -> None:
     source, rng = streams.source(followed=followed), random.Random(3)
     sizes = SizeCache(streams.files, None)
@@ -175,7 +176,7 @@ def test_a_start_within_a_batch_begins_there(streams: Streams) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_damage_ends_a_stream_after_everything_before_it_or_is_skipped(streams: Streams, form: PartitionFile) -> None:
+def test_damage_ends_a_stream_after_everything_before_it_or_is_skipped(streams: Streams, form: View) -> None:
     streams.append(*[b"%d" % number * 40 for number in range(30)])
     streams.log.roll()
     streams.append(b"last")

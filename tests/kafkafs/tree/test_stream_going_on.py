@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, LogOnMemory, sent
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath
+from kafkafs.locator.paths import PartitionFilePath
+from kafkafs.locator.views import View
 from kafkafs.sizes import SizeCache
 from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.errors import DamagedError, GoneError
@@ -34,7 +35,7 @@ def remove(lab: LogOnMemory, base_offset: int) -> None:
 
 
 def stream(source: LogSource, sizes: SizeCache) -> StreamFile:
-    return StreamFile(PartitionFilePath(source.path, PartitionFile.VALUES), source, sizes)
+    return StreamFile(PartitionFilePath(source.path, View.VALUES), source, sizes)
 
 
 @pytest.fixture(params=[False, True], ids=["written", "followed"])

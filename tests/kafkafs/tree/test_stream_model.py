@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import LogOnMemory, sent
 
-from kafkafs.locator.paths import PartitionFile, PartitionFilePath
+from kafkafs.locator.paths import PartitionFilePath
+from kafkafs.locator.views import View
 from kafkafs.sizes import SizeCache
 from kafkafs.tree.stream_file import StreamFile
 
@@ -31,7 +32,7 @@ class Followed:
         self.append()
         source = views.memory(self.lab, is_followed=is_followed)
         self.sizes = SizeCache(source.files, None)
-        path = PartitionFilePath(source.path, PartitionFile.VALUES)
+        path = PartitionFilePath(source.path, View.VALUES)
         self.node = lambda: StreamFile(path, source, self.sizes)
         self.reading: StreamReading = self.node().open()
         self.look()
