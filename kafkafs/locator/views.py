@@ -2,8 +2,8 @@
 
 A row says where a view is, what kind it is, what it shows and what writing to it does. From the rows follow the names
 of the grammar and of listings, the names that a refusal tells, what the kernel may cache, what is counted before it is
-opened, what takes records, and the README's table of paths. The tree has a maker for each row. Rows stand in the order
-of listings.
+opened, what takes records, and the table of every path on the page of semantics. The tree has a maker for each row.
+Rows stand in the order of listings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of every path on the page of semantics has what a mount lists, and nothing that a mount does not have."""
+"""The table of views has what a mount lists and nothing else, and the page of semantics shows the table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pytest
 from group_stores import commit
 
+from kafkafs.locator.views import View
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.store import Store
@@ -64,11 +65,8 @@ class Row(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def rows(page: Callable[[str], str]) -> list[Row]:
-    section = re.search(r"^## Every path\n(.*?)^## ", page("semantics"), re.MULTILINE | re.DOTALL)
-    assert section is not None
-    found = re.findall(r"^\| `(.+?)` \| .+ \| (.+) \|$", section[1], re.MULTILINE)
-    return [Row(path, written.startswith("yes")) for path, written in found]
+def rows() -> list[Row]:
+    return [Row(view.path, view.is_written) for view in View if view is not View.ROOT]
 
 
 @pytest.fixture
@@ -94,6 +92,14 @@ def mounted(tmp_path: Path, store_mounts: Callable[..., Mounted]) -> Mounted:
 def listed(root: Path) -> Iterator[str]:
     for directory, directories, files in os.walk(root):
         yield from (os.path.relpath(Path(directory, name), root) for name in (*directories, *files))
+
+
+def test_the_page_has_the_table(page: Callable[[str], str]) -> None:
+    section = re.search(r"^## Every path\n(.*?)^## ", page("semantics"), re.MULTILINE | re.DOTALL)
+    assert section is not None
+    shown = [line for line in section[1].splitlines() if line.startswith("|")]
+    lines = [f"| `{view.path}` | {view.about} | {view.writing} |" for view in View if view is not View.ROOT]
+    assert shown == ["| path | what it is | written to |", "|---|---|---|", *lines]
 
 
 def test_everything_that_is_listed_is_in_the_table(mounted: Mounted, rows: list[Row]) -> None:
