@@ -50,8 +50,8 @@ def warm(
     """Count the sizes of files as the tree shows them, and print them.
 
     PATH is a path as in a mount; without one, all topics are counted. For a topic or a partition, its streams are
-    counted, values and records.jsonl; for segments/, the texts of its logs. Other files have a size without counting,
-    and are not printed.
+    counted, values, keys and records.jsonl; for segments/, the texts of its logs. Other files have a size without
+    counting, and are not printed.
 
     Counts are kept in the user's cache directory, where a mount by the same user finds them; later only new records are
     counted. Nothing in the store is changed, and a broker may be running.

@@ -81,6 +81,7 @@ class View(Enum):
     SEGMENT = Level.PARTITION, "segments/<file>", Kind.STORED, "a real file as it is"
     SEGMENT_TEXT = Level.PARTITION, "segments/<file>.txt", Kind.STORED, "the same, as `kafka-dump-log` prints it"
     VALUES = Level.PARTITION, "values", Kind.STREAM, "every value, followed by a newline; grows"
+    KEYS = Level.PARTITION, "keys", Kind.STREAM, "every key, followed by a newline; grows"
     RECORDS = Level.PARTITION, "records.jsonl", Kind.STREAM, "every record as a line of JSON; grows"
     INFO = Level.PARTITION, "info", Kind.TEXT, "offsets, sizes, segments, times, epoch: `key=value` a line"
     LOG_START_OFFSET = (

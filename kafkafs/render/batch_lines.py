@@ -75,6 +75,8 @@ class BatchLines(ABC):
 class ValueLines(BatchLines):
     """Each value followed by a newline; a null is an empty line."""
 
+    _of_keys = False
+
     def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:
         """Render a run of batches, or one that needs a closer look."""
         is_shown = visible.shows(first)
@@ -86,6 +88,7 @@ class ValueLines(BatchLines):
                 first.position + first.size_bytes if is_alone else end_position,
                 visible.end_offset,
                 is_alone or visible.shows_transactions,
+                of_keys=self._of_keys,
                 decompressors=_DECOMPRESSORS,
                 line_bytes_max=_LINE_BYTES_MAX,
                 only_size=only_size,
@@ -93,12 +96,21 @@ class ValueLines(BatchLines):
             if log_bytes:
                 return _rendered(log_bytes, last_at, lines)
         first.check_crc()
-        lines = b"".join([_value_line(record) for record in first.checked_records()]) if is_shown else b""
+        lines = b"".join([self._line(record) for record in first.checked_records()]) if is_shown else b""
         return _rendered(first.size_bytes, 0, len(lines) if only_size else lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
-        """Return the bytes of the batch's values below the offset, with their newlines."""
-        return sum(len(_value_line(record)) for record in batch.checked_records() if record.offset < offset)
+        """Return the bytes of the batch's lines below the offset."""
+        return sum(len(self._line(record)) for record in batch.checked_records() if record.offset < offset)
+
+    def _line(self, record: Record) -> bytes:
+        return ((record.key if self._of_keys else record.value) or b"") + b"\n"
+
+
+class KeyLines(ValueLines):
+    """Each key followed by a newline; a null is an empty line."""
+
+    _of_keys = True
 
 
 class EnvelopeLines(BatchLines):
@@ -120,6 +132,7 @@ class EnvelopeLines(BatchLines):
 
 _LINES: Final[Mapping[View, Callable[[str, int], BatchLines]]] = {
     View.VALUES: lambda _topic, _partition: ValueLines(),
+    View.KEYS: lambda _topic, _partition: KeyLines(),
     View.RECORDS: EnvelopeLines,
 }
 
@@ -133,7 +146,3 @@ def _rendered(log_bytes: int, last_at: int, lines: bytes | int) -> RenderedBatch
     if isinstance(lines, int):
         return RenderedBatches(log_bytes, last_at, lines, b"")
     return RenderedBatches(log_bytes, last_at, len(lines), lines)
-
-
-def _value_line(record: Record) -> bytes:
-    return (record.value or b"") + b"\n"

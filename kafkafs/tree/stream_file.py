@@ -1,4 +1,4 @@
-"""A log as one growing file: `values` and `records.jsonl`."""
+"""A log as one growing file: `values`, `keys` and `records.jsonl`."""
 
 from __future__ import annotations
 

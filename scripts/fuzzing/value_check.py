@@ -1,4 +1,4 @@
-"""What must hold when the same bytes are read as lines of values: those of the records, and none of what is damaged."""
+"""What must hold when the same bytes are read as lines: those of the records, and none of what is damaged."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ def check_values(data: bytes, log: LogReading) -> None:
     """Raise `Finding` unless the lines are those of what has been read from the same data."""
     for index, batch in zip(range(len(log.batches)), read_batches(in_exact_memory(data)), strict=False):
         if isinstance(batch, RecordBatch):
-            _check_run(batch, log.batches[index:])
-            _check_compressed(batch, log.batches[index])
+            for of_keys in (False, True):
+                _check_run(batch, log.batches[index:], of_keys=of_keys)
+                _check_compressed(batch, log.batches[index], of_keys=of_keys)
 
 
-def _check_run(first: RecordBatch, readings: Sequence[BatchReading]) -> None:
+def _check_run(first: RecordBatch, readings: Sequence[BatchReading], *, of_keys: bool) -> None:
     """A run has every batch that needs no closer look, and ends before the first that does."""
     reached = last = first.position
     lines = b""
@@ -37,28 +38,30 @@ def _check_run(first: RecordBatch, readings: Sequence[BatchReading]) -> None:
         if batch.count < 0 or (reading.error is not None and not batch.is_control) or batch.base_offset >= FAR:
             break
         if not batch.is_control:
-            lines += _lines(reading)
+            lines += _lines(reading, of_keys=of_keys)
         last, reached = batch.position, batch.position + batch.size_bytes
     expected = (reached - first.position, last - first.position, lines)
-    found = run_lines(first, FAR, FAR, True)
+    found = run_lines(first, FAR, FAR, True, of_keys=of_keys)
     if found != expected:
-        raise Finding("a run of values is wrong", f"{found}, not {expected}")
-    if run_lines(first, FAR, FAR, True, only_size=True) != (*expected[:2], len(lines)):
-        raise Finding("a run of values is counted wrongly", f"not {expected[:2]}, {len(lines)}")
+        raise Finding("a run of lines is wrong", f"{found}, not {expected}")
+    if run_lines(first, FAR, FAR, True, of_keys=of_keys, only_size=True) != (*expected[:2], len(lines)):
+        raise Finding("a run of lines is counted wrongly", f"not {expected[:2]}, {len(lines)}")
 
 
-def _check_compressed(batch: RecordBatch, reading: BatchReading) -> None:
+def _check_compressed(batch: RecordBatch, reading: BatchReading, *, of_keys: bool) -> None:
     """A run of one batch has its lines exactly if its records can be read."""
     end = batch.position + batch.size_bytes
-    log_bytes, _, lines = run_lines(batch, end, FAR, True, decompressors=DECOMPRESSORS)
-    counted = run_lines(batch, end, FAR, True, decompressors=DECOMPRESSORS, only_size=True)
+    log_bytes, _, lines = run_lines(batch, end, FAR, True, of_keys=of_keys, decompressors=DECOMPRESSORS)
+    counted = run_lines(batch, end, FAR, True, of_keys=of_keys, decompressors=DECOMPRESSORS, only_size=True)
     if counted[::2] != (log_bytes, len(lines)):
-        raise Finding("a batch's values are counted wrongly", f"{counted}, not {log_bytes}, {len(lines)}")
+        raise Finding("a batch's lines are counted wrongly", f"{counted}, not {log_bytes}, {len(lines)}")
     is_readable = reading.checksums_match and reading.error is None and batch.count >= 0 and batch.base_offset < FAR
-    expected = (batch.size_bytes, b"" if batch.is_control else _lines(reading)) if is_readable else (0, b"")
+    expected = (
+        (batch.size_bytes, b"" if batch.is_control else _lines(reading, of_keys=of_keys)) if is_readable else (0, b"")
+    )
     if not batch.is_control and (log_bytes, lines) != expected:
-        raise Finding("values differ from records", f"{lines!r}, {reading.rows}, {reading.error}")
+        raise Finding("lines differ from records", f"{lines!r}, {reading.rows}, {reading.error}")
 
 
-def _lines(reading: BatchReading) -> bytes:
-    return b"".join((row[4] or b"") + b"\n" for row in reading.rows)
+def _lines(reading: BatchReading, *, of_keys: bool) -> bytes:
+    return b"".join((row[3 if of_keys else 4] or b"") + b"\n" for row in reading.rows)

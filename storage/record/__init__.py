@@ -2,8 +2,8 @@
 
 Reading: `read_batches` walks a buffer and gives `RecordBatch` (v2) and `LegacyBatch` (v0 and v1) values, which give
 `Record`s. Writing: `batches_of_rows` and `batches_of_lines` pack new records; `recompressed`, `retaining` and `merged`
-make batches of batches. `run_lines` reads values in bulk. Arrow columns are in `storage.record.columns`, the only
-module here that needs pyarrow: import it where they are used.
+make batches of batches. `run_lines` reads values or keys in bulk. Arrow columns are in `storage.record.columns`, the
+only module here that needs pyarrow: import it where they are used.
 """
 
 from __future__ import annotations

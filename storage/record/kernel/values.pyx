@@ -1,5 +1,5 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
-"""The values of batches as lines: each value's bytes and a newline, for a null the newline alone.
+"""The values or the keys of batches as lines: each one's bytes and a newline, for a null the newline alone.
 
 Either the lines are written or only their bytes are counted, by the same reading. A batch counts whole or not at all.
 Decompressing is done by functions that the caller gives. What of a log is visible, and what to do about damage, is
@@ -40,6 +40,7 @@ cdef struct Bounds:
     int64_t end_offset
     int64_t line_bytes_max  # with which a run ends
     bint with_transactions
+    bint of_keys
 
 # The header of the next batch of a run.
 cdef struct Header:
@@ -72,28 +73,33 @@ cdef inline bint is_sound(wire.Bytes data, int64_t size) noexcept nogil:
     return wire.load32(data + wire.CRC_AT) == checksum(data + wire.ATTRIBUTES_AT, size - wire.ATTRIBUTES_AT)
 
 
-cdef inline int64_t put_lines(wire.Bytes at, wire.Bytes end, int64_t count, uint8_t* target) noexcept nogil:
+cdef inline int64_t put_lines(
+    wire.Bytes at, wire.Bytes end, int64_t count, bint of_keys, uint8_t* target
+) noexcept nogil:
     """The bytes of the lines of exactly so many records, which are written unless `target` is NULL; or DAMAGED.
 
     A record takes at least six bytes more than its line, so the lines fit where the records would.
     """
     cdef wire.Span span
     cdef wire.Bytes start
-    cdef int64_t total = 0, index
+    cdef wire.Bytes text
+    cdef int64_t total = 0, index, size
     for index in range(count):
         start = at
         if wire.read_record(&at, end, &span):
             return DAMAGED
+        size = span.key_size if of_keys else span.value_size
         if target != NULL:
             # Of long records the processor itself does not see early enough where the next one begins.
             fetch_ahead(start, at)
-            if span.value_size > 0:
-                memcpy(target + total, span.value, span.value_size)
-                total += span.value_size
+            if size > 0:
+                text = span.key if of_keys else span.value
+                memcpy(target + total, text, size)
+                total += size
             target[total] = c"\n"
             total += 1
         else:
-            total += max(span.value_size, 0) + 1
+            total += max(size, 0) + 1
     return total if at == end else DAMAGED
 
 
@@ -107,7 +113,7 @@ cdef void pass_plain(wire.Bytes data, Bounds* bounds, Passed* passed, uint8_t* t
             return
         added = 0
         if header.has_lines:
-            added = put_lines(data + wire.HEADER_SIZE, data + header.size, header.count, target)
+            added = put_lines(data + wire.HEADER_SIZE, data + header.size, header.count, bounds.of_keys, target)
             if added == DAMAGED:
                 return
         # Summing what was just read is much faster than reading what was just summed.
@@ -192,7 +198,7 @@ cdef class Run:
                 return False
             target = self.room(records.size, <int64_t>(<double>records.size * left / header.size))
             with nogil:
-                added = put_lines(records.data, records.data + records.size, header.count, target)
+                added = put_lines(records.data, records.data + records.size, header.count, self.bounds.of_keys, target)
             if added == DAMAGED:
                 return False
         self.passed.last_at = self.passed.log_bytes
@@ -213,12 +219,14 @@ def run_lines(
     int64_t end_offset,
     bint with_transactions,
     *,
+    bint of_keys=False,
     tuple decompressors=(),
     int64_t line_bytes_max=INT64_MAX,
     bint only_size=False,
 ):
     """Return the bytes of the log in the run from `first` on, those of them before its last batch, and its lines.
 
+    The lines are the values of the records or, with `of_keys`, their keys.
     The run is of batches that lie one after another in the same memory and before `end_position`. It ends before the
     first that begins at or above `end_offset`, or that needs a closer look: one that is of an old version, damaged, or,
     unless they are to be taken as they are, of a transaction. Control batches have no lines. It ends after the batch
@@ -236,6 +244,7 @@ def run_lines(
     run.bounds.end_offset = end_offset
     run.bounds.line_bytes_max = line_bytes_max
     run.bounds.with_transactions = with_transactions
+    run.bounds.of_keys = of_keys
     run.passed.log_bytes = run.passed.last_at = run.passed.line_bytes = 0
     while run.go_on():
         pass

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
-STREAMS = ("values", "records.jsonl")
+STREAMS = ("values", "keys", "records.jsonl")
 TEXT = f"orders/0/segments/{0:020}.log.txt"
 
 
@@ -81,6 +81,7 @@ def test_what_is_counted_is_kept(filled_store: Path, cache: Path) -> None:
 def test_paths(filled_store: Path) -> None:
     assert list(sizes(filled_store, "orders/1", "orders/0/values")) == [
         "/orders/1/values",
+        "/orders/1/keys",
         "/orders/1/records.jsonl",
         "/orders/0/values",
     ]
@@ -114,7 +115,7 @@ def test_an_unreadable_file_does_not_stop_the_rest(broken_store: Path) -> None:
     log = broken_store / "orders-1" / f"{0:020}.log"
     result = warm(broken_store, "--jsonl")
     assert result.exit_code == 3
-    assert result.stderr == f"kafkafs: {log}: is a symbolic link, which kafkafs does not follow\n" * 2
+    assert result.stderr == f"kafkafs: {log}: is a symbolic link, which kafkafs does not follow\n" * len(STREAMS)
     rows = {row["path"]: row["bytes"] for row in map(json.loads, result.stdout.splitlines())}
     assert [path for path, size in rows.items() if size is None] == [f"/orders/1/{name}" for name in STREAMS]
 

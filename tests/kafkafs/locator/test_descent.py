@@ -56,6 +56,7 @@ PLACES: list[tuple[str, TreePath]] = [
     ("orders/0/append.raw", PartitionFilePath(ORDERS_0, View.APPEND_RAW)),
     ("orders/0/append.batch", PartitionFilePath(ORDERS_0, View.APPEND_BATCH)),
     ("orders/0/values", PartitionFilePath(ORDERS_0, View.VALUES)),
+    ("orders/0/keys", PartitionFilePath(ORDERS_0, View.KEYS)),
     ("orders/0/records.jsonl", PartitionFilePath(ORDERS_0, View.RECORDS)),
     ("orders/0/info", PartitionFilePath(ORDERS_0, View.INFO)),
     ("orders/0/log-start-offset", PartitionFilePath(ORDERS_0, View.LOG_START_OFFSET)),
@@ -162,7 +163,7 @@ def test_what_is_outside(text: str) -> None:
         (
             "orders/0/42",
             (
-                "'42' is not in a partition; there are offset, by-time, segments, values, records.jsonl, info, "
+                "'42' is not in a partition; there are offset, by-time, segments, values, keys, records.jsonl, info, "
                 "log-start-offset, transactions, producers, leader-epochs, retention.plan, compaction.plan, "
                 "append, append.jsonl, append.kv, append.raw, append.batch"
             ),

@@ -39,6 +39,7 @@ def files_of(views: Views, source: LogSource) -> dict[str, File]:
     log_name = source.log.view.segments[1].name(Kind.LOG)
     return {
         "values": StreamFile(PartitionFilePath(source.path, View.VALUES), source, sizes),
+        "keys": StreamFile(PartitionFilePath(source.path, View.KEYS), source, sizes),
         "records.jsonl": StreamFile(PartitionFilePath(source.path, View.RECORDS), source, sizes),
         "3..50": views.node(source, "3..50"),
         "all.jsonl": views.node(source, "all.jsonl"),

@@ -115,7 +115,7 @@ def check_reading(open_source: Callable[[TreeOptions], LogSource]) -> bool:
     by_offset = {record.offset: record for record in expected.records}
     check_stopping(visible, expected)
     check_skipping(open_source(TreeOptions(damage=Damage.SKIP)).visible(), expected)
-    for form in (View.VALUES, View.RECORDS):
+    for form in (View.VALUES, View.KEYS, View.RECORDS):
         check_stream(source, form, expected)
         check_stream(open_source(TreeOptions(damage=Damage.SKIP)), form, expected)
     # Nothing checks a base offset, so damage to the last one may have the log end anywhere.
@@ -155,7 +155,8 @@ def check_skipping(visible: VisibleLog, expected: Checked) -> None:
 
 def check_stream(source: LogSource, form: View, expected: Checked) -> None:
     """A stream has the records that a range of all has, and ends as that does."""
-    line = Envelope(source.topic, source.partition).line if form is View.RECORDS else value_line
+    lines = {View.VALUES: value_line, View.KEYS: key_line, View.RECORDS: Envelope(source.topic, source.partition).line}
+    line = lines[form]
     skips = source.options.damage is Damage.SKIP
     lost = 2**62 if expected.first_lost is None or skips else expected.first_lost
     whole = b"".join(line(record) for record in expected.records if record.offset < lost)
@@ -179,6 +180,10 @@ def check_stream(source: LogSource, form: View, expected: Checked) -> None:
 
 def value_line(record: Record) -> bytes:
     return (record.value or b"") + b"\n"
+
+
+def key_line(record: Record) -> bytes:
+    return (record.key or b"") + b"\n"
 
 
 batches = st.lists(st.integers(1, 200), min_size=1, max_size=5)

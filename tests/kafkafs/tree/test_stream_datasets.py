@@ -41,6 +41,7 @@ def test_streams_are_what_a_plain_scan_finds(views: Views, number: int) -> None:
             line = Envelope(source.topic, source.partition).line
             for form, expected in (
                 (View.VALUES, b"".join((record.value or b"") + b"\n" for record in records)),
+                (View.KEYS, b"".join((record.key or b"") + b"\n" for record in records)),
                 (View.RECORDS, b"".join(map(line, records))),
             ):
                 node = StreamFile(PartitionFilePath(source.path, form), source, SizeCache(Files(), None))

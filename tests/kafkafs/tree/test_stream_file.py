@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from storage.log.log import Log
 
-FORMS = (View.VALUES, View.RECORDS)
+FORMS = (View.VALUES, View.KEYS, View.RECORDS)
 CACHE = Path("/cache")
 
 
@@ -56,7 +56,8 @@ class Streams(LogOnMemory):
 
     def append(self, *values: bytes | None, codec: Codec = Codec.NONE) -> None:
         for value in values:
-            self.log.append_as_leader(sent([(0, value)], BatchForm(codec=codec)), leader_epoch=1)  # type: ignore[list-item]
+            key = None if value is None else value[:3]
+            self.log.append_as_leader(sent([(0, value)], BatchForm(codec=codec), key=key), leader_epoch=1)  # type: ignore[list-item]
 
 
 def stream(source: LogSource, form: View = View.VALUES, sizes: SizeCache | None = None) -> StreamFile:
@@ -70,6 +71,8 @@ def expected(source: LogSource, form: View = View.VALUES) -> bytes:
     records = visible.records(visible.start_offset, visible.end_offset)
     if form is View.VALUES:
         return b"".join((record.value or b"") + b"\n" for record in records)
+    if form is View.KEYS:
+        return b"".join((record.key or b"") + b"\n" for record in records)
     return b"".join(map(Envelope(source.topic, source.partition).line, records))
 
 

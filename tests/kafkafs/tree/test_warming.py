@@ -40,7 +40,7 @@ def counted(tree: Tree, text: str) -> list[str]:
 
 
 def test_from_a_partition_up_those_are_the_streams(tree: Tree) -> None:
-    streams = ["values", "records.jsonl"]
+    streams = ["values", "keys", "records.jsonl"]
     assert counted(tree, "orders/1") == [f"/orders/1/{each}" for each in streams]
     assert counted(tree, "orders") == [f"/orders/{number}/{each}" for number in (0, 1) for each in streams]
     assert counted(tree, "/") == [*(f"/by-time/0/{each}" for each in streams), *counted(tree, "orders")]

@@ -1,6 +1,8 @@
-"""Values as lines, counted and written, against the records themselves and the plain-Python codec."""
+"""Values and keys as lines, counted and written, against the records themselves and the plain-Python codec."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -14,13 +16,18 @@ from storage.record.kernel.values import run_lines
 from storage.testing.codec import OracleBatch, OracleEntry, OracleRecord, batch_of, encode_batch
 from storage.testing.strategies import batches_with_damaged_records, data_batches, encoded, logs
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from storage.record import Record
+
 FAR = 2**63 - 1
 TRANSACTIONAL, CONTROL = 16, 32
 DECOMPRESSORS = decompressors()
 
 
-def lines_of(batch: OracleBatch) -> bytes:
-    return b"".join((record.value or b"") + b"\n" for record in batch.records)
+def lines_of(records: Iterable[OracleRecord | Record], *, of_keys: bool = False) -> bytes:
+    return b"".join(((record.key if of_keys else record.value) or b"") + b"\n" for record in records)
 
 
 def read(data: bytes) -> RecordBatch:
@@ -29,39 +36,39 @@ def read(data: bytes) -> RecordBatch:
     return batch
 
 
-def run_of(batch: RecordBatch) -> tuple[int, bytes]:
+def run_of(batch: RecordBatch, *, of_keys: bool = False) -> tuple[int, bytes]:
     """Return the bytes of the log that a run of the batch passes, and its lines, which are counted too."""
-    log_bytes, last_at, lines = run_lines(batch, FAR, FAR, True, decompressors=DECOMPRESSORS)
-    counted = run_lines(batch, FAR, FAR, True, decompressors=DECOMPRESSORS, only_size=True)
+    log_bytes, last_at, lines = run_lines(batch, FAR, FAR, True, of_keys=of_keys, decompressors=DECOMPRESSORS)
+    counted = run_lines(batch, FAR, FAR, True, of_keys=of_keys, decompressors=DECOMPRESSORS, only_size=True)
     assert counted == (log_bytes, last_at, len(lines))
     return log_bytes, lines
 
 
 @pytest.mark.property
-@given(data_batches())
-def test_a_batch_gives_its_values(oracle: OracleBatch) -> None:
+@given(data_batches(), st.booleans())
+def test_a_batch_gives_its_values_or_its_keys(oracle: OracleBatch, of_keys: bool) -> None:
     data = encode_batch(oracle)
-    assert run_of(read(data)) == (len(data), lines_of(oracle))
+    assert run_of(read(data), of_keys=of_keys) == (len(data), lines_of(oracle.records, of_keys=of_keys))
 
 
 @pytest.mark.property
-@given(batches_with_damaged_records())
-def test_damaged_records_end_a_run_exactly_where_they_do_not_parse(data: bytes) -> None:
+@given(batches_with_damaged_records(), st.booleans())
+def test_damaged_records_end_a_run_exactly_where_they_do_not_parse(data: bytes, of_keys: bool) -> None:
     try:
         batch = read(data)
-        expected = b"".join((record.value or b"") + b"\n" for record in batch.records())
+        expected = lines_of(batch.records(), of_keys=of_keys)
     except StopIteration:
         return
     except CorruptBatchError:
-        assert run_of(batch) == (0, b"")
+        assert run_of(batch, of_keys=of_keys) == (0, b"")
         return
-    assert run_of(batch) == (batch.size_bytes, expected)
+    assert run_of(batch, of_keys=of_keys) == (batch.size_bytes, expected)
 
 
 @pytest.mark.property
-@given(logs(), st.booleans(), st.integers(0, 3), st.sampled_from([FAR, 0, 1000, 2**31]))
+@given(logs(), st.booleans(), st.booleans(), st.integers(0, 3), st.sampled_from([FAR, 0, 1000, 2**31]))
 def test_a_run_goes_as_far_as_nothing_needs_a_closer_look(
-    units: tuple[OracleBatch | OracleEntry, ...], with_transactions: bool, cut: int, end_offset: int
+    units: tuple[OracleBatch | OracleEntry, ...], of_keys: bool, with_transactions: bool, cut: int, end_offset: int
 ) -> None:
     data = b"".join(encoded(unit) for unit in units)
     end = len(data) - cut
@@ -70,8 +77,9 @@ def test_a_run_goes_as_far_as_nothing_needs_a_closer_look(
         first = next(read_batches(data, start=at, origin=0), None)
         if not isinstance(first, RecordBatch):
             break
-        passed, last_at, lines = run_lines(first, end, end_offset, with_transactions)
-        assert run_lines(first, end, end_offset, with_transactions, only_size=True) == (passed, last_at, len(lines))
+        passed, last_at, lines = run_lines(first, end, end_offset, with_transactions, of_keys=of_keys)
+        counted = run_lines(first, end, end_offset, with_transactions, of_keys=of_keys, only_size=True)
+        assert counted == (passed, last_at, len(lines))
         expected, reached, last = b"", at, at
         for batch in read_batches(data, start=at, end=end):
             if (
@@ -82,16 +90,16 @@ def test_a_run_goes_as_far_as_nothing_needs_a_closer_look(
             ):
                 break
             if not batch.is_control:
-                expected += b"".join((record.value or b"") + b"\n" for record in batch.records())
+                expected += lines_of(batch.records(), of_keys=of_keys)
             last, reached = batch.position, batch.position + batch.size_bytes
         assert (passed, last_at, lines) == (reached - at, last - at, expected)
         at += passed or first.size_bytes
 
 
 @pytest.mark.property
-@given(logs(), st.integers(0, 3), st.sampled_from([1, 20, FAR]))
+@given(logs(), st.booleans(), st.integers(0, 3), st.sampled_from([1, 20, FAR]))
 def test_a_run_with_decompressors_has_compressed_batches_too(
-    units: tuple[OracleBatch | OracleEntry, ...], cut: int, line_bytes_max: int
+    units: tuple[OracleBatch | OracleEntry, ...], of_keys: bool, cut: int, line_bytes_max: int
 ) -> None:
     data = b"".join(encoded(unit) for unit in units)
     end = len(data) - cut
@@ -101,14 +109,14 @@ def test_a_run_with_decompressors_has_compressed_batches_too(
         if not isinstance(first, RecordBatch):
             break
         ends: dict[str, int] = {"line_bytes_max": line_bytes_max}
-        found = run_lines(first, end, FAR, True, decompressors=DECOMPRESSORS, **ends)
-        counted = run_lines(first, end, FAR, True, decompressors=DECOMPRESSORS, only_size=True, **ends)
+        found = run_lines(first, end, FAR, True, of_keys=of_keys, decompressors=DECOMPRESSORS, **ends)
+        counted = run_lines(first, end, FAR, True, of_keys=of_keys, decompressors=DECOMPRESSORS, only_size=True, **ends)
         expected, reached, last = b"", at, at
         for batch in read_batches(data, start=at, end=end):
             if not isinstance(batch, RecordBatch) or (expected and len(expected) >= line_bytes_max):
                 break
             if not batch.is_control:
-                expected += b"".join((record.value or b"") + b"\n" for record in batch.records())
+                expected += lines_of(batch.records(), of_keys=of_keys)
             last, reached = batch.position, batch.position + batch.size_bytes
         assert found == (reached - at, last - at, expected)
         assert counted == (*found[:2], len(expected))
@@ -147,6 +155,7 @@ def test_a_run_ends_before_what_is_damaged() -> None:
         bad[position] ^= 0x41
         data = good + good + bytes(bad) + good
         assert run_lines(read(data), FAR, FAR, True) == (2 * len(good), len(good), b"one\n\none\n\n")
+        assert run_lines(read(data), FAR, FAR, True, of_keys=True) == (2 * len(good), len(good), b"k\n\nk\n\n")
         assert run_lines(read(data), FAR, FAR, True, only_size=True) == (2 * len(good), len(good), 10)
 
 
