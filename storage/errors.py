@@ -94,7 +94,7 @@ class RecordTooLargeError(InvalidRecordError):
 
 
 class CorruptIndexError(StorageError):
-    """An index holds what no broker writes, or more than may be read of it."""
+    """An index holds what no broker writes, what its log contradicts, or more than may be read of it."""
 
 
 class InvalidIndexEntryError(StorageError):

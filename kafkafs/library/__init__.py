@@ -14,6 +14,7 @@ from kafkafs.locator.errors import BadNameError
 from storage.errors import (
     ConfigError,
     CorruptBatchError,
+    CorruptIndexError,
     DiskFullError,
     InvalidRecordError,
     InvalidTopicError,
@@ -32,6 +33,7 @@ __all__ = [
     "BadNameError",
     "ConfigError",
     "CorruptBatchError",
+    "CorruptIndexError",
     "DiskFullError",
     "Finding",
     "InvalidRecordError",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import ChecksumError, CorruptBatchError, OffsetOutOfRangeError
 from storage.log.aborted_batches import AbortedBatches
+from storage.log.confirmed_aborts import check_aborts
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.segment.names import Kind
 from storage.segment.scan import WINDOW_BYTES
@@ -189,14 +190,19 @@ class LogView:
         return None
 
     def aborted(self, offset: int, upper_bound_offset: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that overlap the offsets from `offset` up to the bound, which is excluded."""
+        """Return the aborted transactions that overlap the offsets from `offset` up to the bound, which is excluded.
+
+        Raises `CorruptIndexError` if the log contradicts an entry of a transaction index.
+        """
+        stable = self._decided()
         found = {
             transaction.last_offset: transaction
-            for transaction in self._decided().aborted
+            for transaction in stable.aborted
             if transaction.last_offset >= offset and transaction.first_offset < upper_bound_offset
         }
-        for segment in self.segments[self._index_of(offset) :]:
-            some, are_all = self._recent.use(segment).transaction_index.aborted(offset, upper_bound_offset)
+        for part in self.slices(offset):
+            check_aborts(part.segment, part.end_offset, self.find, stable.last_stable_offset)
+            some, are_all = part.segment.transaction_index.aborted(offset, upper_bound_offset)
             found.update((transaction.last_offset, transaction) for transaction in some)
             if are_all:
                 break

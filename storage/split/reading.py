@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.log.aborted_batches import AbortedBatches
+from storage.record.batch import RecordBatch
 from storage.record.columns import DEFAULT_COLUMNS, read_columns
+from storage.split.abort_watch import AbortWatch
 from storage.split.walk import SplitPass, SplitWalk
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class _ColumnPass(SplitPass["pa.RecordBatch"]):
         super().__init__(file, split, on_damage)
         self._columns = columns
         self._aborted = AbortedBatches(split.aborted) if split.aborted else None
+        self._watch = AbortWatch(split) if split.is_committed else None
 
     def _check(self, batch: Batch, due_offset: int) -> None:
         if self._on_damage is not None or self._aborted is not None:
@@ -60,7 +63,15 @@ class _ColumnPass(SplitPass["pa.RecordBatch"]):
         return batch.starts_at_or_after(self._split.end_offset)
 
     def _wants(self, batch: Batch) -> bool:
-        return self._aborted is None or not self._aborted.has(batch)
+        if self._watch is None:
+            return True
+        if isinstance(batch, RecordBatch) and batch.is_control:
+            self._watch.pass_marker(batch)
+        elif self._aborted is not None and self._aborted.has(batch):
+            return False
+        else:
+            self._watch.want(batch)
+        return True
 
     def _of_run(self, run: Sequence[Batch], origin: int) -> Iterator[pa.RecordBatch]:
         first, last = run[0], run[-1]

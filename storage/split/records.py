@@ -13,6 +13,7 @@ from storage.errors import ChecksumError
 from storage.log.aborted_batches import AbortedBatches
 from storage.record.batch import RecordBatch
 from storage.record.kernel.decode import Record
+from storage.split.abort_watch import AbortWatch
 from storage.split.walk import SplitPass, SplitWalk
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class _RecordPass(SplitPass[Records]):
     def __init__(self, file: ReadableFile, split: Split) -> None:
         super().__init__(file, split, None)
         self._aborted = AbortedBatches(split.aborted)
+        self._watch = AbortWatch(split) if split.is_committed else None
         self._before: RecordBatch | None = None  # the last batch that ends before the split begins, by its header
 
     def all(self, window_bytes: int) -> Iterator[Records]:
@@ -70,7 +72,17 @@ class _RecordPass(SplitPass[Records]):
         return batch.starts_at_or_after(self._split.end_offset)
 
     def _wants(self, batch: Batch) -> bool:
-        return not (self._is_before(batch) or batch.is_control or self._aborted.has(batch))
+        if self._is_before(batch):
+            return False
+        if isinstance(batch, RecordBatch) and batch.is_control:
+            if self._watch is not None:
+                self._watch.pass_marker(batch)
+            return False
+        if self._aborted.has(batch):
+            return False
+        if self._watch is not None:
+            self._watch.want(batch)
+        return True
 
     def _of_run(self, run: Sequence[Batch], _origin: int) -> Iterator[Records]:
         start, end = self._split.start_offset, self._split.end_offset

@@ -65,7 +65,7 @@ class Split:
     They are in the batches from the position `start` up to `end`, all of which end below `limit_offset`. That holds as
     long as the file has the bytes `header` at `start` and `following` at `end`, and a closed segment's log is still
     `log_bytes` long. `following` is empty if the split ends with its segment. Readers leave out the records of the
-    transactions in `aborted`.
+    transactions in `aborted`; if the split `is_committed`, those are all that were aborted.
     """
 
     place: PartitionPlace
@@ -80,6 +80,7 @@ class Split:
     header: bytes
     following: bytes
     aborted: tuple[AbortedTransaction, ...] = ()
+    is_committed: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -219,6 +220,7 @@ class _SegmentCutter:
             begin.header,
             following,
             aborted,
+            self._isolation is Isolation.COMMITTED,
         )
 
     def _position_before(self, offset: int) -> int:

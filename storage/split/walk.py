@@ -127,7 +127,7 @@ class SplitWalk(ABC, Generic[T]):
             return []
         finally:
             log.close()
-        return [replace(each, aborted=split.aborted) for each in found]
+        return [replace(each, aborted=split.aborted, is_committed=split.is_committed) for each in found]
 
 
 class SplitPass(ABC, Generic[T]):

@@ -11,6 +11,7 @@ SURFACE = {
         "BadNameError",
         "ConfigError",
         "CorruptBatchError",
+        "CorruptIndexError",
         "DiskFullError",
         "Finding",
         "InvalidRecordError",

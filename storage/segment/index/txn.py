@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 
 
 class TransactionIndex(Index, ABC):
-    """The aborted transactions of one segment, their markers ascending. One thread may write while any number read."""
+    """The aborted transactions of one segment, their markers ascending. One thread may write while any number read.
+
+    Readers confirm entries by the log's batches; `confirmed_count` is the number of those that need that no more.
+    """
 
     entry_bytes = _ENTRY.size
     zeros_may_lead = False
+    confirmed_count = 0
 
     @abstractmethod
     def _used(self) -> bytes:
@@ -98,6 +102,11 @@ class TransactionIndex(Index, ABC):
 
 class TransactionIndexReader(IndexReader, TransactionIndex):
     """The transaction index of a segment, for lookups only. It changes not one byte of the file."""
+
+    def unload(self) -> None:
+        """Free the memory. The next lookup reads the file again, and confirms it again."""
+        super().unload()
+        self.confirmed_count = 0
 
     def _used(self) -> bytes:
         return self._entries.used()[0]

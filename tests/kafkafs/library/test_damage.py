@@ -126,6 +126,51 @@ def test_no_flipped_byte_comes_through(
     assert silent <= LEADER_EPOCH, "which no record shows"
 
 
+@pytest.mark.parametrize("reading", [values, rows, followed, merged])
+def test_no_aborted_record_comes_through_without_its_entry(
+    log: Path, reading: Callable[..., Iterator[tuple[int, bytes | None]]]
+) -> None:
+    index = log.with_suffix(".txnindex")
+    sound = index.read_bytes()
+    assert len(sound) == 2 * 34
+    for left in (b"", sound[:34], sound[34:], None):
+        index.unlink() if left is None else index.write_bytes(left)
+        found: list[object] = []
+        with (
+            kafkafs.open(log.parents[1]) as store,
+            pytest.raises(kafkafs.CorruptIndexError, match="no entry") as raised,
+        ):
+            found.extend(reading(store["orders"][0]))
+        assert raised.value.path == str(index)
+        assert not any(value.startswith(b"aborted") for _, value in found)
+
+
+def read_by(log: Path) -> tuple[list[object], str | None]:
+    """The records of the log, or the path of the index that it contradicts."""
+    with kafkafs.open(log.parents[1]) as store:
+        try:
+            return [*values(store["orders"][0])], None
+        except kafkafs.CorruptIndexError as error:
+            return [], error.path
+
+
+def test_no_flipped_bit_of_the_transaction_index_lets_aborted_records_through(log: Path) -> None:
+    index = log.with_suffix(".txnindex")
+    sound = index.read_bytes()
+    expected, _ = read(log, values)
+    stable_offset = {slot * 34 + 26 + at for slot in range(len(sound) // 34) for at in range(8)}
+    for position in range(len(sound)):
+        for bit in range(8):
+            flipped = bytearray(sound)
+            flipped[position] ^= 1 << bit
+            index.write_bytes(flipped)
+            found, path = read_by(log)
+            assert path in {None, str(index)}
+            if path is None:
+                assert found == expected, (position, bit)
+                assert position in stable_offset, "which says only where to look for more"
+
+
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 def test_a_record_is_found_as_the_reading_of_its_range_finds_it(log: Path, isolation: str) -> None:
     sound = log.read_bytes()
