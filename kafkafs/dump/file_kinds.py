@@ -7,8 +7,6 @@ from enum import Enum, auto
 from pathlib import PurePath
 from typing import Final
 
-from storage.log import EPOCHS_NAME
-from storage.log_dir import OffsetCheckpoint
 from storage.segment import Kind
 
 
@@ -30,10 +28,6 @@ _BY_SUFFIX: Final = {
     Kind.TRANSACTION_INDEX.value: FileKind.TRANSACTION_INDEX,
     Kind.SNAPSHOT.value: FileKind.PRODUCER_SNAPSHOT,
 }
-_BY_NAME: Final = {
-    EPOCHS_NAME: FileKind.EPOCH_CHECKPOINT,
-    **{checkpoint.value: FileKind.OFFSET_CHECKPOINT for checkpoint in OffsetCheckpoint},
-}
 BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
 _SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 _LOG_NAME: Final = re.compile(r"(\d+)\.log(\..*)?", re.ASCII)
@@ -46,7 +40,17 @@ def kind_of(path: str) -> FileKind | None:
         return FileKind.LOG
     name = PurePath(path)
     kinds = (kind for suffix, kind in _BY_SUFFIX.items() if suffix in name.suffixes)
-    return next(kinds, _BY_NAME.get(name.name))
+    return next(kinds, None) or _kind_of_checkpoint(name.name)
+
+
+def _kind_of_checkpoint(name: str) -> FileKind | None:
+    # Most files are of segments, which none of this is needed for.
+    from storage.log import EPOCHS_NAME
+    from storage.log_dir import OffsetCheckpoint
+
+    if name == EPOCHS_NAME:
+        return FileKind.EPOCH_CHECKPOINT
+    return FileKind.OFFSET_CHECKPOINT if name in {each.value for each in OffsetCheckpoint} else None
 
 
 def base_offset(path: str) -> int | None:

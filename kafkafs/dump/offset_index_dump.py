@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from kafkafs.dump.entry_dump import Entry
 from kafkafs.dump.index_dump import IndexDump, IndexView, Mismatches
 from storage.errors import StorageError
-from storage.log import EPOCHS_NAME, LeaderEpochs, may_begin_at
 from storage.segment.index import OFFSET_ENTRY, OffsetIndexReader, StaleTail
 
 if TYPE_CHECKING:
@@ -88,6 +87,8 @@ class OffsetIndexDump(IndexDump):
 
     def _may_begin_epoch(self) -> bool:
         """Return True if a leader epoch may begin at the segment's base, by the epochs beside it."""
+        from storage.log import EPOCHS_NAME, LeaderEpochs, may_begin_at
+
         directory, _ = self._files.parent(self._file.path)
         try:
             is_known = directory.status(EPOCHS_NAME) is not None

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkafs.dump.entry_dump import Entry, EntryDump, SlotDump
 from storage.checkpoint_text import integer, read_checkpoint
 from storage.errors import CorruptCheckpointError, CorruptIndexError, CorruptSnapshotError, StorageError
-from storage.log import decode_snapshot
 from storage.segment.index import TRANSACTION_ENTRY
 
 if TYPE_CHECKING:
@@ -86,6 +85,8 @@ class ProducerSnapshotDump(EntryDump):
         self._limit_bytes = limit_bytes
 
     def _parts(self) -> Iterator[Entry | StorageError]:
+        from storage.log import decode_snapshot
+
         size_bytes = self._file.size_bytes()
         if size_bytes > self._limit_bytes:
             yield CorruptSnapshotError(f"the snapshot has {size_bytes} bytes, above the limit of {self._limit_bytes}")

@@ -1,4 +1,7 @@
-"""`compaction.plan`: what compaction would make of a log now, and why."""
+"""`compaction.plan`: what compaction would make of a log now, and why.
+
+What plans is loaded when a plan is asked for, as few commands ask for one.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,7 @@ from typing import TYPE_CHECKING
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.tree.log_fact import LogFact
 from kafkafs.tree.node import Attributes
-from storage.cleanup import COMPACTION_SETTINGS, plan_compaction
 from storage.errors import LogChangedError
-from storage.store import StoreCompaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from storage.cleanup import CompactionPlan
     from storage.clock import Clock
     from storage.log import LogView
-    from storage.store import Store
+    from storage.store import Store, StoreCompaction
 
 
 class CompactionPlanFile(LogFact):
@@ -36,6 +37,8 @@ class CompactionPlanFile(LogFact):
 
     def attributes(self) -> Attributes:
         """Report the size, unless that takes reading the log."""
+        from storage.cleanup import COMPACTION_SETTINGS
+
         source = self._source
         config = self._store.topics.config(source.topic) if isinstance(source.path, PartitionPath) else None
         if config is None or not config.compact or config.why_unknown(*COMPACTION_SETTINGS):
@@ -44,6 +47,9 @@ class CompactionPlanFile(LogFact):
 
     def text(self, view: LogView) -> bytes:
         """The lines."""
+        from storage.cleanup import plan_compaction
+        from storage.store import StoreCompaction
+
         source = self._source
         if not isinstance(source.path, PartitionPath):
             plan = plan_compaction(

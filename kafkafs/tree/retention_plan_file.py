@@ -1,4 +1,7 @@
-"""`retention.plan`: what retention would delete of a log now, and why."""
+"""`retention.plan`: what retention would delete of a log now, and why.
+
+What plans is loaded when a plan is asked for, as few commands ask for one.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.tree.log_fact import LogFact
-from storage.cleanup import plan_retention
-from storage.store import StoreRetention
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
@@ -22,13 +23,16 @@ class RetentionPlanFile(LogFact):
 
     def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock, store: Store) -> None:
         super().__init__(path, source, clock)
-        self._retentions = StoreRetention(store, clock)
+        self._store = store
 
     def text(self, view: LogView) -> bytes:
         """The lines."""
+        from storage.cleanup import plan_retention
+        from storage.store import StoreRetention
+
         source = self._source
         if isinstance(source.path, PartitionPath):
-            plan = self._retentions.plan(source.topic, source.partition, view)
+            plan = StoreRetention(self._store, self._clock).plan(source.topic, source.partition, view)
         else:
             plan = plan_retention(source.directory.name, view, None, high_watermark=0, now_ms=self._clock.now_ms())
         return "".join(f"{line}\n" for line in plan.lines()).encode()

@@ -146,12 +146,14 @@ class Log(ReadableLog):
         with self._writing:
             self._check_writable()
             now_ms = self._clock.now_ms()
-            batches = [read_sent_batch(data, self.config, origin) for data in sent]
-            known = self.producers.check([each.batch for each in batches], origin=origin)
+            writer = self._writer
+            config, next_offset = writer.config, writer.view.end_offset
+            batches = [read_sent_batch(data, config, origin) for data in sent]
+            known = writer.producers.check([each.batch for each in batches], origin=origin)
             answers, placed = place_sent(
-                batches, known, self.config, next_offset=self.view.end_offset, leader_epoch=leader_epoch, now_ms=now_ms
+                batches, known, config, next_offset=next_offset, leader_epoch=leader_epoch, now_ms=now_ms
             )
-            self._writer.append(placed, now_ms)
+            writer.append(placed, now_ms)
             return answers
 
     def append_as_follower(self, pieces: Iterable[Buffer]) -> None:

@@ -48,3 +48,18 @@ def test_what_is_optional_is_imported_only_when_used() -> None:
     )
     done = subprocess.run([sys.executable, "-P", "-c", statement], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "unused"),
+    [
+        ("dump", ("storage.cleanup", "storage.config", "storage.log", "storage.log_dir", "storage.store")),
+        ("cat", ("storage.cleanup", "storage.rewrite", "storage.verify", "importlib.resources", "tempfile")),
+        ("ls", ("storage.cleanup", "storage.rewrite", "storage.verify", "importlib.resources", "tempfile")),
+    ],
+)
+def test_a_command_loads_only_rooms_that_it_uses(command: str, unused: tuple[str, ...]) -> None:
+    """Each room takes milliseconds of every start."""
+    statement = f"import sys, kafkafs.cli.{command}; print([name for name in {unused} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-P", "-c", statement], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

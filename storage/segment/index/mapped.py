@@ -80,12 +80,12 @@ class MappedEntries:
 
     def last(self) -> bytes:
         """Return the last entry, empty if there is none."""
-        end = self.count * self._entry_bytes
-        if self.count and self._file.is_resting:
-            return self._read(end - self._entry_bytes, end)
-        if self._region is None or self.count == 0:
+        if self.count == 0:
             return b""
-        return bytes(self._region.view[end - self._entry_bytes : end])
+        end = self.count * self._entry_bytes
+        if self._region is not None:
+            return bytes(self._region.view[end - self._entry_bytes : end])
+        return self._read(end - self._entry_bytes, end) if self._file.is_resting else b""
 
     def used(self) -> tuple[memoryview | bytes, int]:
         """Return memory that begins with the entries, and their number; valid until the file's size changes."""
@@ -104,9 +104,10 @@ class MappedEntries:
 
     def reserve(self, more: int) -> None:
         """Allocate space on disk for so many more entries, as far as there are slots for them."""
-        needed_bytes = min(self.count + more, self.slots) * self._entry_bytes
-        if needed_bytes > self._allocated_bytes:
-            self._allocate(needed_bytes, self.slots)
+        if (self.count + more) * self._entry_bytes > self._allocated_bytes:
+            needed_bytes = min(self.count + more, self.slots) * self._entry_bytes
+            if needed_bytes > self._allocated_bytes:
+                self._allocate(needed_bytes, self.slots)
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries."""
