@@ -21,6 +21,7 @@ from storage.errors import (
     SymbolicLinkError,
 )
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
+from storage.log_dir.looks import Looks
 from storage.log_dir.meta_properties import read_meta_properties
 from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory_name
 from storage.log_dir.recognition import LOCK_NAME
@@ -86,18 +87,23 @@ class LogDir:
         self.properties = read_meta_properties(directory)
         self._lock: FileLock | None = None
         self._known: dict[str, DirectoryName | None] = {}
-        self._scanned: FileStatus | None = None
+        self._links: list[str] = []
+        self._listing: Listing | None = None
+        self._scans = Looks()
         self._marker: bytes | None = None  # what it said before it was removed
-        self._is_settled = False  # the last two scans found the directory unchanged in between
         self.checkpointing = Lock()
         self._checkpoints: dict[OffsetCheckpoint, Mapping[Partition, int]] = {}
+        self._readings = {each: Looks() for each in OffsetCheckpoint}
         self._flaws: dict[OffsetCheckpoint, str] = {}
         self._unsure: set[OffsetCheckpoint] = set()  # those that are damaged, or could not be replaced the last time
 
     # What stands in it
 
     def scan(self) -> Listing:
-        """The directories that are there now. Costs one listing, and a look at each name that was not there before."""
+        """The directories that are there now. Costs one listing, and a look at each name that was not there before.
+
+        The listing is the last one again if the names are the same.
+        """
         status = self.directory.own_status()
         known: dict[str, DirectoryName | None] = {}
         links = []
@@ -110,14 +116,19 @@ class LogDir:
                 known[name] = parse_directory_name(name)
             elif found is not None and found.is_link:
                 links.append(name)
-        self._known = known
-        # Times are coarse: what was changed a moment ago may be changed once more without another time.
-        self._is_settled, self._scanned = status == self._scanned, status
-        return Listing.of(known, links)
+        if self._listing is None or known.keys() != self._known.keys() or set(links) != set(self._links):
+            self._listing = Listing.of(known, links)
+        self._known, self._links = known, links
+        self._scans.take(status)
+        return self._listing
+
+    def listing(self) -> Listing:
+        """Return what a scan finds, without one where nothing may have changed since the last."""
+        return self.scan() if self._listing is None or self.may_have_changed() else self._listing
 
     def may_have_changed(self) -> bool:
         """True if a scan may find something else than the last one did. Costs one look."""
-        return not self._is_settled or self._status() != self._scanned
+        return self._scans.may_differ(self._status())
 
     def is_there(self) -> bool:
         """True if its path leads to the directory that was opened, and to no other that has come in its place."""
@@ -203,6 +214,7 @@ class LogDir:
         """
         if checkpoint not in self._checkpoints:
             self._flaws.pop(checkpoint, None)
+            self._readings[checkpoint].take(self.directory.status(checkpoint.value))
             try:
                 self._checkpoints[checkpoint] = read_offsets(self.directory, checkpoint)
             except (CorruptCheckpointError, SymbolicLinkError) as error:
@@ -211,6 +223,10 @@ class LogDir:
                 self._checkpoints[checkpoint] = {}
                 self._unsure.add(checkpoint)
         return self._checkpoints[checkpoint]
+
+    def known_offsets(self, checkpoint: OffsetCheckpoint) -> Mapping[Partition, int] | None:
+        """Return what `offsets` would, if it need not be read."""
+        return self._checkpoints.get(checkpoint)
 
     def flaw(self, checkpoint: OffsetCheckpoint) -> str | None:
         """Return what was wrong with the checkpoint when it was first read, None if nothing was."""
@@ -233,8 +249,10 @@ class LogDir:
             self._unsure.discard(checkpoint)
 
     def forget_offsets(self) -> None:
-        """Read checkpoints again when they are next asked for, as another process may write them."""
-        self._checkpoints.clear()
+        """Read the checkpoints again that another process may have written, when they are next asked for."""
+        for checkpoint in list(self._checkpoints):
+            if self._readings[checkpoint].may_differ(self.directory.status(checkpoint.value)):
+                del self._checkpoints[checkpoint]
 
 
 def _flaw_of(error: CorruptCheckpointError | SymbolicLinkError) -> str:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, Self
 from storage.config import StoreConfig
 from storage.errors import ConfigError, InvalidIdError
 from storage.ids import format_id, parse_id
+from storage.log_dir.looks import Looks
 from storage.properties import format_properties, parse_properties
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class SettingsFile:
         self.directory = directory
         self._cluster_id = cluster_id
         self._stranger: str | None = None
+        self._readings = Looks()
         self.reload()
 
     @classmethod
@@ -83,7 +85,11 @@ class SettingsFile:
         self.current = written
 
     def reload(self) -> None:
-        """Learn what the file says by now."""
+        """Learn what the file says by now, if it may say something else."""
+        status = self.directory.status(SETTINGS_NAME)
+        if not self._readings.may_differ(status):
+            return
+        self._readings.take(status)
         found = read_settings_file(self.directory) or SettingsFileContents()
         stranger = None if self._cluster_id in (None, found.cluster_id) else found.cluster_id
         is_new = stranger is not None and stranger != self._stranger

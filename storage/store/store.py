@@ -199,12 +199,7 @@ class Store:
             self.topics.look_unless_changing()
         inventory = self.topics.inventory
         self._logs.parted.look(inventory)
-        for (topic, partition), log in self._logs.followed().items():
-            found, directory = inventory.log_dir(topic, partition), inventory.directory(topic, partition)
-            if found is not None and directory is not None:
-                log.checkpointed_start = found.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
-                if log.directory != directory:
-                    log.move(directory)
+        self._logs.tell_followers(inventory, self.log_dirs)
 
     def look_again(self) -> None:
         """Do as `refresh` if partitions may have come or gone: for callers that miss one."""

@@ -125,6 +125,7 @@ class Directory:
         """Set names, or take them away, in one step."""
         _apply(self.entries, changes)
         self.pending.append(changes)
+        self.modified_ms += 1  # though the clock stands still: no two states of the names have one time
 
     def sync(self) -> None:
         """Bring all of it to disk."""

@@ -6,19 +6,23 @@ The store says how: a log is opened to be written, or followed.
 from __future__ import annotations
 
 import logging
+import operator
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 from storage.errors import StorageError
 from storage.log.followed_log import FollowedLog
 from storage.log.log import Log
+from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.topics.parted_logs import PartedLogs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from storage.config import TopicConfig
     from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.inventory import Inventory
+    from storage.log_dir.log_dir import LogDir
     from storage.topics.checkpointing import LogOffsets
 
 PartitionLog: TypeAlias = Log | FollowedLog
@@ -38,6 +42,8 @@ class OpenLogs:
     def __init__(self) -> None:
         self._lock = Lock()  # held while the slots are looked at, never while a log is opened or closed
         self._slots: dict[Partition, _Slot] = {}
+        self._new: set[Partition] = set()  # opened since followers were last told
+        self._told: tuple[object, ...] = ()  # what they were told
         self.failed: set[Partition] = set()
         self.parted = PartedLogs()
         self.recovered: dict[Partition, LogOffsets] = {}
@@ -51,13 +57,18 @@ class OpenLogs:
                 if slot.is_closed:
                     continue  # by another thread; there is a new slot, or there will be
                 if slot.log is None:
-                    open_log = prepare()
-                    slot.log = self.parted.take(partition)
-                if slot.log is None:
-                    self.failed.add(partition)
-                    slot.log = open_log()
-                    self.failed.discard(partition)
+                    slot.log = self._opened(partition, prepare())
+                    with self._lock:
+                        self._new.add(partition)
                 return slot.log
+
+    def _opened(self, partition: Partition, open_log: Callable[[], PartitionLog]) -> PartitionLog:
+        log: PartitionLog | None = self.parted.take(partition)
+        if log is None:
+            self.failed.add(partition)
+            log = open_log()
+            self.failed.discard(partition)
+        return log
 
     def recover(self, partition: Partition, prepare: Callable[[], Callable[[], LogOffsets]]) -> LogOffsets | None:
         """Recover a log without opening it, by `prepare`; None, and nothing is done, if it is being written.
@@ -84,9 +95,25 @@ class OpenLogs:
         """Those that are open to be written."""
         return {partition: log for partition, log in self.open().items() if not isinstance(log, FollowedLog)}
 
-    def followed(self) -> dict[Partition, FollowedLog]:
-        """Those that are open to be followed."""
-        return {partition: log for partition, log in self.open().items() if isinstance(log, FollowedLog)}
+    def tell_followers(self, inventory: Inventory, log_dirs: Sequence[LogDir]) -> None:
+        """Tell the logs that are followed where they are by now, and from which offset on.
+
+        If neither has changed, only those are told that were opened since the last call.
+        """
+        with self._lock:
+            new, self._new = self._new, set()
+        is_known = all(map(operator.is_, self._told, _to_tell(inventory, log_dirs)))
+        if is_known and not new:
+            return
+        logs = self.open()
+        for topic, partition in new if is_known else logs:
+            log = logs.get((topic, partition))
+            found, directory = inventory.log_dir(topic, partition), inventory.directory(topic, partition)
+            if isinstance(log, FollowedLog) and found is not None and directory is not None:
+                log.checkpointed_start = found.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
+                if log.directory != directory:
+                    log.move(directory)
+        self._told = _to_tell(inventory, log_dirs)
 
     def _part(self, partition: Partition) -> None:
         with self._lock:
@@ -148,6 +175,11 @@ class OpenLogs:
             except (StorageError, OSError) as error:
                 logger.warning("closing %s-%d, which is gone: %s", *partition, error)
             self.recovered.pop(partition, None)
+
+
+def _to_tell(inventory: Inventory, log_dirs: Sequence[LogDir]) -> tuple[object, ...]:
+    """Return what followers are told, as objects that are replaced when they change."""
+    return (inventory, *(log_dir.known_offsets(OffsetCheckpoint.LOG_START) for log_dir in log_dirs))
 
 
 class _Slot:

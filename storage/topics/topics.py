@@ -10,7 +10,7 @@ import logging
 from contextlib import suppress
 from threading import RLock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.config import check_topic_setting
 from storage.errors import (
@@ -23,7 +23,7 @@ from storage.errors import (
 from storage.ids import random_id
 from storage.log.partition_metadata import read_topic_id
 from storage.log_dir.inventory import Inventory
-from storage.log_dir.log_dir import Listing
+from storage.log_dir.log_dir import Listing, LogDir
 from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryState, check_new_topic
 from storage.log_dir.partition_directories import PartitionDirectories
 from storage.log_dir.removals import Doomed, Removals
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from storage.files import Directory
     from storage.log.readable_log import ReadableLog
     from storage.log_dir.checkpoints import Partition
-    from storage.log_dir.log_dir import LogDir
     from storage.topics.open_logs import OpenLogs
 
 PARTITIONS_MAX: Final = 100_000
@@ -51,6 +50,18 @@ _CLEANUP_POLICY: Final = "cleanup.policy"
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 logger = logging.getLogger(__name__)
+
+
+class _Listed(NamedTuple):
+    """An inventory, and the listings that it was made of, without the partitions that are void."""
+
+    listings: Mapping[LogDir, Listing]
+    void: Collection[Partition]
+    inventory: Inventory
+
+    def is_of(self, listings: Mapping[LogDir, Listing], void: Collection[Partition]) -> bool:
+        """True if it would be made of these too."""
+        return self.void == void and all(listings[log_dir] is listing for log_dir, listing in self.listings.items())
 
 
 class Topics:
@@ -94,26 +105,39 @@ class Topics:
         self._settings = EffectiveSettings(config, self.settings_file, self.cluster, self.topic_id)
         self._changing = RLock()
         self._lost: set[LogDir] = set()
-        self.inventory = self._inventory(None)
+        self._listed: _Listed | None = None
+        self.inventory = self._inventory(None, LogDir.scan)
 
     # What there is
 
     def look(self) -> None:
-        """See what is there by now, and what the settings file says if it may be another's."""
+        """See what is there by now, and what the settings file says if it may be another's.
+
+        It costs a look at each log directory if nothing has come or gone; the inventory is then the same object.
+        """
+        self._look(LogDir.listing)
+
+    def _look(self, listing_of: Callable[[LogDir], Listing]) -> None:
         with self._changing:
             if not self._is_writable:
                 self.settings_file.reload()
                 self._settings.look()
-            before, self.inventory = self.inventory, self._inventory(self.inventory)
-            gone = before.partitions() - self.inventory.partitions()
-            if gone:  # one that was moved during the listing may have escaped it
-                self.inventory = self._inventory(before)
-                gone = before.partitions() - self.inventory.partitions()
+            before, self.inventory = self.inventory, self._inventory(self.inventory, listing_of)
+            if self.inventory is not before:
+                self._take_leave(before)
             if self._is_writable:
-                self._say_gone(gone, before)
-                gone |= self._moved(before)
                 self._schedule_removals()
-            self._logs.discard(gone)
+
+    def _take_leave(self, before: Inventory) -> None:
+        """Close the logs of partitions that are gone, or were moved."""
+        gone = before.partitions() - self.inventory.partitions()
+        if gone:  # one that was moved during the listing may have escaped it
+            self.inventory = self._inventory(before, LogDir.scan)
+            gone = before.partitions() - self.inventory.partitions()
+        if self._is_writable:
+            self._say_gone(gone, before)
+            gone |= self._moved(before)
+        self._logs.discard(gone)
 
     def look_unless_changing(self) -> None:
         """Do as `look`, without waiting for somebody who changes something just now: he looks himself."""
@@ -138,16 +162,23 @@ class Topics:
             logger.error("%s-%d was moved to %s", topic, partition, self.location(topic, partition)[1].path)
         return moved
 
-    def _inventory(self, earlier: Inventory | None) -> Inventory:
-        listings = {log_dir: self._listing(log_dir, is_first=earlier is None) for log_dir in self._log_dirs}
-        return Inventory.of(listings, self._directories.void(), earlier)
+    def _inventory(self, earlier: Inventory | None, listing_of: Callable[[LogDir], Listing]) -> Inventory:
+        is_first = earlier is None
+        listings = {log_dir: self._listing(log_dir, listing_of, is_first=is_first) for log_dir in self._log_dirs}
+        void = self._directories.void()
+        known = self._listed
+        if known is not None and known.inventory is earlier and known.is_of(listings, void):
+            return known.inventory
+        inventory = Inventory.of(listings, void, earlier)
+        self._listed = _Listed(listings, void, inventory)
+        return inventory
 
-    def _listing(self, log_dir: LogDir, *, is_first: bool) -> Listing:
-        """Scan a log directory. One that is gone counts as empty, so that the others go on."""
+    def _listing(self, log_dir: LogDir, listing_of: Callable[[LogDir], Listing], *, is_first: bool) -> Listing:
+        """List a log directory. One that is gone counts as empty, so that the others go on."""
         try:
             if self._is_writable and not is_first and not log_dir.is_there():
                 raise missing_file(log_dir.path)
-            listing = log_dir.scan()
+            listing = listing_of(log_dir)
         except OSError as error:
             if is_first:
                 raise
@@ -166,7 +197,7 @@ class Topics:
         """Remove what a crash left of topics that were being made or deleted."""
         with self._changing:
             self._directories.clear_void()
-            self.look()
+            self._look(LogDir.scan)
 
     def _schedule_removals(self) -> None:
         due_ms = self._clock.now_ms() + self._defaults.file_delete_delay_ms
@@ -297,7 +328,7 @@ class Topics:
             self._directories.make(self._log_dirs_for(partitions), topic_id, committed)
             self.made.update(partitions)
         finally:
-            self.look()
+            self._look(LogDir.scan)
 
     def _log_dirs_for(self, partitions: Sequence[Partition]) -> dict[Partition, LogDir]:
         """Give each new partition the log directory that has the fewest."""
@@ -329,7 +360,7 @@ class Topics:
                 self.made -= partitions
             finally:
                 self._settings.look()
-                self.look()
+                self._look(LogDir.scan)
             try:
                 forget_checkpoints(self._log_dirs, partitions)
             except OSError as error:  # a namesake that is made later sees to it again
