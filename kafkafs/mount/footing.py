@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("kafkafs.mount")
 
+WATCHED_MAX: Final = 64
+"""How many logs the kernel keeps files of for long, open ones not counted: each is looked at twice a second."""
+
 
 class Footing(NamedTuple):
     """The state of a log that its cached files depend on."""
@@ -45,6 +48,9 @@ class Footing(NamedTuple):
 class Watcher:
     """Checks the logs whose files the kernel knows or a process has open, now and then and when `wake` is called.
 
+    A walk through many logs makes the kernel know files of all of them. It is made to forget those of all but the last
+    `WATCHED_MAX` logs, so that a look takes no longer afterwards.
+
     `footing` returns a log's footing, None if the log is gone. Any thread may call it.
     """
 
@@ -52,11 +58,14 @@ class Watcher:
         self._inodes = inodes
         self._footing = footing
         self._known: dict[LogPath, Footing | None] = {}
+        self._begun: set[LogPath] = set()  # since the last look
+        self._dropped: set[LogPath] = set()  # logs that the kernel was told to forget for newer ones
         self._wake = trio.Event()
 
     def begin(self, path: LogPath) -> None:
         """Remember the log's footing from before its first file was found. Any thread may call this."""
         if path not in self._known:
+            self._begun.add(path)
             self._known[path] = self._look_at(path)
 
     def wake(self) -> None:
@@ -74,7 +83,10 @@ class Watcher:
     async def look(self) -> None:
         """Invalidate what is outdated in the kernel, and keep up with open files that grow."""
         followed = self._inodes.followed()
-        logs = {*self._inodes.watched_logs(), *(inode.log for inode in followed if inode.log is not None)}
+        logs = {*await self._watched(), *(inode.log for inode in followed if inode.log is not None)}
+        begun, self._begun = self._begun, set()
+        for path in self._known.keys() - logs - begun:
+            del self._known[path]
         open_files = [inode.readings[0] for inode in followed]
         found = await in_thread(lambda: {path: self._look_at(path) for path in logs})
         for path, footing in found.items():
@@ -83,6 +95,17 @@ class Watcher:
                 await in_thread(partial(_drop, self._inodes.lasting(path)))
         if open_files:
             await in_thread(partial(_keep_up, open_files))
+
+    async def _watched(self) -> list[LogPath]:
+        """Return the logs to look at, and make the kernel forget the files of others that came before them."""
+        watched = self._inodes.watched_logs()
+        self._dropped.intersection_update(watched)
+        surplus = {path: None for path in watched[:-WATCHED_MAX] if path not in self._dropped}
+        if surplus:
+            files = [inode for path in surplus for inode in self._inodes.lasting(path)]
+            await in_thread(partial(_drop, files))
+            self._dropped.update(surplus)  # what is open stays, and is looked at from the next time on
+        return [path for path in watched if path not in surplus]
 
     def _look_at(self, path: LogPath) -> Footing | None:
         try:

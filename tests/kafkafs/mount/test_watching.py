@@ -1,0 +1,90 @@
+"""How many logs are looked at for what the kernel keeps of them, however many it has heard of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyfuse3
+import trio
+
+from kafkafs.locator.offsets import parse_offset_name
+from kafkafs.locator.paths import OffsetPath, PartitionPath, RootPath, TopicPath
+from kafkafs.mount.footing import WATCHED_MAX, Footing, Watcher
+from kafkafs.mount.inodes import Inodes
+from kafkafs.tree.node import Attributes, Directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
+    from kafkafs.locator.paths import LogPath
+    from kafkafs.mount.inodes import Inode
+
+LOGS = 3 * WATCHED_MAX
+
+
+class Root(Directory):
+    def names(self) -> Iterator[str]:
+        return iter(())
+
+
+class Watched:
+    """A kernel that knows a record of each log."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.looked_at: list[LogPath] = []
+        self.dropped: list[int] = []
+        self.inodes = Inodes(Root(RootPath()), Attributes())
+        self.watcher = Watcher(self.inodes, self.footing)
+        monkeypatch.setattr(pyfuse3, "invalidate_entry", lambda *_: None)
+        monkeypatch.setattr(pyfuse3, "invalidate_inode", self.dropped.append)
+
+    def footing(self, path: LogPath) -> Footing:
+        self.looked_at.append(path)
+        return Footing(1, 0, 1, frozenset())
+
+    def list_record(self, number: int) -> Inode:
+        log = PartitionPath(TopicPath("t"), number)
+        self.watcher.begin(log)
+        path = OffsetPath(log, parse_offset_name("0"))
+        return self.inodes.listed(self.inodes[pyfuse3.ROOT_INODE], "0", path, 1, Attributes(is_lasting=True))
+
+    def look(self) -> list[LogPath]:
+        self.looked_at.clear()
+        trio.run(self.watcher.look)
+        return list(self.looked_at)
+
+
+def test_only_the_last_logs_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch)
+    files = [watched.list_record(number) for number in range(LOGS)]
+    last = [inode.log for inode in files[-WATCHED_MAX:]]
+    assert sorted(watched.look(), key=str) == sorted(last, key=str)
+    assert watched.dropped == [inode.key for inode in files[:-WATCHED_MAX]]
+    for inode in files[:-WATCHED_MAX]:
+        watched.inodes.forget(inode.key, 1)
+    for _ in range(2):
+        assert len(watched.look()) == WATCHED_MAX
+    assert len(watched.dropped) == LOGS - WATCHED_MAX
+
+
+def test_what_the_kernel_does_not_forget_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is open."""
+    watched = Watched(monkeypatch)
+    files = [watched.list_record(number) for number in range(WATCHED_MAX + 1)]
+    watched.look()
+    for _ in range(2):
+        assert files[0].log in watched.look()
+    assert watched.dropped == [files[0].key], "it is told once"
+
+
+def test_nothing_is_kept_of_logs_that_the_kernel_has_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch)
+    for number in range(LOGS):
+        watched.inodes.forget(watched.list_record(number).key, 1)
+    for _ in range(2):
+        watched.look()
+    watched.looked_at.clear()
+    watched.list_record(0)
+    assert len(watched.looked_at) == 1, "it is found as it is now"
