@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyfuse3
 
+from kafkafs.mount.caching import LOOK_S
+from kafkafs.mount.listed_names import type_of_path
 from kafkafs.mount.pyfuse3_internals import set_key
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kafkafs.locator.paths import TreePath
     from kafkafs.mount.growth import Growth
-    from kafkafs.mount.inodes import Inode
+    from kafkafs.mount.inodes import Inode, Inodes
     from kafkafs.mount.ownership import Ownership
+    from kafkafs.tree.node import Attributes
 
 _PLACE_S: Final = 1.0
 _FILE_BITS: Final = 0o666
@@ -41,15 +45,20 @@ class EntryMaker:
 
     def of(self, inode: Inode) -> pyfuse3.EntryAttributes:
         """Return the entry of a node that the kernel knows."""
-        attributes, caching = inode.attributes, inode.caching
+        entry = self.of_listed(inode.key, inode.number, inode.type, inode.attributes)
+        entry.entry_timeout = inode.caching.entry_s
+        entry.attr_timeout = self._growth.attributes_s(inode)
+        return entry
+
+    def of_listed(self, key: int, number: int, node_type: int, attributes: Attributes) -> pyfuse3.EntryAttributes:
+        """Return the entry of a node that is known from a listing alone, for a moment."""
         owner = self._owner(attributes.place or self._default_place)
         entry = pyfuse3.EntryAttributes()
-        entry.st_ino = inode.number
-        if inode.key != inode.number:
-            set_key(entry, inode.key)
-        entry.entry_timeout = caching.entry_s
-        entry.attr_timeout = self._growth.attributes_s(inode)
-        entry.st_mode = inode.type | self._mode(inode.type, owner.mode, is_writable=attributes.is_writable)
+        entry.st_ino = number
+        if key != number:
+            set_key(entry, key)
+        entry.entry_timeout = entry.attr_timeout = LOOK_S
+        entry.st_mode = node_type | self._mode(node_type, owner.mode, is_writable=attributes.is_writable)
         entry.st_nlink = 1  # of directories too: 1 tells tools that subdirectories are not counted
         entry.st_uid = owner.uid
         entry.st_gid = owner.gid
@@ -57,6 +66,17 @@ class EntryMaker:
         entry.st_blocks = attributes.disk_blocks
         entry.st_atime_ns = entry.st_mtime_ns = entry.st_ctime_ns = attributes.modified_ms * 1_000_000
         return entry
+
+    def of_walked(
+        self, path: TreePath, attributes: Attributes, inodes: Inodes
+    ) -> tuple[Inode | None, pyfuse3.EntryAttributes]:
+        """Return the entry of a name in a walk, and the inode if that of a directory counts one more lookup."""
+        key, number, inode = inodes.glimpsed(path, attributes)
+        if inode is not None:
+            return inode, self.of(inode)
+        if key is None:
+            return None, self.of_name(number, type_of_path(path))
+        return None, self.of_listed(key, number, type_of_path(path), attributes)
 
     def of_name(self, number: int, node_type: int) -> pyfuse3.EntryAttributes:
         """Return the entry of a name in a listing: its number and type, nothing that the kernel caches."""

@@ -24,7 +24,7 @@ from kafkafs.locator.paths import (
     PartitionPath,
     UnattachedPath,
 )
-from kafkafs.locator.views import View
+from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import LogPath, TreePath
@@ -37,6 +37,7 @@ _DIGEST: Final = 1 << 39
 _KINDS: Final = {form: kind for kind, form in enumerate(Format)}
 _VIEW: Final = 7
 _VIEWS: Final = {view: number for number, view in enumerate(View, start=1)}
+_DIRECTORIES: Final = {_VIEWS[view]: view for view in PARTITION_VIEWS.values() if view.kind is Kind.DIRECTORY}
 
 assert len(_KINDS) <= _VIEW
 
@@ -54,6 +55,7 @@ class InodeNumbers:
     def __init__(self) -> None:
         self._unused = count(ROOT_NUMBER + 1)
         self._partitions: dict[LogPath, tuple[int, int]] = {}  # the identity of each, and its number
+        self._logs: dict[int, LogPath] = {}  # by their numbers
         self._partition_numbers = count(1)
 
     def fresh(self) -> int:
@@ -65,7 +67,11 @@ class InodeNumbers:
         if isinstance(path, PartitionPath | UnattachedPath):
             known = self._partitions.get(path)
             if known is None or known[0] != identity:
-                self._partitions[path] = (identity, next(self._partition_numbers))
+                number = next(self._partition_numbers)
+                self._partitions[path] = (identity, number)
+                self._logs[number] = path
+                if known is not None:
+                    self._logs.pop(known[1], None)
 
     def computed(self, path: TreePath) -> int | None:
         """Return the computed number of a record or a view in a known partition, and None for other paths."""
@@ -78,6 +84,12 @@ class InodeNumbers:
                 return self._computed(_VIEW, log, _VIEWS[view])
             case _:
                 return None
+
+    def directory_of(self, number: int) -> PartitionDirectoryPath | None:
+        """Return the directory in a known partition that has this computed number, if one has it."""
+        kind, partition, view = number >> 60, number >> 40 & PARTITIONS_MAX - 1, number & OFFSETS_MAX - 1
+        log, directory = self._logs.get(partition), _DIRECTORIES.get(view)
+        return None if kind != _VIEW or log is None or directory is None else PartitionDirectoryPath(log, directory)
 
     def _computed(self, kind: int, log: LogPath, place: int) -> int | None:
         _, partition = self._partitions.get(log, (0, PARTITIONS_MAX))

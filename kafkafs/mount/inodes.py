@@ -12,7 +12,7 @@ from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.mount.caching import DIRECTORY, GROWING, LASTING
 from kafkafs.mount.inode_numbers import ROOT_NUMBER, InodeNumbers, digest, log_of
 from kafkafs.mount.pace import Pace
-from kafkafs.tree.node import Directory, Link
+from kafkafs.tree.node import Attributes, Directory, Link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import LogPath, TreePath
     from kafkafs.mount.caching import Caching
-    from kafkafs.tree.node import Attributes, Node, Reading
+    from kafkafs.tree.node import Node, Reading
 
     # A number that is computed, or the path of the directory that a name was found in, and the path it leads to.
     Place: TypeAlias = "tuple[TreePath, TreePath] | int"
@@ -32,7 +32,7 @@ class Placed(NamedTuple):
     """The facts of a node at a path, from the node itself or from a listing."""
 
     path: TreePath
-    identity: int
+    identity: int | None  # None while it is not known, as of a directory that was only listed
     lineage: int
     type: int
 
@@ -115,10 +115,10 @@ class Inodes:
         return len(self._by_key)
 
     def __getitem__(self, key: int) -> Inode:
-        try:
-            return self._by_key[key]
-        except KeyError:
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE)) from None
+        inode = self._by_key.get(key) or self._revived(key)
+        if inode is None:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return inode
 
     def found(self, parent: Inode, name: str, node: Node, attributes: Attributes, caching: Caching) -> Inode:
         """Return the inode of a looked-up node, and count one more lookup."""
@@ -131,6 +131,36 @@ class Inodes:
     def listed(self, parent: Inode, name: str, path: TreePath, identity: int, attributes: Attributes) -> Inode:
         """Return the inode of an immutable file in a listing, and count one more lookup."""
         return self._known(parent, name, Placed(path, identity, identity, stat.S_IFREG), attributes, LASTING)
+
+    def glimpsed(self, path: TreePath, attributes: Attributes) -> tuple[int | None, int, Inode | None]:
+        """Return the key and the number to tell in a walk of a node that is kept nowhere here.
+
+        A request by such a key gets ESTALE, so that the kernel looks the name up; only a directory can be opened by it.
+        The key is None if it is that of another node, and a directory that is known counts one more lookup.
+        """
+        computed = self._numbers.computed(path)
+        if computed is None:
+            return self._numbers.fresh(), digest(path), None
+        known = self._by_key.get(computed)
+        if known is None:
+            return computed, self._lineages.get(computed, (0, computed))[1], None
+        if known.caching is not DIRECTORY or known.path != path:
+            return None, computed, None
+        known.attributes = attributes
+        known.lookups += 1
+        return computed, computed, known
+
+    def _revived(self, key: int) -> Inode | None:
+        """Return an inode of a partition's directory that the kernel knows from a walk, None for any other key.
+
+        It serves one request. A lookup of the name makes one that is kept.
+        """
+        path = self._numbers.directory_of(key)
+        parent = None if path is None else self._shared.get(self._numbers.computed(path.log) or 0)
+        if path is None or parent is None:
+            return None
+        what = Placed(path, None, 0, stat.S_IFDIR)
+        return Inode(key, key, what, Attributes(), DIRECTORY, parent, os.fsencode(str(path.view)))
 
     def _known(self, parent: Inode, name: str, what: Placed, attributes: Attributes, caching: Caching) -> Inode:
         computed = self._numbers.computed(what.path)
@@ -207,7 +237,7 @@ class Inodes:
                     table.pop(inode.log, None)
 
     def watched_logs(self) -> list[LogPath]:
-        """Return the logs with immutable files that the kernel knows."""
+        """Return the logs with immutable files that the kernel knows, the longest known first."""
         return list(self._lasting)
 
     def lasting(self, log: LogPath) -> list[Inode]:

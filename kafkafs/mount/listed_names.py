@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.descent import child
 from kafkafs.locator.errors import BadNameError
-from kafkafs.locator.paths import PartitionDirectoryPath, PartitionPath
+from kafkafs.locator.paths import PartitionDirectoryPath, PartitionPath, TopicPath
 from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
 
 if TYPE_CHECKING:
@@ -40,3 +40,11 @@ def can_be_quick(parent: TreePath, name: str) -> bool:
         return parent.view is View.OFFSET and _RECORD.fullmatch(name) is not None
     view = PARTITION_VIEWS.get(name) if isinstance(parent, PartitionPath) else None
     return view is not None and view.kind is Kind.INPUT
+
+
+def is_directory_of_log(parent: TreePath, name: str) -> bool:
+    """True if a node of this name is a partition, or a directory in one, if there is one."""
+    if isinstance(parent, TopicPath):
+        return name.isdigit()
+    view = PARTITION_VIEWS.get(name) if isinstance(parent, PartitionPath) else None
+    return view is not None and view.kind is Kind.DIRECTORY

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.mount.pace import in_thread
 from kafkafs.tree.node import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kafkafs.mount.inodes import Inode
+    from kafkafs.mount.pace import Pace
     from kafkafs.tree.node import Directory
 
 CHUNK_NAMES: Final = 2048
@@ -19,29 +20,34 @@ _WINDOW_NAMES: Final = 2 * CHUNK_NAMES
 
 
 class Listing:
-    """The names in a directory by their positions, `.` and `..` first."""
+    """The names in a directory by their positions, `.` and `..` first. `pace` is that of recent listings."""
 
-    def __init__(self, inode: Inode, directory: Directory) -> None:
+    def __init__(self, inode: Inode, directory: Directory, pace: Pace, *, is_walk: bool = False) -> None:
         self.inode = inode
+        self.is_walk = is_walk
         self._directory = directory
+        self._pace = pace
         self._entries: Iterator[Entry] = iter(())
         self._start = 0
         self._window: list[Entry] = []
         self._is_begun = False
+        self._is_ended = False
 
     async def entries(self, position: int) -> list[Entry]:
         """Return some entries from a position on, none at the end. Recent entries are cached."""
-        if not self._is_begun or position < self._start:
-            await in_thread(self._begin)
-        while position >= self._start + len(self._window):
-            chunk = await in_thread(lambda: list(islice(self._entries, CHUNK_NAMES)))
-            if not chunk:
-                return []
+        is_first = not self._is_begun or position < self._start
+        while is_first or (position >= self._start + len(self._window) and not self._is_ended):
+            chunk = await self._pace.run(partial(self._next, is_first=is_first))
+            is_first = False
+            self._is_ended = len(chunk) < CHUNK_NAMES
             dropped = max(len(self._window) + len(chunk) - _WINDOW_NAMES, 0)
             self._window = self._window[dropped:] + chunk
             self._start += dropped
         return self._window[position - self._start :]
 
-    def _begin(self) -> None:
-        self._entries = chain((Entry("."), Entry("..")), self._directory.entries())
-        self._start, self._window, self._is_begun = 0, [], True
+    def _next(self, *, is_first: bool) -> list[Entry]:
+        if is_first:
+            found = self._directory.walked() if self.is_walk else self._directory.entries()
+            self._entries = chain((Entry("."), Entry("..")), found)
+            self._start, self._window, self._is_begun = 0, [], True
+        return list(islice(self._entries, CHUNK_NAMES))

@@ -6,7 +6,7 @@ import errno
 import os
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import pyfuse3
 
@@ -19,11 +19,12 @@ from kafkafs.mount.forbidden import ForbiddenOperations
 from kafkafs.mount.growth import Growth, forget_attributes
 from kafkafs.mount.guard import Refusals, guarded
 from kafkafs.mount.inodes import Inodes
-from kafkafs.mount.listed_names import can_be_quick, path_of_name, type_of_path
+from kafkafs.mount.listed_names import can_be_quick, is_directory_of_log, path_of_name, type_of_path
 from kafkafs.mount.listing import Listing
 from kafkafs.mount.open_files import FileForReading, FileForWriting
-from kafkafs.mount.pace import in_thread
+from kafkafs.mount.pace import DirectoryPaces, in_thread
 from kafkafs.mount.request_loop import RequestLoop
+from kafkafs.mount.walks import Walks
 from kafkafs.tree.errors import GoneError, NotPermittedError
 from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile
 
@@ -47,28 +48,18 @@ if TYPE_CHECKING:
     )
     from typing_extensions import Buffer
 
-    from kafkafs.locator.paths import LogPath, TreePath
+    from kafkafs.locator.paths import LogPath
     from kafkafs.mount.footing import Footing
     from kafkafs.mount.inodes import Inode
     from kafkafs.mount.metrics import Metrics
     from kafkafs.mount.open_files import OpenFile
     from kafkafs.mount.ownership import Ownership
-    from kafkafs.tree.node import Node, Reading, Writing
+    from kafkafs.tree.node import Node, NodeTree, Reading, Writing
 
 NAME_BYTES_MAX: Final = 255
 TOLD_MAX: Final = 4096
 """The kernel keeps a kilobyte for each file in a listing's reply, so a listing has at most this many."""
 _UNKNOWN_SPACES: Final = (b"security.", b"system.")
-
-
-class NodeTree(Protocol):
-    """The source of nodes, such as `kafkafs.tree.tree.Tree`."""
-
-    def node(self, path: TreePath) -> Node:
-        """Return the node at a path."""
-
-    def child(self, parent: TreePath, name: str) -> Node:
-        """What a name leads to in a directory."""
 
 
 class TreeOperations(ForbiddenOperations):
@@ -102,6 +93,8 @@ class TreeOperations(ForbiddenOperations):
         self._entries = EntryMaker(ownership, place, self._growth)
         self._is_durable = is_durable
         self._listings: dict[int, Listing] = {}
+        self._walks = Walks()
+        self._paces = DirectoryPaces()
         self._handles = count(1)
 
     # Finding
@@ -115,7 +108,12 @@ class TreeOperations(ForbiddenOperations):
 
     async def _found(self, parent: Inode, name: str) -> EntryAttributes:
         work = partial(self._find, parent, name)
-        node, attributes = await (parent.quick.run(work) if can_be_quick(parent.path, name) else in_thread(work))
+        if can_be_quick(parent.path, name):
+            node, attributes = await parent.quick.run(work)
+        elif is_directory_of_log(parent.path, name):
+            node, attributes = await self._paces.lookup.run(work)
+        else:
+            node, attributes = await in_thread(work)
         return self._entries.of(self.inodes.found(parent, name, node, attributes, caching_of(node, attributes)))
 
     def _find(self, parent: Inode, name: str) -> tuple[Node, Attributes]:
@@ -156,6 +154,8 @@ class TreeOperations(ForbiddenOperations):
     def _current(self, inode: Inode) -> Node:
         """Return the present node; raises ESTALE if it was replaced, so that the kernel looks it up again."""
         node = self._tree.node(inode.path)
+        if inode.identity is None:  # of a directory that was only listed
+            inode.identity, inode.lineage = node.identity, node.lineage
         if node.identity != inode.identity:
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(inode.path))
         return node
@@ -202,9 +202,10 @@ class TreeOperations(ForbiddenOperations):
     async def opendir(self, inode: InodeT, ctx: RequestContext) -> FileHandleT:  # noqa: ARG002
         """A descriptor of a directory."""
         found = self.inodes[inode]
-        node = await in_thread(partial(self._directory, found))
+        node = await self._paces.opendir.run(partial(self._directory, found))
         handle = next(self._handles)
-        self._listings[handle] = Listing(found, node)
+        is_walk = found.log is not None and self._walks.opened(found.log)
+        self._listings[handle] = Listing(found, node, self._paces.readdir, is_walk=is_walk)
         return handle
 
     @guarded(is_open=True)
@@ -218,8 +219,11 @@ class TreeOperations(ForbiddenOperations):
                 path = path_of_name(parent.path, name)
                 inode = None
                 if attributes is not None and path is not None and position <= TOLD_MAX:
-                    inode = self.inodes.listed(parent, name, path, identity, attributes)
-                    told = self._entries.of(inode)
+                    if listing.is_walk:
+                        inode, told = self._entries.of_walked(path, attributes, self.inodes)
+                    else:
+                        inode = self.inodes.listed(parent, name, path, identity, attributes)
+                        told = self._entries.of(inode)
                 elif name in {".", ".."}:
                     named = parent if name == "." else parent.parent
                     told = self._entries.of_name(named.number, named.type)

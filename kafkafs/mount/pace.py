@@ -62,6 +62,13 @@ class Pace:
             self._to_prove -= taken_ns <= QUICK_NS
 
 
+class DirectoryPaces:
+    """How quickly the directories of logs were found, opened and listed."""
+
+    def __init__(self) -> None:
+        self.lookup, self.opendir, self.readdir = Pace(), Pace(), Pace()
+
+
 async def in_thread(work: Callable[[], T]) -> T:
     """Run it in a thread. A cancelled call finishes first."""
     return await trio.to_thread.run_sync(work)

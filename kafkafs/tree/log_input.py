@@ -33,16 +33,13 @@ class LogInput(WritableFile):
         return Attributes(
             size_bytes=len(self.text()),
             modified_ms=self.source.modified_ms(self.source.log.view),
-            is_writable=self._can_be_writable() and self.source.topic not in BROKERS_OWN,
+            is_writable=is_input_writable(self.source),
             place=self.source.directory,
         )
 
     def open(self) -> Reading:
         """Open the present text."""
         return BytesReading(self.text())
-
-    def _can_be_writable(self) -> bool:
-        return self.source.writable is not None or self.source.refusal is not None
 
     def writable_log(self) -> Log:
         """The log; raises `ReadOnlyTreeError` or `NotPermittedError` if nothing of it may be changed.
@@ -57,3 +54,8 @@ class LogInput(WritableFile):
         if self.source.topic in BROKERS_OWN:
             raise NotPermittedError(f"{self.path}: only brokers change {self.source.topic}, which is their own")
         return log
+
+
+def is_input_writable(source: LogSource) -> bool:
+    """True if the files that change a log can be written, or could be if the log could be opened."""
+    return (source.writable is not None or source.refusal is not None) and source.topic not in BROKERS_OWN

@@ -84,6 +84,13 @@ class Directory(Node):
         """Return the same names, with attributes for immutable regular files only."""
         return map(Entry, self.names())
 
+    def walked(self) -> Iterator[Entry]:
+        """Return the same names for a walk through many directories: with attributes where these take little to find.
+
+        No log is counted for them: a size that takes more than a look at a file is unknown.
+        """
+        return self.entries()
+
     def make(self, name: str) -> None:
         """Make a directory in it."""
         raise NotPermittedError(f"{self.path}: no directory can be made here ({name})")
@@ -127,6 +134,16 @@ class WritableFile(File):
     @abstractmethod
     def open_writing(self) -> Writing:
         """Open it for writing. Truncation is ignored."""
+
+
+class NodeTree(Protocol):
+    """The source of nodes."""
+
+    def node(self, path: TreePath) -> Node:
+        """Return the node at a path."""
+
+    def child(self, parent: TreePath, name: str) -> Node:
+        """What a name leads to in a directory."""
 
 
 class Reading(Protocol):

@@ -47,9 +47,25 @@ class OffsetDirectory(Directory):
 
     def entries(self) -> Iterator[Entry]:
         """Yield the same names, with each record's value size and as a rule its time."""
-        place = self._source.directory
+        visible = self._readable()
+        return self._entries(visible, self._listed(visible))
+
+    def walked(self) -> Iterator[Entry]:
+        """Yield the same names, with the attributes of the records that `earliest` and `latest` are."""
         visible = self._readable()
         listed = self._listed(visible)
+        edges: dict[str, Attributes | None] = {}
+        for entry in self._entries(visible, listed):
+            if entry.name in _EDGES:
+                yield entry._replace(attributes=edges.get(entry.name))
+            else:
+                if listed is None:  # otherwise earlier ones are not listed
+                    edges.setdefault(_EDGES[0], entry.attributes)
+                edges[_EDGES[1]] = entry.attributes
+                yield entry
+
+    def _entries(self, visible: VisibleLog, listed: str | None) -> Iterator[Entry]:
+        place = self._source.directory
         offset: int | None = None
         if listed is not None:
             offset = visible.from_end(self._source.options.list_limit)
@@ -76,9 +92,10 @@ class OffsetDirectory(Directory):
     def _listed(self, visible: VisibleLog) -> str | None:
         """Return how many records are listed of how many offsets; None if all are."""
         limit = self._source.options.list_limit
-        if not limit or visible.from_end(limit + 1) is None:
+        offsets = visible.end_offset - visible.start_offset
+        if not limit or offsets <= limit or visible.from_end(limit + 1) is None:
             return None
-        return f"{limit} of {visible.end_offset - visible.start_offset}"
+        return f"{limit} of {offsets}"
 
     def _readable(self) -> VisibleLog:
         """Return the readable part of the log."""

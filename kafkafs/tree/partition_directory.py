@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkafs.locator.paths import PartitionPath, UnattachedPath
-from kafkafs.locator.views import PARTITION_VIEWS, Kind
-from kafkafs.tree.node import Attributes, Directory
+from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
+from kafkafs.tree.log_input import is_input_writable
+from kafkafs.tree.node import Attributes, Directory, Entry
+from kafkafs.tree.segment_files import segments_attributes
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -34,5 +36,23 @@ class PartitionNode(Directory):
 
     def names(self) -> Iterator[str]:
         """Yield every view and every file to write to."""
+        return (name for name, _ in self._views())
+
+    def walked(self) -> Iterator[Entry]:
+        """Yield the same names with the log's time. The sizes of all views are unknown."""
+        directory = self.attributes()
+        written = directory._replace(size_bytes=None, is_writable=is_input_writable(self._source))
+        of_kind = {
+            Kind.DIRECTORY: directory,
+            Kind.SETTING: written,
+            Kind.INPUT: written._replace(size_bytes=0),
+        }
+        for name, view in self._views():
+            if view is View.SEGMENTS:
+                yield Entry(name, segments_attributes(self._source))
+            else:
+                yield Entry(name, of_kind.get(view.kind, directory._replace(size_bytes=None)))
+
+    def _views(self) -> Iterator[tuple[str, View]]:
         is_topics = isinstance(self.path, PartitionPath)
-        yield from (name for name, view in PARTITION_VIEWS.items() if is_topics or view.kind is not Kind.INPUT)
+        return ((name, view) for name, view in PARTITION_VIEWS.items() if is_topics or view.kind is not Kind.INPUT)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of
 from kafkafs.locator.paths import TEXT_SUFFIX
 from kafkafs.tree.errors import NotThereError
-from kafkafs.tree.node import Attributes, Directory, File
+from kafkafs.tree.node import Attributes, Directory, Entry, File
 from kafkafs.tree.segment_text import EntryText, LogText
 from kafkafs.tree.stream_file import unknown_xattr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from typing_extensions import Buffer
 
@@ -41,19 +42,29 @@ class SegmentDirectory(Directory):
 
     def attributes(self) -> Attributes:
         """Report the real directory's time."""
-        status = self._source.files.status(self._source.find_directory())
-        return Attributes(modified_ms=0 if status is None else status.modified_ms, place=self._source.directory)
+        return segments_attributes(self._source)
 
     def names(self) -> Iterator[str]:
         """The files by name, each followed by its twin."""
+        return (entry.name for entry in self.walked())
+
+    def walked(self) -> Iterator[Entry]:
+        """Yield the same names with what the file system says of the files. The sizes of twins are unknown."""
         files, directory = self._source.files, self._source.find_directory()
         for name in sorted(files.names(directory)):
             status = files.status(directory / name)
             if status is None or status.is_directory:
                 continue
-            yield name
+            attributes = _attributes(status, self._source.directory)
+            yield Entry(name, attributes)
             if dumped_kind(name) is not None:
-                yield f"{name}{TEXT_SUFFIX}"
+                yield Entry(f"{name}{TEXT_SUFFIX}", attributes._replace(size_bytes=None, disk_blocks=1))
+
+
+def segments_attributes(source: LogSource) -> Attributes:
+    """Return what `stat` says of the directory `segments`."""
+    status = source.files.status(source.find_directory())
+    return Attributes(modified_ms=0 if status is None else status.modified_ms, place=source.directory)
 
 
 def _status(source: LogSource, path: SegmentPath) -> FileStatus:
@@ -64,6 +75,12 @@ def _status(source: LogSource, path: SegmentPath) -> FileStatus:
     if status is None or status.is_directory:
         raise NotThereError(f"{path}: {source.directory} has no file {path.file}")
     return status
+
+
+def _attributes(status: FileStatus, place: Path) -> Attributes:
+    return Attributes(
+        size_bytes=status.size_bytes, modified_ms=status.modified_ms, disk_blocks=status.disk_blocks, place=place
+    )
 
 
 class RawSegmentFile(File):
@@ -79,13 +96,7 @@ class RawSegmentFile(File):
 
     def attributes(self) -> Attributes:
         """Report what the file system says."""
-        status = _status(self._source, self._path)
-        return Attributes(
-            size_bytes=status.size_bytes,
-            modified_ms=status.modified_ms,
-            disk_blocks=status.disk_blocks,
-            place=self._directory,
-        )
+        return _attributes(_status(self._source, self._path), self._directory)
 
     def open(self) -> RawReading:
         """Open the file. It can be read to its end even if it is unlinked."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.locator.formats import Format
 from kafkafs.locator.times import Instant, TimeRange
 from kafkafs.tree.errors import DamagedError, NotThereError
-from kafkafs.tree.node import Attributes, Directory, Link
+from kafkafs.tree.node import Attributes, Directory, Entry, Link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,14 @@ class TimeDirectory(Directory):
 
     def names(self) -> Iterator[str]:
         """Times of the time indexes, ascending: at most a thousand, evenly picked, and each leads to a record."""
-        yield from map(str, map(Instant, self._source.ask(_times)))
+        return (entry.name for entry in self.walked())
+
+    def walked(self) -> Iterator[Entry]:
+        """Yield the same names, with the attributes of the links."""
+        for time_ms, offset in self._source.ask(_times):
+            size_bytes = len(_target(offset, Format.VALUE))
+            attributes = Attributes(size_bytes=size_bytes, modified_ms=time_ms, place=self._source.directory)
+            yield Entry(str(Instant(time_ms)), attributes)
 
 
 class TimeLink(Link):
@@ -56,15 +64,19 @@ class TimeLink(Link):
 
     def target(self) -> str:
         """The record's file, in the same form."""
-        return f"../offset/{self._offset}{self._form}"
+        return _target(self._offset, self._form)
 
     def attributes(self) -> Attributes:
         """Report the time in its name, and the log's directory as owner."""
         return super().attributes()._replace(modified_ms=self._time_ms, place=self._source.directory)
 
 
-def _times(visible: VisibleLog) -> list[int]:
-    """Return times of the time indexes, and the largest of all."""
+def _target(offset: int, form: Format) -> str:
+    return f"../offset/{offset}{form}"
+
+
+def _times(visible: VisibleLog) -> list[tuple[int, int]]:
+    """Return times of the time indexes, and the largest of all, each with the offset that it leads to."""
     view = visible.view
     if not view.segments:
         return []
@@ -82,11 +94,12 @@ def _times(visible: VisibleLog) -> list[int]:
         slot += count
     noted = sorted(time_ms for time_ms in times if time_ms >= 0)
     # A compaction may have removed the records of a noted time, and all that Kafka would find instead.
-    return [time_ms for time_ms in noted[:: -(-len(noted) // _NAMES_MAX) or 1] if _leads(visible, time_ms)]
+    found = ((time_ms, _offset(visible, time_ms)) for time_ms in noted[:: -(-len(noted) // _NAMES_MAX) or 1])
+    return [(time_ms, offset) for time_ms, offset in found if offset is not None]
 
 
-def _leads(visible: VisibleLog, time_ms: int) -> bool:
+def _offset(visible: VisibleLog, time_ms: int) -> int | None:
     try:
-        return visible.find_timestamp(time_ms) is not None
+        return visible.find_timestamp(time_ms)
     except DamagedError:
-        return False
+        return None

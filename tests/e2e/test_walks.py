@@ -1,0 +1,79 @@
+"""Tools that walk through many partitions: they find what is there, and what they ask for is not all read for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafkafs.mount.walks import WALK_LOGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mounts import Mounted
+
+pytestmark = pytest.mark.e2e
+
+WALKED = 20
+LAST = WALK_LOGS + WALKED - 1
+
+
+@pytest.fixture
+def mounted(store_mounts: Callable[..., Mounted], tmp_path: Path) -> Mounted:
+    served = store_mounts(tmp_path / "store", "-o", f"default_partitions={LAST + 1},maintenance=off")
+    done = served.run(f"mkdir t && for n in {{0..{LAST}}}; do printf 'a\\nb\\nc\\n' > t/$n/append || exit; done")
+    assert done.stderr == ""
+    return served
+
+
+def counts(mounted: Mounted, metric: str) -> dict[str, int]:
+    lines = mounted.run(f"grep '^{metric}' .kafkafs/metrics").stdout.splitlines()
+    return {line.partition('"')[2].partition('"')[0]: int(float(line.split()[-1])) for line in lines}
+
+
+def test_a_walk_costs_the_directories_and_nothing_is_kept_of_the_rest(mounted: Mounted) -> None:
+    mounted.run(f"for n in {{0..{WALK_LOGS}}}; do ls t/$n; done")  # from the next on, this is a walk
+    numbers = " ".join(f"t/{number}" for number in range(WALK_LOGS + 1, LAST + 1))
+    before, known = counts(mounted, "kafkafs_requests_total"), counts(mounted, "kafkafs_known_inodes")[""]
+    found = mounted.run(f"du -a {numbers} | wc -l")
+    entries, walked = int(found.stdout), WALKED - 1
+    assert entries > 30 * walked
+    after = counts(mounted, "kafkafs_requests_total")
+    asked = {name: after[name] - before.get(name, 0) for name in ("lookup", "getattr", "opendir", "readdir")}
+    assert asked["opendir"] == 4 * walked
+    assert asked["readdir"] <= 2 * asked["opendir"]
+    assert asked["lookup"] + asked["getattr"] <= 3 * walked + 20, asked
+    assert counts(mounted, "kafkafs_known_inodes")[""] - known <= 4 * walked + 20
+
+
+def test_what_a_walk_has_found_is_there_at_once(mounted: Mounted) -> None:
+    """The kernel has names of it that this process does not know, and looks them up when they are used."""
+    walk = "du -a t > /dev/null"
+    texts = "values records.jsonl info log-start-offset leader-epochs segments/leader-epoch-checkpoint offset/latest"
+    for text in texts.split():
+        expected = mounted.run(f"cat t/{LAST}/{text}").stdout
+        assert expected
+        found = mounted.run(f"{walk}; cat t/{LAST}/{text}; stat -c %s t/{LAST}/{text}")
+        assert found.stderr == ""
+        assert found.stdout == f"{expected}{len(expected)}\n", text
+    script = f"readlink t/{LAST}/by-time/*; cd t/{LAST}/offset && cat 0 && ls | wc -l"
+    expected = mounted.run(script).stdout
+    assert expected.endswith("a5\n")
+    found = mounted.run(f"{walk}; {script}")
+    assert (found.stdout, found.stderr) == (expected, "")
+    done = mounted.run(f"{walk}; echo d >> t/{LAST}/append && tail -n 1 t/{LAST}/values")
+    assert (done.stdout, done.stderr) == ("d\n", "")
+
+
+def test_a_walk_finds_types_times_and_numbers_as_stat_does(mounted: Mounted) -> None:
+    names = f"t/{LAST} -mindepth 1"
+    shown = "%p %y %TY %m %i\\n"
+    mounted.run("du t")
+    walked = sorted(mounted.run(f"find {names} -printf '{shown}'").stdout.splitlines())
+    alone = f"while read name; do find $name -maxdepth 0 -printf '{shown}'; done"
+    plain = mounted.run(f"find {names} -printf '%p\\n' | {alone}")
+    assert walked == sorted(plain.stdout.splitlines())
+    raw = mounted.run(f"find t/{LAST}/segments -name '*.log' -printf '%s'").stdout
+    assert raw == mounted.run(f"stat -c %s t/{LAST}/segments/*.log").stdout.strip()
