@@ -11,17 +11,18 @@ import logging
 from typing import TYPE_CHECKING
 
 from kafkafs.locator.paths import PartitionPath, TopicPath
-from kafkafs.tree.errors import DamagedError, NotThereError
+from kafkafs.tree.errors import DamagedError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.options import Damage
 from kafkafs.tree.store_directory import StoreDirectoryNode
-from storage.errors import StorageError
+from storage.errors import StorageError, UnknownPartitionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kafkafs.locator.paths import StoreTimePath
     from kafkafs.tree.context import TreeContext
+    from storage.log import LogView
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class StoreTimeFile(GeneratedFile):
         for path in self._partitions():
             try:
                 offset = self._offset(path, timestamp_ms)
-            except NotThereError:
+            except UnknownPartitionError:
                 continue
             except (StorageError, OSError) as error:
                 logger.warning("%s has no line in %s: %s", path, self.path, error)
@@ -82,10 +83,14 @@ class StoreTimeFile(GeneratedFile):
                 yield PartitionPath(TopicPath(topic), partition)
 
     def _offset(self, path: PartitionPath, timestamp_ms: int) -> int | None:
-        log = self._sources.get(path).log
         isolation = self._options.isolation
-        found = log.find_timestamp(timestamp_ms, isolation=isolation)
-        return None if found is None or found.offset >= log.view.bound(isolation) else found.offset
+
+        def ask(view: LogView) -> int | None:
+            found = view.find_timestamp(timestamp_ms, isolation=isolation)
+            return None if found is None or found.offset >= view.bound(isolation) else found.offset
+
+        # The log itself, as the views of a partition would take more time and memory than the answer.
+        return self._sources.log(path.topic.topic, path.partition).on_view(ask)
 
     def _failure(self, failures: list[str]) -> DamagedError | None:
         if not failures or self._options.damage is Damage.SKIP:
