@@ -9,7 +9,6 @@ link is followed, and only regular files are opened. Anything else on the way ra
 from __future__ import annotations
 
 import errno
-import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -42,7 +41,7 @@ class Directory(ABC):
 
     def path_of(self, name: str) -> str:
         """Return the path of a file in it, for errors and messages."""
-        return os.path.join(self.path, name)
+        return f"{self.path}/{name}" if self.path[-1:] not in {"", "/"} else f"{self.path}{name}"
 
     @property
     @abstractmethod
