@@ -72,18 +72,26 @@ class LogSource:
         self._directory_status = files.status(directory)
         self.lock = Lock()  # for what the views of one log share
         self.batches = BatchCache() if batches is None else batches
-        self.range_sizes = RangeSizes()
+        self._range_sizes: RangeSizes | None = None
         self._looking = Lock()  # held while a view is taken, so that none replaces a newer one
         self._replacements = Replacements()
         self._visible: VisibleLog | None = None
         self._looked_ms = 0
-        self._told: set[str] = set()
+        self._told: set[str] | None = None
         self._renderers: dict[Format, RecordRenderer] = {}
 
     @property
     def config(self) -> TopicConfig:
         """Return the log's effective settings."""
         return self.log.config
+
+    @property
+    def range_sizes(self) -> RangeSizes:
+        """Return the sizes of the ranges that were counted."""
+        with self.lock:
+            if self._range_sizes is None:
+                self._range_sizes = RangeSizes()
+            return self._range_sizes
 
     def renderer(self, form: Format) -> RecordRenderer:
         """Return the renderer of the log's records."""
@@ -162,6 +170,7 @@ class LogSource:
     def is_first(self, what: str) -> bool:
         """True at the first call with this key: for messages that are logged once."""
         with self.lock:
-            is_first = what not in self._told
-            self._told.add(what)
+            told = self._told = set() if self._told is None else self._told
+            is_first = what not in told
+            told.add(what)
         return is_first

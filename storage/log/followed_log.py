@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from errno import ENOENT
-from functools import cache
 from itertools import zip_longest
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,7 +21,7 @@ from storage.log.index_cache import IndexCache
 from storage.log.partition_metadata import read_topic_id
 from storage.log.producers.followed import FollowedProducers
 from storage.log.readable_log import ReadableLog
-from storage.log.view import LogView
+from storage.log.view import LogView, StableState
 from storage.segment.followed_segment import Change, FollowedSegment
 from storage.segment.names import Kind, SegmentNames, segments_named
 from storage.segment.segment import Segment
@@ -103,7 +102,7 @@ class FollowedLog(ReadableLog):
         self._looking = Lock()  # held while the directory is listed
         self._listing: Listing | None = None
         self._found: dict[Segment, _Found] = {}  # in the order of their offsets
-        self._left: WeakSet[SegmentFiles] = WeakSet()  # of earlier segments, which views may still read
+        self._left: WeakSet[SegmentFiles] | None = None  # of earlier segments, if any, which views may still read
         self._view: LogView | None = None
         self._is_closed = False
         self._is_moved = False  # since the directory was last listed
@@ -168,8 +167,8 @@ class FollowedLog(ReadableLog):
             self._listing = None
             self._is_moved = True
             self._producers = self._unknown_producers()
-            self._left.update(segment.own_files for segment in self._found)
-            for files in self._left:  # for readers that keep a view
+            self._leave(list(self._found))
+            for files in self._left or ():  # for readers that keep a view
                 files.move(directory)
 
     def part(self) -> None:
@@ -251,15 +250,24 @@ class FollowedLog(ReadableLog):
         if not _continues(self._found, segments):
             self._producers = self._unknown_producers()
         files = {each.base_offset: identity for each, identity in listed}
-        self._left.update(  # except files whose names other files have now
-            segment.own_files
-            for segment, found in self._found.items()
-            if segment not in segments and files.get(segment.base_offset, found.identity) == found.identity
+        self._leave(  # except files whose names other files have now
+            [
+                segment
+                for segment, found in self._found.items()
+                if segment not in segments and files.get(segment.base_offset, found.identity) == found.identity
+            ]
         )
         cut = find_cut(self._epochs, self.directory, tuple(self._found), tuple(segments), changed)
         if cut is not None:
             self._cuts = (*self._cuts, cut)
         self._found, self._is_moved = segments, False
+
+    def _leave(self, segments: Sequence[Segment]) -> None:
+        """Remember the files of segments for as long as somebody may read them."""
+        if segments and self._left is None:
+            self._left = WeakSet()
+        if self._left is not None:
+            self._left.update(segment.own_files for segment in segments)
 
     def _know_epochs(self, *, is_changed: bool) -> None:
         """Load the leader epochs of every batch that a view shows; a later truncation is found by them."""
@@ -322,11 +330,30 @@ class FollowedLog(ReadableLog):
             and view.cuts == self._cuts
         ):
             return view
-        decided = cache(lambda: producers.decided(segments, start_offset, end_offset))
+        decided = _Decided(producers, segments, start_offset, end_offset)
         return LogView(segments, start_offset, end_offset, end_position, decided, self._recent, cuts=self._cuts)
 
     def _unknown_producers(self) -> FollowedProducers:
         return FollowedProducers(self._clock, self.directory, expiration_ms=self._expiration_ms)
+
+
+class _Decided:
+    """What is decided in a view: asked for at the first call, and then known."""
+
+    __slots__ = ("_bounds", "_producers", "_state")
+
+    def __init__(
+        self, producers: FollowedProducers, segments: tuple[Segment, ...], start_offset: int, end_offset: int
+    ) -> None:
+        self._producers = producers
+        self._bounds = (segments, start_offset, end_offset)
+        self._state: StableState | None = None
+
+    def __call__(self) -> StableState:
+        """Return it."""
+        if self._state is None:
+            self._state = self._producers.decided(*self._bounds)
+        return self._state
 
 
 def _continues(before: dict[Segment, _Found], after: dict[Segment, _Found]) -> bool:

@@ -6,7 +6,6 @@ error, and only for a reader that wants to read on. Which segments a log has is 
 
 from __future__ import annotations
 
-from collections import deque
 from enum import Enum
 from threading import RLock
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
@@ -71,7 +70,7 @@ class FollowedSegment(Segment):
         super().__init__(directory, names.base_offset, is_finished=False, names=names)
         self._end: SegmentEnd | None = None
         self._tail: tuple[int, int, bool] | None = None  # the last bytes read after the end
-        self._trail: deque[SegmentEnd] = deque(maxlen=_TRAIL_BATCHES)  # where the last batches end, ascending
+        self._trail: list[SegmentEnd] = []  # where at least the last `_TRAIL_BATCHES` end, ascending
         self._looking = RLock()  # held while the end, or a value that depends on it, is looked for
 
     @property
@@ -208,6 +207,8 @@ class FollowedSegment(Segment):
                 for batch in scan:
                     previous, last, largest_before = last, batch, largest
                     self._trail.append(SegmentEnd.after(batch))
+                    if len(self._trail) > 2 * _TRAIL_BATCHES:
+                        del self._trail[:-_TRAIL_BATCHES]
                     if batch.max_timestamp > largest[0]:
                         largest = (batch.max_timestamp, batch.last_offset)
             except FramingError as error:

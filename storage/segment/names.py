@@ -91,6 +91,9 @@ class SegmentNames(NamedTuple):
         return str(FileName(self.base_offset, kind, FileSuffix.SWAP if kind in self.swapped else FileSuffix.LIVE))
 
 
+_NONE: Final[frozenset[Kind]] = frozenset()  # one for all segments: an empty set takes 200 bytes
+
+
 def segments_named(texts: Iterable[str]) -> list[SegmentNames]:
     """Return the segments that these names make up, ascending. Those that a swap segment hides are among them."""
     names = {name for text in texts if (name := parse_name(text)) is not None and name.kind in SEGMENT_KINDS}
@@ -110,4 +113,6 @@ def segments_named(texts: Iterable[str]) -> list[SegmentNames]:
 
 def _swapped(kinds: set[Kind]) -> frozenset[Kind]:
     """Return the kinds of files that have the names of swap files: all of them if the log has."""
+    if not kinds:
+        return _NONE
     return frozenset(SEGMENT_KINDS) if Kind.LOG in kinds else frozenset(kinds)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +38,7 @@ class FollowedProducers:
         self._expiration_ms = expiration_ms
         self._lock = Lock()  # held while the log is read
         self._states: ProducerStates | None = None
-        self._aborted: deque[AbortedTransaction] = deque(maxlen=_ABORTED_MAX)
+        self._aborted: tuple[AbortedTransaction, ...] = ()  # the last ones; empty deques would take a kilobyte a log
 
     def decided(self, segments: Sequence[Segment], start_offset: int, end_offset: int) -> StableState:
         """Return the offset up to which the transactions of the log with these bounds are decided.
@@ -49,7 +48,7 @@ class FollowedProducers:
         """
         with self._lock:
             states = self._known(segments, end_offset)
-            aborted = tuple(self._aborted)
+            aborted = self._aborted
         stable_offset = states.last_stable_offset(start_offset, min(end_offset, states.end_offset))
         return StableState(max(stable_offset, start_offset), aborted)
 
@@ -73,7 +72,7 @@ class FollowedProducers:
             # A snapshot from before the log's start still says which transactions were open there.
             before_offset = segments[0].base_offset - 1 if segments else end_offset
             states.truncate_and_reload(before_offset, end_offset, self._clock.now_ms())
-            self._aborted.clear()
+            self._aborted = ()
         self._states = None  # kept only after a complete replay: a partial one would be applied twice
         try:
             ended = replay(states, segments, end_offset)
@@ -81,6 +80,8 @@ class FollowedProducers:
             logger.warning("nothing is known of transactions after this: %s", error)
             return states
         states.on_high_watermark(end_offset)
-        self._aborted += filter(None, (each.index_entry() for each in ended))
+        aborted = [entry for each in ended if (entry := each.index_entry()) is not None]
+        if aborted:
+            self._aborted = (*self._aborted, *aborted)[-_ABORTED_MAX:]
         self._states = states
         return states
