@@ -6,15 +6,15 @@ what a control record says is for him to add.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from storage.record.kernel cimport text, wire
 from storage.record.kernel.decode cimport Record
+from storage.record.kernel.writing cimport put, put_number
 
 cdef enum:
     HEAD_ROOM = 256  # the fields before a record's headers: six numbers of at most 20 characters, and their names
-    DIGITS_MAX = 20
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
@@ -139,27 +139,6 @@ cdef uint8_t* put_printed(uint8_t* target, const Printed* printed) noexcept nogi
     if state:
         put(target - PENDING[state], b"\xef\xbf\xbd", text.REPLACEMENT_SIZE)
     return end
-
-
-cdef inline uint8_t* put(uint8_t* target, const void* source, size_t size) noexcept nogil:
-    memcpy(target, source, size)
-    return target + size
-
-
-cdef inline uint8_t* put_number(uint8_t* target, int64_t number) noexcept nogil:
-    cdef uint8_t digits[DIGITS_MAX]
-    cdef uint8_t* at = digits + DIGITS_MAX
-    cdef uint64_t left = <uint64_t>number
-    if number < 0:
-        target[0] = c"-"
-        target += 1
-        left = 0 - left
-    while True:
-        at -= 1
-        at[0] = <uint8_t>(c"0" + left % 10)
-        left //= 10
-        if left == 0:
-            return put(target, at, digits + DIGITS_MAX - at)
 
 
 cdef inline uint8_t* put_timestamp_type(uint8_t* target, int timestamp_type) noexcept nogil:
