@@ -16,6 +16,8 @@ from storage.record import (
     TRANSACTIONAL_BIT,
     RecordBatch,
     decompressors,
+    envelope_lines,
+    envelope_lines_size,
     run_lines,
 )
 
@@ -117,13 +119,19 @@ class EnvelopeLines(BatchLines):
     """Each record's envelope on a line of its own."""
 
     def __init__(self, topic: str, partition: int) -> None:
-        self._line = Envelope(topic, partition).line
+        envelope = Envelope(topic, partition)
+        self._line = envelope.line
+        self._beginning = envelope.beginning
 
     def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:  # noqa: ARG002 -- what takes so long is done batch by batch
-        """Pass one batch."""
+        """Render one batch."""
         first.check_crc()
-        lines = b"".join(map(self._line, first.checked_records())) if visible.shows(first) else b""
-        return RenderedBatches(first.size_bytes, 0, len(lines), b"" if only_size else lines)
+        is_shown = visible.shows(first)
+        if is_shown and isinstance(first, RecordBatch) and first.count:
+            make = envelope_lines_size if only_size else envelope_lines
+            return _rendered(first.size_bytes, 0, make(first, first.records_data(), self._beginning))
+        lines = b"".join(map(self._line, first.checked_records())) if is_shown else b""
+        return _rendered(first.size_bytes, 0, len(lines) if only_size else lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
         """Return the bytes of the envelopes of the batch's records below the offset."""

@@ -28,6 +28,8 @@ class Envelope:
 
     def __init__(self, topic: str, partition: int) -> None:
         self._start = f'{{"topic":{quoted(topic)},"partition":{partition},'
+        self.beginning = self._start.encode()
+        """What the line of each record begins with, before its own members."""
 
     def line(self, record: Record) -> bytes:
         """Return the envelope on one line, with its newline."""

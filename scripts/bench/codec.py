@@ -19,7 +19,8 @@ from kafka.record.memory_records import MemoryRecords as KafkaRecords
 from segments import SEGMENT_BYTES, Row, Shape, rows, segment
 from timing import Scoreboard, medians_seconds
 
-from storage.record import Codec, batches_of_lines, batches_of_rows, read_batches
+from kafkafs.render.envelope import Envelope
+from storage.record import Codec, batches_of_lines, batches_of_rows, envelope_lines, envelope_lines_size, read_batches
 from storage.record.columns import read_columns
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SMALL, LARGE = 16 * 1024, 1024 * 1024
 XERIAL_HEADER_BYTES = 16
 COLUMNS = ("offset", "timestamp", "key", "value")
+ENVELOPE = Envelope("orders", 3)
 
 
 def peer_batches(memory_records: type, data: bytes) -> Iterator[object]:
@@ -243,10 +245,45 @@ def bench_walk(board: Scoreboard) -> None:
         board.line(label, figures, took["aiokafka"] / took["ours"], 4.0)
 
 
+def envelopes_by_record(data: bytes) -> None:
+    for batch in read_batches(data):
+        b"".join(map(ENVELOPE.line, batch.records()))
+
+
+def envelopes_by_batch(make: Callable[..., object], data: bytes) -> None:
+    for batch in read_batches(data):
+        make(batch, batch.records_data(), ENVELOPE.beginning)
+
+
+def bench_envelopes(board: Scoreboard) -> None:
+    for value_bytes, header_count in ((100, 0), (1024, 0), (100, 3)):
+        for batch_bytes in (SMALL, LARGE):
+            shape = Shape(value_bytes, batch_bytes, header_count)
+            data, count = segment(shape), len(rows(value_bytes, header_count))
+            took = medians_seconds(
+                {
+                    "written": partial(envelopes_by_batch, envelope_lines, data),
+                    "counted": partial(envelopes_by_batch, envelope_lines_size, data),
+                    "one by one": partial(envelopes_by_record, data),
+                },
+                rounds=5,
+            )
+            figures = ", ".join(f"{name} {seconds / count * 1e9:.0f} ns" for name, seconds in took.items())
+            board.line(f"envelopes / Envelope.line: {shape}", figures, took["one by one"] / took["written"], 5.0)
+
+
 def main() -> int:
     board = Scoreboard()
     print(f"segments of {SEGMENT_BYTES / 1e6:.0f} MB; medians of CPU time, contenders in turn")
-    for bench in (bench_columns, bench_compressed_columns, bench_iteration, bench_encoding, bench_lines, bench_walk):
+    for bench in (
+        bench_columns,
+        bench_compressed_columns,
+        bench_iteration,
+        bench_encoding,
+        bench_lines,
+        bench_walk,
+        bench_envelopes,
+    ):
         bench(board)
     for miss in board.missed:
         print(f"target missed: {miss}")

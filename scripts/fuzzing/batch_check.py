@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fuzzing import differences
 from fuzzing.column_check import check_columns
 from fuzzing.compaction_check import check_compaction
+from fuzzing.envelope_check import check_envelopes
 from fuzzing.findings import Finding
 from fuzzing.header_check import check_checksum, check_header
 from fuzzing.limits import OUTPUT_BYTES_MAX, within_limits
@@ -62,6 +63,7 @@ def check_batches(data: bytes) -> Counter[str]:
     seen["then unframed to both" if is_unframed else "framed to the end by both"] += 1
     check_columns(data, log)
     check_values(data, log)
+    check_envelopes(log)
     return seen
 
 

@@ -35,6 +35,7 @@ from storage.record.encoding import (
 )
 from storage.record.kernel.decode import Record, RecordIterator
 from storage.record.kernel.dump import record_line
+from storage.record.kernel.envelopes import envelope_lines, envelope_lines_size
 from storage.record.kernel.records_data import EncodedBatch
 from storage.record.kernel.values import run_lines
 from storage.record.layout import (
@@ -103,6 +104,8 @@ __all__ = [
     "decompressors",
     "encode_entries",
     "encode_wrapper",
+    "envelope_lines",
+    "envelope_lines_size",
     "marker_batch",
     "merged",
     "read_batches",

@@ -187,6 +187,8 @@ SURFACE = {
         "decode_control",
         "encode_entries",
         "encode_wrapper",
+        "envelope_lines",
+        "envelope_lines_size",
         "marker_batch",
         "merged",
         "read_batches",

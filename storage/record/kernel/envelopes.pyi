@@ -1,0 +1,6 @@
+from typing_extensions import Buffer
+
+from storage.record.kernel.walk import BatchFrame
+
+def envelope_lines(batch: BatchFrame, records_data: Buffer, beginning: bytes) -> bytes: ...
+def envelope_lines_size(batch: BatchFrame, records_data: Buffer, beginning: bytes) -> int: ...
