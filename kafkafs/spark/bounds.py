@@ -1,4 +1,4 @@
-"""The bounds of a query, as its options say them; the store resolves them to offsets."""
+"""The bounds of a query, parsed from its options; the store resolves them to offsets."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BoundOptions:
-    """The names of the options that say one bound, in the order in which they count, and what holds without any."""
+    """The names of the options for one bound, in order of precedence."""
 
     timestamp: str
     by_timestamp: str
@@ -86,7 +86,7 @@ ENDING: Final = BoundOptions("endingTimestamp", "endingOffsetsByTimestamp", "end
 
 
 def check_batch_bounds(starting: Bound, ending: Bound) -> None:
-    """Raise `OptionError` for a batch query that would begin where partitions end, or end where they begin."""
+    """Raise `OptionError` for a batch query that begins at the end of partitions, or ends at their beginning."""
     if starting is Edge.LATEST:
         raise OptionError("starting offset can't be latest for batch queries on Kafka")
     if ending is Edge.EARLIEST:

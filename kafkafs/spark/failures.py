@@ -1,7 +1,7 @@
 """Turns an error of Spark into one sentence.
 
-An exception that kafkafs raised in a worker comes back as text, within a stack trace within another; so the sentence is
-what the last of them said in there. Without one, Spark's own first line is used. Spark is not loaded for it.
+An exception that kafkafs raised in a worker comes back as text, in a stack trace within another one; the last of them
+has the sentence. Without one, the first line of Spark's message is used. Spark is not loaded for it.
 """
 
 from __future__ import annotations

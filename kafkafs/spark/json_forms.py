@@ -1,4 +1,4 @@
-"""The forms of JSON in which partitions and their offsets and times are written, as in Spark's own Kafka source.
+"""Partitions, and their offsets and times, as JSON in the forms of Spark's own Kafka source.
 
 Every function raises `OptionError` for a text that does not have its form.
 """

@@ -1,4 +1,4 @@
-"""A store as a query sees it when it is planned: which partitions there are, their offsets, and how they are split."""
+"""A store as a query is planned on it: its partitions, their offsets, and their splits."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _ALL_TIMES: Final = "If starting/endingOffsetsByTimestamp contains specific offs
 
 
 def report_loss(loss: RecordsGoneError | str, *, fails: bool) -> None:
-    """Fail with a `DataLossError`, or say what is lost and go on."""
+    """Raise `DataLossError`, or log what is lost."""
     if fails:
         raise DataLossError(f"{loss}. {_FAILED}")
     logger.warning("%s. %s", loss, _LOSS)
 
 
 class OpenedStore:
-    """The partitions of a store that are selected; not one byte of it changes."""
+    """The selected partitions of a store, of which not one byte changes."""
 
     def __init__(self, options: StoreOptions) -> None:
         self._options = options
@@ -181,7 +181,7 @@ class OpenedStore:
             try:
                 found[partition] = ask(partition, self._log(partition))
             except UnknownPartitionError:
-                continue  # it was removed just now; the reader that needs it raises the error
+                continue  # it was removed just now; a reader that needs it raises the error
         return found
 
     def _end(self, log: ReadableLog) -> int:

@@ -1,7 +1,7 @@
 """Chooses the partition of a record that names none, as Kafka's producers do.
 
-Records with a key go where the key's murmur2 says, so that they meet those of other producers. Those without one stay
-in a partition until a batch of them is full, and then go to the next.
+A record with a key goes to the partition of the key's murmur2 hash, as with other producers. Records without a key go
+to one partition until a batch of them is full, and then to the next.
 """
 
 from __future__ import annotations

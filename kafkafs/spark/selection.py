@@ -1,4 +1,4 @@
-"""Which partitions of a store a query reads: by name, by a pattern, one by one, or all that there are."""
+"""Which partitions of a store a query reads: by topic, by a pattern, one by one, or all."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class PatternSubscription:
-    """All partitions of the topics whose whole names match, but for those in which Kafka keeps its own."""
+    """All partitions of the topics whose whole names match, except Kafka's internal topics."""
 
     pattern: re.Pattern[str]
 

@@ -1,8 +1,8 @@
 """The sink: a DataFrame's rows appended to a store as records, exactly once.
 
-Tasks stage finished batches; the driver commits those of the tasks that succeeded. What failed, speculative and late
-attempts staged is in no log, and goes. A write with `txnAppId` and `txnVersion` that is repeated does nothing, and so
-does a batch that a streaming query repeats.
+Tasks stage finished batches; the driver commits those of the tasks that succeeded. Batches that failed, speculative and
+late attempts staged are in no log, and are removed. A repeated write with the same `txnAppId` and `txnVersion` appends
+nothing, and neither does a repeated batch of a streaming query.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StagedMessage(WriterCommitMessage):
 
 
 class _Sink:
-    """The common part of batch and streaming writes; made on the driver, and used there and by tasks."""
+    """What batch and streaming writes share; made on the driver, and used there and by tasks."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -88,7 +88,7 @@ class _Sink:
                 time.sleep(_RETRY_S)
 
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what was staged; what a commit needs that failed half-way stays."""
+        """Remove what was staged, except what a half-finished commit needs."""
         discard([Files().directory(Path(path)) for path in self._options.paths], _names(messages))
 
 
@@ -113,7 +113,7 @@ class StoreWriter(_Sink, DataSourceArrowWriter):
 
 
 class StoreStreamWriter(_Sink, DataSourceStreamArrowWriter):
-    """The batches of a streaming query, which is known by the id in its checkpoint, or by `txnAppId`."""
+    """The batches of a streaming query, recognized by the id in its checkpoint, or by `txnAppId`."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         super().__init__(options, schema, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""The data source `kafkafs` of Spark. Loading this module loads nothing but what Spark has loaded anyway."""
+"""The data source `kafkafs` of Spark. Importing this loads only what Spark has loaded anyway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of Arrow as records that are staged: which topic and partition each goes to, and what it holds."""
+"""Stages rows of Arrow as records: chooses the topic and the partition of each, and reads its fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compact`: writes the latest record of each key into a new store, a partition at a time in workers."""
+"""`compact`: writes the latest record of each key into a new store; workers build its partitions."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def compact(
     settings: Mapping[str, str] = _NONE,
     roll: bool = False,
 ) -> DataFrame:
-    """Make a store at `target` that has all partitions of another one, or of some of its topics, compacted.
+    """Make a store at `target` with the partitions of another one, or of some of its topics, compacted.
 
-    What is left is what `kafkafs compact --apply --force` leaves of them, run until nothing is dirty. What that does
-    not compact is copied: topics whose settings do not say so, or are unknown, and active segments, unless those are
-    taken in with `roll`. The `settings` hold for each of the topics in addition to what is known of it. The store that
-    is read does not change, and the new one is there when this returns: a row for each partition, with the bytes of
-    its log, and the records of what was compacted.
+    The result is that of `kafkafs compact --apply --force` until nothing is dirty. Logs that it would not compact are
+    copied: those of topics without cleanup.policy=compact or with unknown settings, and active segments, unless `roll`
+    is given. The `settings` apply to each topic in addition to its own. The store that is read does not change, and the
+    new one is complete when this returns: a row for each partition, with the bytes of its log and the records of its
+    compacted part.
 
     Raises `NotAStoreError` unless `target` does not exist or is an empty directory. The same call continues an
     interrupted job.

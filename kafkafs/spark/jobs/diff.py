@@ -1,7 +1,7 @@
-"""`diff`: what two stores have not in common, range by range of offsets, each compared in a worker.
+"""`diff`: how two stores differ; workers compare them range by range of offsets.
 
-A partition is cut where the one store has it in pieces of a good size, and of the other is read what has the same
-offsets; so it does not matter how either has its batches, what they are compressed with, or where its segments begin.
+A partition is cut into ranges by the splits of the first store, and the same offsets are read from the other one, so
+batches, their compression and segments may differ.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SCHEMA: Final = (
 
 
 class _Pair(NamedTuple):
-    """A partition, and the offsets at which it begins and ends in each store; None where a store does not have it."""
+    """A partition, and its start and end offsets in each store; None for a store that does not have it."""
 
     partition: Partition
     ours: tuple[int, int] | None
@@ -52,7 +52,7 @@ class _Pair(NamedTuple):
 
 
 class _Range(NamedTuple):
-    """A range of offsets as each store has it, of the pair with this number."""
+    """A range of offsets of the pair with this number, in each store."""
 
     number: int
     ours: list[Split]
@@ -73,11 +73,11 @@ def diff(
 ) -> DataFrame:
     """Compare two stores, or some topics of theirs: a row for each partition that either of them has.
 
-    It `isSame` if both have it, with the same start and end, and at the same offsets the same records: timestamp, key,
-    value and headers. Only the offsets that lie between start and end in both are compared: there are `records` in the
-    one and `otherRecords` in the other, and `differing` offsets. `differences` has the first of those, each with the
-    `fields` that differ, or the store, `store` or `other`, that alone has the record. A partition that one store does
-    not have is `onlyIn` the other. Aborted records are compared, control records are not. Everything is compared when
+    It `isSame` if both stores have it, with the same start and end, and the same records at the same offsets:
+    timestamp, key, value and headers. Only offsets between start and end in both stores are compared: `records` in the
+    first and `otherRecords` in the other, with `differing` offsets. `differences` has the first of them, each with the
+    `fields` that differ, or with the only store, `store` or `other`, that has the record. A partition that one store
+    lacks is `onlyIn` the other. Aborted records are compared, control records are not. The comparison is complete when
     this returns.
     """
     if differences_max < 0:

@@ -1,7 +1,7 @@
 """`export`: a store, or some of its topics, as Parquet that is partitioned by topic and date.
 
-Workers write the files themselves; the driver publishes them all at once when the last is on disk, and notes how far
-each partition is exported. So a run that is killed at any moment and run again has each record in the directory once.
+Workers write the files; when the last one is on disk, the driver publishes all of them at once and notes how far each
+partition is exported. A run that is killed at any moment and run again puts each record into the directory once.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _UNKNOWN_EPOCH_END: Final = -1
 
 
 class _Range(NamedTuple):
-    """The offsets of a partition that are to be exported, and its watermark when they are."""
+    """The offsets of a partition to export, and its watermark afterwards."""
 
     start: int
     end: int
@@ -84,15 +84,15 @@ def export(
     catalog: str = "default",
     namespace: str = "kafka",
 ) -> DataFrame:
-    """Export the records that there are by now, and give a row for each file that was written.
+    """Export the present records, and return a row for each file that was written.
 
-    With `incremental` only what is new since the last export to the same directory, beside what is there; otherwise
-    everything, in its place. With `values="text"` keys and values are strings. `table` may be `delta`, for a table in
-    the directory, or `iceberg`, for a table of each topic in a namespace of one of pyiceberg's catalogs; either is told
-    of the files in the end. Everything is exported when this returns.
+    With `incremental` only records that are new since the last export to the same directory are added to it; otherwise
+    all records replace its files. With `values="text"` keys and values are strings. `table` may be `delta`, for a table
+    in the directory, or `iceberg`, for a table of each topic in a namespace of one of pyiceberg's catalogs; the files
+    are registered with it at the end. The export is complete when this returns.
 
-    Raises `JobError` if a log is not the one that was exported before, `DataLossError` if it has lost records that
-    never were exported, unless that is accepted.
+    Raises `JobError` if a log is not the one that was exported before, and `DataLossError` if it has lost records that
+    were never exported, unless that is accepted.
     """
     form = ExportForm(headers, _one_of("values", values, VALUES), isolation, table)
     _one_of("compression", compression, COMPRESSIONS)
@@ -149,7 +149,7 @@ def _source_options(
 def _planned(
     store: OpenedStore, exported: Exported, *, incremental: bool, accept_data_loss: bool
 ) -> dict[Partition, _Range]:
-    """Plan the export of each partition; raises what `export` raises for a log that does not continue the last one."""
+    """Plan the export of each partition; raises as `export` does for a log that does not continue the last one."""
     partitions = store.partitions(must_exist=True)
     starts = store.earliest(partitions)
     ends = store.latest(partitions)

@@ -1,6 +1,6 @@
-"""Exported files as the files of a table, of Delta Lake or Iceberg, which reads them where they are.
+"""Registers exported files with a table of Delta Lake or Iceberg, which reads them where they are.
 
-A file that a table has is not added again, so the call can be repeated.
+A file that the table has is not added again, so the call can be repeated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INSTALL: Final = "run `pip install 'kafkafs[lake]'`"
 
 
 class Registration(Protocol):
-    """A kind of tables."""
+    """A kind of table."""
 
     def register(self, root: Path, files: Sequence[ExportedFile], schema: pa.Schema) -> None:
         """Add these files of a directory to tables, and make missing tables."""
@@ -39,7 +39,7 @@ def registration(table: str, catalog: str, namespace: str) -> Registration:
     """Return the registration for `table`; raises `JobError` if its package is not installed."""
     if table == DELTA:
         try:
-            import deltalake  # noqa: F401 -- to say now that it is missing, and not after all was exported
+            import deltalake  # noqa: F401 -- to fail before the export, not after it
         except ImportError:
             raise JobError(f"--table delta needs deltalake: {_INSTALL}") from None
         return _Delta()

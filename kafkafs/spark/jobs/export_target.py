@@ -1,8 +1,8 @@
-"""The directory that a store is exported into: which files are in it, and how all files of a run get there at once.
+"""The directory that a store is exported into: its files, and how all files of a run appear at once.
 
-Tasks write where no reader looks; what a run has written is published when all of it is there. Once `_kafkafs` has the
-file that says what is published, the next run finishes it after any failure; before that nothing is to be seen of the
-run. Watermarks follow when the files are in place. While a run goes on no other begins.
+Tasks write into `_kafkafs`, where no reader looks; a run is published when all its files are on disk. Writing the list
+of its files there is the commit point: after a failure the next run finishes a listed run, and removes any other.
+Watermarks are written once the files are in place. Only one run at a time uses the directory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FILE: Final = re.compile(r"topic=([^/]+)/date=([^/]+)/records-\1-(\d+)-(\d{20})
 
 
 class ExportedFile(NamedTuple):
-    """A file by what its name says: a partition's records of a day, the first one's offset and the last one's."""
+    """A file by its name: a partition's records of a day, from the first offset to the last."""
 
     topic: str
     partition: int
@@ -45,7 +45,7 @@ class ExportedFile(NamedTuple):
     @property
     def path(self) -> str:
         """Return its path in the directory."""
-        # A topic may begin with "_", and files that do are passed over.
+        # A topic may begin with "_", and readers ignore files whose names do.
         name = f"records-{self.topic}-{self.partition}-{self.first_offset:020d}-{self.last_offset:020d}.parquet"
         return f"topic={self.topic}/date={self.date}/{name}"
 
@@ -59,9 +59,9 @@ class ExportedFile(NamedTuple):
 
 
 class ExportTarget:
-    """The directory, for one run; it is made if it is not there.
+    """The directory, for one run, as a context manager; it is made if it is missing.
 
-    To be used with `with`. Raises `JobError` if another run is at work there.
+    Raises `JobError` if another run uses it.
     """
 
     def __init__(self, files: Files, root: Path) -> None:
@@ -93,7 +93,7 @@ class ExportTarget:
         self._lock.release()
 
     def exported(self) -> Exported:
-        """Return how far earlier runs came."""
+        """Return how far earlier runs exported."""
         return self._said(WATERMARKS_NAME)
 
     def unregistered(self) -> list[ExportedFile]:
@@ -107,7 +107,7 @@ class ExportTarget:
         return found
 
     def note_registered(self) -> None:
-        """Keep that a table was told of all that is published."""
+        """Note that all published files are registered with a table."""
         replace_file(self._files, self._own / _REGISTERED_NAME, self.exported().text().encode())
 
     def make_staging(self, run: str) -> Path:
@@ -119,9 +119,9 @@ class ExportTarget:
     def publish(
         self, staged: Sequence[tuple[Path, ExportedFile]], exported: Exported, *, replaced: Collection[Partition] = ()
     ) -> None:
-        """Put staged files, which are on disk, where readers see them, in place of all others of some partitions.
+        """Move staged files, which are on disk, to where readers see them; they replace all files of some partitions.
 
-        After an error either nothing is published, or the next run does it.
+        After an error either nothing is published, or the next run publishes everything.
         """
         for directory in {path.parent for path, _ in staged}:
             self._files.sync_directory(directory)
@@ -159,7 +159,7 @@ class ExportTarget:
         return [name for name in self._files.names(self.root / directory) if name.startswith(front)]
 
     def _finish(self) -> None:
-        """Bring to its end what is being published, if anything is."""
+        """Finish a publication that has begun, if there is one."""
         try:
             said = json.loads(self._files.read(self._own / _PUBLISHING_NAME))
         except FileNotFoundError:
@@ -187,12 +187,12 @@ class ExportTarget:
                 raise
 
     def _remove_staged(self) -> None:
-        """Remove what unfinished runs left."""
+        """Remove the files of unfinished runs."""
         for name in self._files.names(self._own):
             if name.startswith(_STAGING_FRONT):
                 directory = self._own / name
                 for staged in self._files.names(directory):
                     with suppress(FileNotFoundError):
                         self._files.remove(directory / staged)
-                with suppress(OSError):  # an abandoned task still writes there
+                with suppress(OSError):  # a task of an abandoned run still writes there
                     self._files.remove_directory(directory)

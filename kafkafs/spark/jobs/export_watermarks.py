@@ -1,7 +1,7 @@
-"""How far each partition is exported into a directory, and in which form, for the next export.
+"""How far each partition is exported into a directory, and in which form; and whether a log continues its last export.
 
-Whether a log is still the one that was exported is decided here as well, by what a broker would tell it by: its
-offsets, the topic's id and the leader epochs. Keeping the file is left to `export_target`.
+A log is recognized by what a broker goes by: its offsets, the topic's id and the leader epochs. `export_target` keeps
+the file.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Watermark:
 class LogNow:
     """A log as it is now.
 
-    `epoch_end_offset` is where the watermark's leader epoch ends in it, below all offsets if it is later than the
-    epochs of the log, and None if the log knows no epochs.
+    `epoch_end_offset` is where the watermark's leader epoch ends in the log, below all offsets if it is later than the
+    log's epochs, and None if the log has no epochs.
     """
 
     start_offset: int
@@ -60,7 +60,7 @@ class LogNow:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """All that the file says: nothing before the first export."""
+    """The contents of the file; empty before the first export."""
 
     form: ExportForm | None = None
     watermarks: Mapping[Partition, Watermark] = field(default_factory=lambda: MappingProxyType({}))
@@ -100,7 +100,7 @@ class Exported:
         return cls(form, MappingProxyType(marks))
 
     def check_form(self, form: ExportForm) -> None:
-        """Raise `JobError` if files of this form would stand beside files of another."""
+        """Raise `JobError` if the directory has files of another form."""
         if self.form is None or self.form == form:
             return
         had, wanted = (
@@ -110,7 +110,7 @@ class Exported:
 
 
 def check_continues(partition: Partition, mark: Watermark, log: LogNow) -> None:
-    """Raise `JobError` if the log is another than the one that was exported."""
+    """Raise `JobError` if this is not the log that was exported."""
     name = "{}-{}".format(*partition)
     if None not in (mark.topic_id, log.topic_id) and mark.topic_id != log.topic_id:
         raise JobError(f"{name} is of another topic than the one of that name that was exported: {_ELSEWHERE}")

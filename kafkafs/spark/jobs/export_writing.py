@@ -1,7 +1,7 @@
-"""Records written as Parquet in Spark's workers: a file for each partition and day that a task has records of.
+"""Writes records as Parquet in Spark's workers: a file for each partition and day of a task's records.
 
-Row groups are large even if record batches are small, and memory is bounded for any number of days. What is written is
-on disk when a file is finished, under a name that no other attempt has. Publishing it is left to `export_target`.
+Row groups are large even if record batches are small, and memory is bounded for any number of days. A finished file is
+on disk, under a name of its own for each attempt; `export_target` publishes it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class StagedExport(NamedTuple):
 
 
 def write_files(task: ExportTask) -> list[StagedExport]:
-    """Write what the splits have."""
+    """Write the records of the splits."""
     return _Writing(task).run()
 
 
@@ -118,7 +118,7 @@ class _Writing:
             self._finish(_OPEN_MAX - 1)
             path = Path(self._task.staging) / f"{uuid.uuid4().hex}.parquet"
             file = _OpenFile(path, place, day, self._schema, self._task.compression)
-        self._open[key] = file  # after those that were used before it
+        self._open[key] = file  # the most recently used
         file.add(batch)
         if file.buffered_bytes >= _ROW_GROUP_BYTES:
             file.flush()
@@ -126,7 +126,7 @@ class _Writing:
             max(self._open.values(), key=lambda each: each.buffered_bytes).flush()
 
     def _finish(self, keep: int) -> None:
-        """Finish files, those first that were used longest ago, until so many are left open."""
+        """Finish the least recently used files until this many are left open."""
         while len(self._open) > keep:
             self._finished.append(self._open.pop(next(iter(self._open))).finish())
 
@@ -157,7 +157,7 @@ class _OpenFile:
         self._batches.append(batch)
 
     def flush(self) -> None:
-        """Write what is buffered as a row group."""
+        """Write the buffered records as a row group."""
         if self._batches:
             table = pa.Table.from_batches(self._batches, self._schema)
             self._writer.write_table(table, row_group_size=table.num_rows)

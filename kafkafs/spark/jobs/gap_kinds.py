@@ -22,10 +22,10 @@ class GapKind(StrEnum):
 
     HOLE = "hole"  # offsets that the log passes over
     DUPLICATE = "duplicate"  # offsets that it goes back to
-    TIME_REGRESSION = "time_regression"  # all of a partition's together, and where the largest is
+    TIME_REGRESSION = "time_regression"  # all of a partition together, at the largest
     SEQUENCE_GAP = "sequence_gap"  # sequences that a producer's next batch passes over
     SEQUENCE_DUPLICATE = "sequence_duplicate"  # sequences that it goes back to
-    DAMAGE = "damage"  # what does not decode
+    DAMAGE = "damage"  # batches that do not decode
 
 
 class Place(NamedTuple):
@@ -39,9 +39,9 @@ class Place(NamedTuple):
 class Gap:
     """One thing that is out of order.
 
-    The offsets are those that are missing, or that the log goes back over; of a batch out of sequence, its own; of
-    times, that of the record which the log goes back furthest at. The last is included, and what is not known is None.
-    `extent` is its number of offsets, sequences or records. `place` is that of the batch after it.
+    The offsets are the missing ones, or those that the log goes back over; for a batch out of sequence its own; for
+    times that of the record with the largest step back. The last is included; unknown ones are None. `extent` is the
+    number of offsets, sequences or records. `place` is that of the batch after the gap.
     """
 
     kind: GapKind
@@ -58,14 +58,14 @@ class Gap:
 
 
 class Lost(NamedTuple):
-    """Damage: why it does not decode, and where, as far as that is known."""
+    """Damage: why it does not decode, and where, if that is known."""
 
     reason: str
     place: Place | None
 
 
 class Beginning(NamedTuple):
-    """The offset or the sequence that a batch begins with, the batch's offsets, and where it is."""
+    """The first offset or sequence of a batch, its offsets, and its place."""
 
     begin: int
     first_offset: int

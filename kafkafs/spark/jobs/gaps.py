@@ -1,7 +1,7 @@
-"""`gaps`: what is out of order in the logs of a store, looked for split by split in the workers.
+"""`gaps`: what is out of order in the logs of a store; workers look for it split by split.
 
-What is found within a split goes into the result from where it was found. What lies between splits is found where all
-that is known of a partition comes together, in its order: a worker as well. The driver only plans.
+A task writes the gaps within its splits into the result. The ends of all splits of a partition come together, in order,
+in another task, which finds the gaps between them. The driver only plans.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _FOUND: Final = StructType(
         StructField("row", LongType()),
     ]
 )
-_ROWS_MAX: Final = 10_000  # that are held before they are handed on
+_ROWS_MAX: Final = 10_000  # held before they are passed on
 
 
 class _Log(NamedTuple):
@@ -87,7 +87,7 @@ class _Log(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A stretch of a log; there is no split where the log has no batches."""
+    """A stretch of a log; it has no split if the log has no batches."""
 
     log: _Log
     number: int
@@ -101,16 +101,15 @@ class _Piece(NamedTuple):
 def gaps(
     spark: SparkSession, store: StorePath, topics: Collection[str] | None = None, *, threshold_ms: int = 0
 ) -> DataFrame:
-    """Find what is out of order in each partition as it is now, or in those of some topics: a row for each.
+    """Find what is out of order in the present partitions of a store, or of some topics: a row for each gap.
 
-    `kind` is `hole` for offsets that are missing, from `firstOffset` to `lastOffset`, both included; `duplicate` where
-    the log goes back to `firstOffset` although it has had `lastOffset`; `time_regression` for all the records of a
-    partition that are by more than `threshold_ms` older than the one before them: there are `extent` of them, and the
-    first of the largest, `regressionMs`, is at `firstOffset`;
-    `sequence_gap` and `sequence_duplicate` where a batch of a producer does not go on with the `expectedSequence`;
-    `damage` for what does not decode. Where a partition `isCompacted`, as the store says or batches show, holes and
-    sequence gaps are as it should be. Only times that producers gave are compared. The log is read whenever the
-    DataFrame is asked for rows.
+    `kind` is `hole` for missing offsets from `firstOffset` to `lastOffset`, both included; `duplicate` if the log goes
+    back to `firstOffset` after `lastOffset`; `time_regression` for all records of a partition that are more than
+    `threshold_ms` older than the record before them: there are `extent` of them, and the first of the largest,
+    `regressionMs`, is at `firstOffset`; `sequence_gap` and `sequence_duplicate` if a producer's batch does not begin
+    with the `expectedSequence`; `damage` for batches that do not decode. Holes and sequence gaps are in order if a
+    partition `isCompacted`, by the store or by its batches. Only times from producers are compared. The log is read
+    whenever rows of the DataFrame are asked for.
     """
     if threshold_ms < 0:
         raise OptionError(f"a threshold is 0 ms or more, not {threshold_ms}")
@@ -132,7 +131,7 @@ def _planned(store: StorePath, topics: Collection[str] | None) -> Iterator[_Piec
 
 
 def _found(pack: Sequence[_Piece], threshold_ms: int) -> Iterator[pa.RecordBatch]:
-    """Yield the gaps within stretches, and a row for each stretch with its ends."""
+    """Yield the gaps within stretches, and for each stretch a row with its ends."""
     for piece in pack:
         stretch = Stretch(start_offset=piece.log.start_offset if piece.number == 0 else 0, threshold_ms=threshold_ms)
         numbered = enumerate(_within(piece, stretch))
@@ -184,7 +183,7 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes | None, pa.
 
 
 class _Completion:
-    """Completes a log, whose rows are first the ends of all stretches, then the gaps within them."""
+    """Completes a log, from the ends of all its stretches, then the gaps within them."""
 
     def __init__(self, log: _Log, threshold_ms: int) -> None:
         self.log = log
@@ -201,7 +200,7 @@ class _Completion:
         self._between += self._order.add(ends)
 
     def finished(self) -> pa.RecordBatch:
-        """Return the gaps between the stretches once all have come; nothing at a second call."""
+        """Return the gaps between the stretches after the last one; a second call returns none."""
         if not self._is_finished:
             self._between += self._order.finish(self.log.end_offset)
             self._is_finished = True

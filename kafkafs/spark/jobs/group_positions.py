@@ -1,4 +1,4 @@
-"""The positions of a store's groups: each partition of `__consumer_offsets` is read in a worker."""
+"""The positions of a store's groups; workers read the partitions of `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class GroupPosition(NamedTuple):
-    """A partition that a group has committed an offset of, or that a member has; then the offset may be missing."""
+    """A partition with a committed offset of a group, or with a member of it; then the offset may be None."""
 
     group: str
     partition: Partition
@@ -44,7 +44,7 @@ class GroupPosition(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A partition of the topic, and how much of its log there is."""
+    """A partition of the topic, and the size of its log."""
 
     place: PartitionPlace
     start_offset: int
@@ -64,8 +64,8 @@ def group_positions(
 ) -> list[GroupPosition]:
     """Return the positions of all groups of a store, or of some, in the order of groups, topics and partitions.
 
-    Raises `MissingTopicError` if the store has no partition of the topic, `MissingGroupError` if it tells of no such
-    group, and what Spark raises at a damaged batch, since what came after it may be missing.
+    Raises `MissingTopicError` if the store has no partition of the topic, `MissingGroupError` if it has no such group,
+    and Spark's error for a damaged batch, since records after it may be missing.
     """
     partitions = {each for each in planning.partitions(must_exist=False) if each[0] == offsets.TOPIC}
     if not partitions:
@@ -127,7 +127,7 @@ def _positions(group: GroupDescription) -> Iterator[GroupPosition]:
 def _surroundings(paths: Sequence[str]) -> Surroundings:
     """Return the store's topics, loaded at the first use, because few groups need them.
 
-    Where share groups are is not asked: they commit no offsets.
+    The starts of share groups are not needed: they commit no offsets.
     """
 
     @cache

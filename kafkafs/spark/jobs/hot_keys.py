@@ -1,7 +1,7 @@
-"""Counting the records of each key in bounded memory: all of them exactly while there are few, else the frequent ones.
+"""Counts the records of each key in bounded memory: exactly while there are few keys, else only the frequent ones.
 
-How often a key occurs is known from below and from above, and so it is of keys that are not kept. What is known of
-parts of the records adds up to what is known of all: a key's bounds in each of them are summed up.
+Counts have a lower and an upper bound, also those of keys that are not kept. The bounds of parts add up: a key's bounds
+over all records are the sums of its bounds in each part.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ KEY_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 class CountedKey(NamedTuple):
-    """A key, null for what has none, that occurs in `records` records or in up to `over` more.
+    """A key, None for records without one, that occurs in `records` records or in up to `over` more.
 
-    `data_bytes` are the keys and values of those that were counted.
+    `data_bytes` are those of the keys and values of the counted records.
     """
 
     key: bytes | None
@@ -30,8 +30,8 @@ class CountedKey(NamedTuple):
 class HotKeys:
     """Counts keys, and keeps up to `keys_max` of them with up to `bytes_max` bytes.
 
-    When there are more, the rarest half goes. A key that is not kept occurs in up to `floor` records, which is 0 as
-    long as all are kept, and never more than all records divided by half of `keys_max`, unless keys are very long.
+    When there are more, the rarest half is dropped. A key that is not kept occurs in up to `floor` records: 0 while all
+    are kept, and never more than all records divided by half of `keys_max`, unless keys are very long.
     """
 
     def __init__(self, keys_max: int = KEYS_MAX, bytes_max: int = KEY_BYTES_MAX) -> None:
@@ -57,7 +57,7 @@ class HotKeys:
         yield from self._kept.values()
 
     def _prune(self) -> None:
-        """Let the rarest go, and all that may be as rare."""
+        """Drop the rarest keys, and all that may be as rare."""
         by_count = sorted(self._kept.values(), key=_most, reverse=True)
         keys_left, bytes_left, kept = self._keys_max // 2, self._bytes_max // 2, 0
         for each in by_count:

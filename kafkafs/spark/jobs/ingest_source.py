@@ -1,4 +1,4 @@
-"""The input of `ingest` as rows for the sink: Parquet, CSV or lines of JSON, with columns of any names."""
+"""The input of `ingest` as rows for the sink: Parquet, CSV or lines of JSON, whose columns may have any names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 COLUMNS: Final = ("key", "value", "headers", "topic", "partition", "timestamp", "offset")
-"""The columns of a row; the offset is that of the source, and only gives the order."""
+"""The columns of a row; the offset, that of the source, only gives the order."""
 
 PARQUET: Final = "parquet"
 ENVELOPES: Final = "envelopes"
@@ -44,10 +44,10 @@ _TEXT_HEADERS: Final = "array<struct<key: string, value: string>>"
 
 @dataclass(frozen=True, slots=True)
 class IngestSource:
-    """Files or directories, their form, and which of their columns make a record.
+    """Files or directories, their form, and the columns that make a record.
 
-    Without a form the names of the files say it, where lines of JSON are envelopes unless columns are named.
-    `whole_row` makes the value all of a row as JSON.
+    Without a form, the names of the files decide; lines of JSON are envelopes unless columns are named. With
+    `whole_row` the value is the whole row as JSON.
     """
 
     paths: tuple[str, ...]
@@ -165,7 +165,7 @@ def _time(column: Column, kind: DataType) -> Column:
         return sql.timestamp_millis(column.cast("long"))
     if isinstance(kind, StringType):
         is_number = column.rlike("^-?[0-9]+$")
-        # Neither branch may see what is for the other, which it would fail on.
+        # Each branch would fail on a value for the other.
         number = sql.when(is_number, column).cast("long")
         return sql.coalesce(sql.timestamp_millis(number), sql.when(~is_number, column).cast("timestamp"))
     return column.cast("timestamp") if isinstance(kind, DateType | TimestampNTZType) else column

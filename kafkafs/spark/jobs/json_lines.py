@@ -1,6 +1,6 @@
-"""Lines of JSON as rows for the sink, read in Spark's workers: envelopes, or objects whose fields are named by options.
+"""Reads lines of JSON as rows for the sink, in Spark's workers: envelopes, or objects with fields named by options.
 
-A line that cannot be a record exactly as it says is an error with its beginning; nothing is guessed at or left out.
+A line that cannot be stored exactly as it says is an error, which shows its beginning; nothing is guessed or left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BLANKS: Final = " \t\r\n"
 
 
 class LineRow(NamedTuple):
-    """A line's record, and where it belongs as far as the line says so."""
+    """A line's record, and its topic, partition and offset if the line has them."""
 
     key: bytes | None
     value: bytes | None
@@ -67,8 +67,8 @@ class EnvelopeLines:
 class ObjectLines:
     """Reads lines that are JSON objects; `columns` says which field is the key, the value and so on.
 
-    A string is its text, null is null, and all else is the JSON that stands in the line. A `value` that is not said to
-    be a field is the line. Fields that are missing are null; that of the value is not.
+    A string is its text, null is null, and anything else is its JSON in the line. Without a field for `value` the value
+    is the line. A missing field is null; a missing field for the value is an error.
     """
 
     def __init__(self, columns: Mapping[str, str], now_ms: int) -> None:
@@ -122,19 +122,19 @@ class ObjectLines:
         """Return the line's fields: the value of each, and its text in the line."""
         found: dict[str, tuple[object, str]] = {}
         try:
-            position = self._behind(line, 0, "{")
+            position = self._after(line, 0, "{")
             is_first = True
             while (position := _skipped(line, position)) < len(line) and line[position] != "}":
                 if not is_first:
-                    position = _skipped(line, self._behind(line, position, ","))
+                    position = _skipped(line, self._after(line, position, ","))
                 name, position = self._decoder.raw_decode(line, position)
                 if not isinstance(name, str) or name in found:
                     raise InvalidRecordError(f"{name!r} is no name of a field, or is there twice")
-                start = _skipped(line, self._behind(line, position, ":"))
+                start = _skipped(line, self._after(line, position, ":"))
                 value, position = self._decoder.raw_decode(line, start)
                 found[name] = value, line[start:position]
                 is_first = False
-            if _skipped(line, self._behind(line, position, "}")) != len(line):
+            if _skipped(line, self._after(line, position, "}")) != len(line):
                 raise InvalidRecordError("something follows the object")
         except json.JSONDecodeError as error:
             raise InvalidRecordError(f"this is not JSON: {error.msg} (character {error.colno})") from None
@@ -142,7 +142,7 @@ class ObjectLines:
             raise InvalidRecordError("this JSON is nested too deeply, or has a number of too many digits") from None
         return found
 
-    def _behind(self, line: str, position: int, expected: str) -> int:
+    def _after(self, line: str, position: int, expected: str) -> int:
         position = _skipped(line, position)
         if line[position : position + 1] != expected:
             raise json.JSONDecodeError(f"Expecting {expected!r}", line, position)

@@ -1,7 +1,7 @@
-"""`lag`: what the groups of a store have not consumed yet, against its own logs, another store's, and a time.
+"""`lag`: what the groups of a store have not consumed, by its own logs, by another store's, and by a time.
 
-The groups are read, times sought and records counted in the workers. The driver knows where groups and logs have come
-to, and adds up.
+Workers read the groups, find the offsets of times and count records. The driver has the offsets of groups and logs, and
+adds up.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class _Logs(NamedTuple):
-    """One store's partitions: their bounds, and the records from each relevant offset on."""
+    """A store's partitions: their bounds, and the records from each relevant offset on."""
 
     bounds: Mapping[Partition, Bounds]
     counts: Mapping[Partition, Mapping[int, RecordsFrom]]
@@ -65,23 +65,22 @@ def lag(
     other: StorePath | None = None,
     time: str | int | datetime | None = None,
 ) -> DataFrame:
-    """Find what groups have not consumed, or some groups: a row for each partition that a group has.
+    """Count what the groups of a store, or some of them, have not consumed: a row for each partition of a group.
 
-    `lag` is `endOffset` less `committedOffset`, as Kafka's tools have it, and `records` how many records there really
-    are from the committed offset on: compaction and markers of transactions leave fewer than there are offsets.
-    `firstTimestamp` is the first one's, `behindSeconds` how long ago that was. A committed offset below `startOffset`
-    says that records are gone which the group has not consumed, one above `endOffset` that the log was truncated.
-    Without a committed offset, and for a partition that is not in the store, nothing is counted.
+    `lag` is `endOffset` less `committedOffset`, as in Kafka's tools, and `records` the actual number of records from
+    the committed offset on: compaction and transaction markers leave fewer records than offsets. `firstTimestamp` is
+    that of the first of them, and `behindSeconds` how long ago it was. A committed offset below `startOffset` means
+    that unconsumed records are gone, one above `endOffset` that the log was truncated. Nothing is counted without a
+    committed offset, or for a partition that is not in the store.
 
-    Against an `other` store, such as a backup or the log directories of another replica, there are its offsets,
-    `otherLag` and `otherRecords`, from the same committed offset on: an `otherLag` below 0 says that the offset is
-    beyond its end. `missingRecords` are those of `records` that lie outside of its offsets, all of them if it does not
-    have the partition.
+    With an `other` store, such as a backup or the log directories of another replica, the row also has its offsets,
+    `otherLag` and `otherRecords` from the same committed offset: an `otherLag` below 0 means that the offset is beyond
+    its end. `missingRecords` counts how many of `records` are outside its offsets: all if it lacks the partition.
 
-    Against a `time`, in milliseconds, in the words of paths or as an aware datetime, `timeOffset` is the offset of the
-    first record that is not before it, as Kafka finds it, and `recordsBefore` are those of `records` below that.
+    With a `time`, in milliseconds, as in paths or as an aware datetime, `timeOffset` is the offset of the first record
+    that is not before it, as Kafka finds it, and `recordsBefore` counts how many of `records` are below that.
 
-    Everything is counted when this returns. Damage, and records that are deleted meanwhile, make it fail.
+    Counting is complete when this returns. It fails at damage, and if records are deleted meanwhile.
     """
     now_ms = Clock().now_ms()
     time_ms = None if time is None else _time_ms(time, now_ms)

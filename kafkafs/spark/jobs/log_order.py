@@ -1,8 +1,8 @@
 """Finds the gaps of a log stretch by stretch.
 
-A log is looked through in stretches, by anybody and in any order, and what was found at the ends of each is enough to
-find what lies between them: wherever a log is cut, the same is found. A batch is compared with the one before it, so
-every gap describes one place of the log; after damage, the next batch is taken as it is.
+Stretches of a log are read in any order, by any worker, and their ends are enough to find the gaps between them: the
+result is the same wherever a log is cut. A batch is compared with the one before it, so each gap describes one place of
+the log; after damage, the next batch is not compared.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from storage.split import BatchRun
 
 PRODUCERS_MAX: Final = 1_000_000
-"""How many producers of a log are remembered: the last writers."""
+"""How many producers of a log are remembered: those that wrote last."""
 
 
 class TimedRecord(NamedTuple):
-    """When a record was written by its own word, and where it is."""
+    """The time that a record states, and its place."""
 
     timestamp: int
     offset: int
@@ -51,7 +51,7 @@ class TimedRecord(NamedTuple):
 
 @dataclass(slots=True)
 class Regressions:
-    """Records whose time is by more than `threshold_ms` before that of the record before them."""
+    """Records that are more than `threshold_ms` older than the record before them."""
 
     threshold_ms: int
     count: int = 0
@@ -59,7 +59,7 @@ class Regressions:
     at: TimedRecord | None = None
 
     def add(self, count: int, largest_ms: int, at: TimedRecord) -> None:
-        """Add this many, whose first largest one is given."""
+        """Add `count` records; `at` is the first with the largest regression."""
         self.count += count
         if self.at is None or largest_ms > self.largest_ms:
             self.largest_ms, self.at = largest_ms, at
@@ -72,11 +72,12 @@ class Regressions:
 
 @dataclass(slots=True)
 class StretchEnds:
-    """The ends of a stretch, to be compared with its neighbours.
+    """The ends of a stretch, to compare with its neighbours.
 
-    `first` is its first batch, and `lost_first` the damage before that; `lost_last` is the damage after the last batch,
-    where `lost_from` was due. Records and batches of producers are first if nothing is damaged before them, and last if
-    nothing follows them. A batch that `lacks_records` it was written with was compacted.
+    `first` is its first batch, and `lost_first` the damage before it; `lost_last` is the damage after the last batch,
+    where offset `lost_from` was due. Records and batches of producers are first if there is no damage before them, and
+    last if nothing follows them. A stretch `lacks_records` if a batch lacks some that it was written with: it was
+    compacted.
     """
 
     regressions: Regressions
@@ -94,7 +95,7 @@ class StretchEnds:
 
 
 class Stretch:
-    """Looks through a stretch; `start_offset` is where the log begins, if the first batch may begin before that."""
+    """Reads a stretch; `start_offset` is the start of the log if the first batch may begin before it."""
 
     def __init__(self, *, start_offset: int = 0, threshold_ms: int) -> None:
         self.ends = StretchEnds(Regressions(threshold_ms))
@@ -109,7 +110,7 @@ class Stretch:
             self._add_times(times, run.log_name)
 
     def lose(self, error: CorruptBatchError) -> None:
-        """Note that what comes next is damaged."""
+        """Note damage at this place."""
         ends = self.ends
         place = None
         if error.path is not None and error.position is not None:
@@ -153,7 +154,7 @@ class Stretch:
         ends.last_sequences[producer] = batch.last_sequence
 
     def _add_times(self, times: pa.RecordBatch, log_name: str) -> None:
-        """Compare each record with the one before it, of those that their producers gave a time."""
+        """Compare each record that has a time from its producer with the one before it."""
         ends, given = self.ends, self._given(times, log_name)
         if not given.num_rows:
             return
@@ -190,9 +191,9 @@ class Stretch:
 
 
 class LogOrder:
-    """Looks at what lies between the stretches of a log that begins at `start_offset`; they come in their order.
+    """Finds the gaps between the stretches of a log that begins at `start_offset`; they are added in order.
 
-    It `lacks_records` if a batch in one of them does.
+    It `lacks_records` if a stretch does.
     """
 
     def __init__(self, *, start_offset: int, threshold_ms: int) -> None:

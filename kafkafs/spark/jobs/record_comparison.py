@@ -1,8 +1,8 @@
 """Compares two streams of records offset by offset, however they are batched.
 
-Where both are the same, columns are compared as a whole; only where they are not, record by record. A key, value,
-header or header's value that is null differs from an empty one. Names of headers that are not UTF-8 are compared as
-`storage.record.columns` gives them, in which what is not looks the same.
+Columns are compared as a whole, and record by record only if they differ. A key, value, header or header's value that
+is null differs from an empty one. Names of headers that are not UTF-8 are compared as `storage.record.columns` returns
+them, with undecodable bytes replaced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ONLY_IN_OTHER: Final = "other"
 
 
 class Difference(NamedTuple):
-    """An offset whose records differ in these fields, or that only one of the two has a record at."""
+    """An offset whose records differ in these fields, or at which only one stream has a record."""
 
     offset: int
     fields: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The records of both, the number of differing offsets, and the first of those."""
+    """The number of records of both, the number of differing offsets, and the first of them."""
 
     records: int = 0
     other_records: int = 0

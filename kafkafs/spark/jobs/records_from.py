@@ -1,7 +1,7 @@
-"""Counts in workers how many records partitions have from given offsets on, and finds the offsets of a time.
+"""Counts the records of partitions from given offsets on, and finds the offsets of a time, in workers.
 
-A partition is cut into pieces of a good size, each counted by itself from the headers of its batches, so that neither
-the number of offsets nor compression matters much.
+A partition is cut into pieces, each counted from the headers of its batches, so neither the number of offsets nor
+compression matters much.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from storage.log_dir import Partition
     from storage.split import PartitionPlace, Split
 
-_SOUGHT_BYTES = 1024 * 1024  # what finding a time takes at most, as a rule: the part of a log between index entries
+_SOUGHT_BYTES = 1024 * 1024  # what finding a time usually reads at most: the log between two index entries
 
 
 class Bounds(NamedTuple):
@@ -61,7 +61,7 @@ class _Piece(NamedTuple):
 
 
 class _Sought(NamedTuple):
-    """A partition in which a time is sought."""
+    """A partition in which to find the offset of a time."""
 
     place: PartitionPlace
     bounds: Bounds
@@ -114,7 +114,7 @@ def _pieces(
 
 
 def _sought(pack: Sequence[_Sought]) -> list[int]:
-    """Seek a time, in a worker."""
+    """Find the offset of a time, in a worker."""
     return [_offset_at(each) for each in pack]
 
 
@@ -141,7 +141,7 @@ def _counted(pack: Sequence[_Piece]) -> list[list[Stretch]]:
 
 
 def _put_together(parts: Sequence[Stretch] | Iterator[Stretch], stretches: dict[int, Stretch]) -> None:
-    """Add parts of stretches, which follow on those before, to what is known of each."""
+    """Add parts, each of which follows the ones before, to the stretches that they belong to."""
     for part in parts:
         known = stretches.setdefault(part.start, Stretch(part.start))
         if part.records:
@@ -149,7 +149,7 @@ def _put_together(parts: Sequence[Stretch] | Iterator[Stretch], stretches: dict[
 
 
 def _summed(offsets: set[int], stretches: Mapping[int, Stretch]) -> dict[int, RecordsFrom]:
-    """Sum up from each offset on; each stretch ends at the next of the offsets."""
+    """Return sums from each offset on; each stretch ends at the next offset."""
     found: dict[int, RecordsFrom] = {}
     records, first_timestamp = 0, None
     for offset in sorted(offsets, reverse=True):

@@ -1,7 +1,7 @@
-"""The records of topics sent to another number of partitions, as Kafka's producers would send them.
+"""Sends the records of topics to another number of partitions, as Kafka's producers would.
 
-Tasks read what was committed and stage it in finished batches; others write each new partition from what was staged for
-it, in the order in which it was read. So records of a key keep the order that they had in their partition.
+Tasks read committed records and stage them in finished batches; other tasks write each new partition from the records
+staged for it, in the order in which they were read. So records of a key keep their order.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _KEEPING_TIMES: Final = {
     "message.timestamp.after.max.ms": _ANY_MS,
     "message.timestamp.difference.max.ms": _ANY_MS,
 }
-"""The setting of topics for staging: records keep their times, even if their topic stamps new ones."""
+"""The settings of topics for staging: records keep their times, even if their topic stamps new ones."""
 _ATTRIBUTES_AT: Final = {0: 17, 1: 17, 2: 22}  # the byte with the codec, by the version of a batch
 
 
 class _StagedFile(NamedTuple):
-    """A file with what was staged, and the partitions that it has records of."""
+    """A file of staged records, and the partitions that it has records of."""
 
     name: str
     partitions: frozenset[Partition]
@@ -60,7 +60,7 @@ class _StagedFile(NamedTuple):
 
 @dataclass(slots=True)
 class _Counts:
-    """The records of a split that were read and left out."""
+    """How many records of a split were read, redacted and dropped."""
 
     read: int = 0
     redacted: int = 0
@@ -78,7 +78,7 @@ class _PackStaged:
 def build_repartitioned(
     spark: SparkSession, place: BuiltPlace, build: StoreBuilder, rules: RewriteRules
 ) -> dict[Partition, dict[str, Any]]:
-    """Build every partition of the new store; gives what was read of the old one's."""
+    """Build every partition of the new store; return the counts of what was read of the old ones."""
     missing = build.missing()
     if not missing:
         return {}
@@ -139,7 +139,7 @@ def _planned(place: BuiltPlace, build: StoreBuilder) -> tuple[list[Split], dict[
 
 
 def _stage(staging: Path, rules: RewriteRules, pack: Sequence[Split]) -> _PackStaged:
-    """Stage the records of splits in a worker; neighbours with the same codec go into one file."""
+    """Stage the records of splits in a worker; adjacent splits with the same codec share a file."""
     done = _PackStaged()
     sticky = Sticky()
     with Store.open([staging], mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store:

@@ -1,4 +1,4 @@
-"""`rewrite`: writes a new store with batches recompressed or merged, keys redacted, or other partitions."""
+"""`rewrite`: writes a new store with recompressed or merged batches, redacted keys, or other partitions."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ def rewrite(
     drop_redacted: bool = False,
     partitions: int | None = None,
 ) -> DataFrame:
-    """Make a store at `target` that has the records of another one, or of some of its topics, in other batches.
+    """Make a store at `target` with the records of another one, or of some of its topics, in other batches.
 
-    Batches are compressed with `codec`, at `level`, and neighbours put together up to `batch_bytes`. Of records whose
-    key is one of `redact_keys` the key is left, or nothing with `drop_redacted`. Otherwise records keep their offsets,
-    times, headers, producers and transactions, the aborted ones too.
+    Batches are compressed with `codec`, at `level`, and adjacent ones merged up to `batch_bytes`. A record whose key is
+    one of `redact_keys` keeps only its key, or is removed with `drop_redacted`. Otherwise records keep their offsets,
+    times, headers, producers and transactions, also aborted ones.
 
-    With `partitions` each topic gets so many, and what a consumer with read_committed sees of it goes to them where
-    Kafka's producers would send it: as new records, outside of transactions, in the order that records of a key had in
-    their partition.
+    With `partitions` each topic gets this many, and the records that a consumer with read_committed sees go to the
+    partitions that Kafka's producers would choose: as new records, outside of transactions, those of a key in their
+    order.
 
-    The `settings` hold for each of the topics in addition to what is known of it. The store that is read does not
-    change, and the new one is there when this returns: a row for each partition that the one or the other has.
+    The `settings` apply to each topic in addition to its own. The store that is read does not change, and the new one
+    is complete when this returns: a row for each partition of either store.
 
     Raises `NotAStoreError` unless `target` does not exist or is an empty directory. The same call continues an
     interrupted job.

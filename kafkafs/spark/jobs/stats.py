@@ -1,4 +1,4 @@
-"""`stats`: what each partition of a store holds, in numbers, counted segment by segment in the workers."""
+"""`stats`: counts the records, batches and bytes of each partition, segment by segment in the workers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCHEMA: Final = (
 
 
 class PartitionStatistics(NamedTuple):
-    """A partition, and what it holds."""
+    """A partition, and its counts."""
 
     topic: str
     partition: int
@@ -39,7 +39,7 @@ class PartitionStatistics(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A segment's range, and which of the partitions it is of."""
+    """A segment's range, and the number of its partition."""
 
     number: int
     counted: CountedRange
@@ -50,11 +50,11 @@ class _Piece(NamedTuple):
 
 
 def stats(spark: SparkSession, store: StorePath, topics: Collection[str] | None = None) -> DataFrame:
-    """Count what each partition holds, or those of some topics: a row for each, as `kafkafs stats` has them.
+    """Count records, batches and bytes of each partition, or of those of some topics, as `kafkafs stats` does.
 
-    In addition there are the average and the largest size of its batches, and the records and the bytes of batches
-    for each second between the first and the last timestamp, null where that is no time. Everything is counted before
-    this returns; what is deleted meanwhile is left out.
+    A row also has the average and the largest size of batches, and the records and bytes for each second between the
+    first and the last timestamp, null if no time lies between them. Counting is complete when this returns; partitions
+    and segments that are deleted meanwhile are left out.
     """
     return frame_of(spark, [_row(each) for each in count_partitions(spark, store, topics)], SCHEMA)
 
@@ -62,7 +62,7 @@ def stats(spark: SparkSession, store: StorePath, topics: Collection[str] | None 
 def count_partitions(
     spark: SparkSession, store: StorePath, topics: Collection[str] | None = None
 ) -> list[PartitionStatistics]:
-    """Return the same with the damages; raises `UnknownPartitionError` for a missing topic."""
+    """Return the counts of each partition; raises `UnknownPartitionError` for a missing topic."""
     partitions: list[PartitionStatistics] = []
     pieces: list[_Piece] = []
     for each, ranges in _planned(log_dirs(store), topics):
@@ -93,7 +93,7 @@ def _planned(
 
 
 def _count(pack: tuple[_Piece, ...]) -> list[BatchCounts | None]:
-    """Count in a worker; None for what was deleted meanwhile."""
+    """Count in a worker; None for a segment that was deleted meanwhile."""
     return [_counted(piece.counted) for piece in pack]
 
 

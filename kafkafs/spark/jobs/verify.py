@@ -1,7 +1,7 @@
-"""`verify`: what is wrong with the bytes of a store, with the findings of `kafkafs verify`.
+"""`verify`: finds what is wrong with the bytes of a store, as `kafkafs verify` does.
 
-Partitions are verified as a whole, small ones several together. One that would keep a worker busy long after the others
-are done is verified segment by segment, which is most of the work, and then read once more in order.
+A task verifies a whole partition, or several small ones. A partition that would keep a worker busy long after the
+others is verified segment by segment, which is most of the work, and then read once more in order.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SCHEMA: Final = (
     "severity string, kind string, logDir string, topic string, partition int, path string, position long, "
     "endPosition long, offset long, lastGoodOffset long, nextGoodOffset long, reason string"
 )
-_CUT_FROM_BYTES: Final = 4 * DEFAULT_SPLIT_BYTES  # below, going through a log twice takes more than it saves
-_PARTS: Final = 2  # a partition is left whole up to this part of what each core has to do
+_CUT_FROM_BYTES: Final = 4 * DEFAULT_SPLIT_BYTES  # below, reading a log twice costs more than it saves
+_PARTS: Final = 2  # a partition stays whole up to this part of the work of each core
 
 
 class _Whole(NamedTuple):
@@ -58,7 +58,7 @@ class _Part(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """A partition, all pieces of which are verified."""
+    """A partition whose pieces are all verified."""
 
     cut: CutPartition
     results: Sequence[SegmentResult | None]
@@ -67,7 +67,7 @@ class _Pieces(NamedTuple):
 def verify(spark: SparkSession, store: StorePath, topics: Collection[str] | None = None) -> DataFrame:
     """Check every checksum, record, index entry, offset and snapshot: a row for each finding of `kafkafs verify`.
 
-    Everything is verified before this returns. Raises a `StorageError` as `Verification` does.
+    Verification is complete when this returns. Raises a `StorageError` as `Verification` does.
     """
     _, findings = check_store(spark, store, topics)
     return frame_of(spark, [_row(finding) for finding in findings], SCHEMA)
@@ -76,7 +76,7 @@ def verify(spark: SparkSession, store: StorePath, topics: Collection[str] | None
 def check_store(
     spark: SparkSession, store: StorePath, topics: Collection[str] | None = None
 ) -> tuple[Verification, list[Finding]]:
-    """Return the findings, and the verification, which says how much was read."""
+    """Return the verification, which says how much was read, and the findings."""
     paths = [Path(path) for path in log_dirs(store)]
     verification = Verification(Files(), paths, topics=topics or ())
     findings = list(verification.judge(_results(spark, verification.targets)))
