@@ -13,12 +13,12 @@ from kafkafs.cli.failures import EXIT_DONE, exit_code, say, sentence
 from kafkafs.cli.standard_streams import is_of_output
 from kafkafs.cli.store import server_properties_option, store_argument
 from kafkafs.cli.tree import damage_option, followed, isolation_option, node_at, opened_tree, tree_options
+from kafkafs.damage import Damage
 from kafkafs.render.chunks import chunks
 from kafkafs.render.kcat_format import KcatFormat
 from kafkafs.tree import batch_cache
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import Directory, File
-from kafkafs.tree.options import Damage
 from kafkafs.tree.records_at import records_at
 from storage.errors import StorageError
 from storage.store import Mode

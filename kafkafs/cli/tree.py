@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs.cli.store import opened_store
+from kafkafs.damage import Damage
 from kafkafs.locator.descent import parse_path
 from kafkafs.locator.errors import BadNameError
 from kafkafs.sizes import SizeCache, cache_directory
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.node import Link
-from kafkafs.tree.options import Damage, TreeOptions
+from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
 from storage.files import NamedFiles

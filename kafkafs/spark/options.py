@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
+from kafkafs.damage import Damage
 from kafkafs.spark.bounds import ENDING, STARTING, Edge, NoMatch, check_batch_bounds
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.selection import parse_selection
@@ -34,13 +35,6 @@ _UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_00
 _DEFAULT_DELAY: Final = "15m"
 _LOCK_TIMEOUT_MS: Final = 30_000
 _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
-
-
-class Damage(Enum):
-    """What a query does at a batch that cannot be decoded; as the option of a mount."""
-
-    STOP = "stop"  # fail, and say where
-    SKIP = "skip"  # leave it out
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 
+from kafkafs.damage import Damage
 from kafkafs.render.key_values import KeyValueSyntax
 from storage.log import Isolation
 
-
-class Damage(Enum):
-    """What a run of records does at a batch that cannot be decoded."""
-
-    STOP = "stop"  # fail there, with everything before it given
-    SKIP = "skip"  # leave it out, and count it
+__all__ = ["Damage", "TreeOptions"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ ROWS = (
     ("storage.split", "storage.rewrite", "storage.verify"),
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
-    ("kafkafs.allocation", "kafkafs.interrupts", "kafkafs.locator", "kafkafs.render", "kafkafs.sizes", "kafkafs.dump"),
+    ("kafkafs.allocation", "kafkafs.damage", "kafkafs.interrupts"),
+    ("kafkafs.locator", "kafkafs.render", "kafkafs.sizes", "kafkafs.dump"),
     ("kafkafs.library", "kafkafs.tree", "kafkafs.spark", "kafkafs.demo"),
     ("kafkafs.mount",),
     ("kafkafs.cli",),

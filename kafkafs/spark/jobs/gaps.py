@@ -25,11 +25,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from kafkafs.damage import Damage
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.log_order import LogOrder, Stretch
 from kafkafs.spark.jobs.stores import opened, refuse
 from kafkafs.spark.jobs.tasks import batch_of, in_tasks
-from kafkafs.spark.options import Damage
 from storage.clock import Clock
 from storage.files import Files
 from storage.split import DEFAULT_SPLIT_BYTES, BatchReader, packed

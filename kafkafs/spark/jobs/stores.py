@@ -13,11 +13,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from kafkafs.damage import Damage
 from kafkafs.spark.bounds import Edge
 from kafkafs.spark.errors import JobError
 from kafkafs.spark.jobs.tasks import frame_of, results_of
 from kafkafs.spark.opened_store import OpenedStore
-from kafkafs.spark.options import Damage, StoreOptions, parse_paths
+from kafkafs.spark.options import StoreOptions, parse_paths
 from storage.clock import Clock
 from storage.files import Files
 from storage.rewrite import StoreBuilder, built_topics
