@@ -14,22 +14,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import StructType
 
 from kafkafs.damage import Damage
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.log_order import LogOrder, Stretch
 from kafkafs.spark.jobs.stores import opened, refuse
-from kafkafs.spark.jobs.tasks import batch_of, in_tasks
+from kafkafs.spark.jobs.tasks import batch_of, in_tasks, plain_schema
 from storage.clock import Clock
 from storage.files import Files
 from storage.split import DEFAULT_SPLIT_BYTES, BatchReader, packed
@@ -45,35 +36,13 @@ if TYPE_CHECKING:
     from storage.log_dir import Partition
     from storage.split import Split
 
-SCHEMA: Final = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("kind", StringType()),
-        StructField("firstOffset", LongType()),
-        StructField("lastOffset", LongType()),
-        StructField("extent", LongType()),
-        StructField("regressionMs", LongType()),
-        StructField("producerId", LongType()),
-        StructField("producerEpoch", ShortType()),
-        StructField("sequence", IntegerType()),
-        StructField("expectedSequence", IntegerType()),
-        StructField("log", StringType()),
-        StructField("position", LongType()),
-        StructField("reason", StringType()),
-        StructField("isCompacted", BooleanType()),
-    ]
+SCHEMA: Final = plain_schema(
+    "topic string, partition int, kind string, firstOffset long, lastOffset long, extent long, regressionMs long, "
+    "producerId long, producerEpoch short, sequence int, expectedSequence int, log string, position long, "
+    "reason string, isCompacted boolean"
 )
 _ORDER: Final = ("isGap", "stretch", "row")  # so that the ends of all stretches come first
-_FOUND: Final = StructType(
-    [
-        *SCHEMA.fields,
-        StructField("ends", BinaryType()),
-        StructField("isGap", BooleanType()),
-        StructField("stretch", LongType()),
-        StructField("row", LongType()),
-    ]
-)
+_FOUND: Final = StructType([*SCHEMA, *plain_schema("ends binary, isGap boolean, stretch long, row long")])
 _ROWS_MAX: Final = 10_000  # held before they are passed on
 
 

@@ -17,21 +17,11 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
 
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.jobs.hot_keys import HotKeys
 from kafkafs.spark.jobs.stores import opened, refuse
-from kafkafs.spark.jobs.tasks import batch_of, frame_of, in_tasks
+from kafkafs.spark.jobs.tasks import batch_of, frame_of, in_tasks, plain_schema
 from storage.clock import Clock
 from storage.files import Files
 from storage.split import DEFAULT_SPLIT_BYTES, SplitReader, packed
@@ -45,32 +35,15 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.stores import StorePath
     from storage.split import Split
 
-SCHEMA: Final = StructType(
-    [
-        StructField("kind", StringType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("key", StringType()),
-        StructField("key_base64", StringType()),
-        StructField("records", LongType()),
-        StructField("recordsOver", LongType()),
-        StructField("bytes", LongType()),
-        StructField("dataBytes", LongType()),
-        StructField("share", DoubleType()),
-        StructField("dataShare", DoubleType()),
-        StructField("ratio", DoubleType()),
-        StructField("bytesRatio", DoubleType()),
-    ]
+SCHEMA: Final = plain_schema(
+    "kind string, topic string, partition int, key string, key_base64 string, records long, recordsOver long, "
+    "bytes long, dataBytes long, share double, dataShare double, ratio double, bytesRatio double"
 )
+_PLACES: Final = ("topic", "partition", "is_key", "key")
 _SUMS: Final = ("records", "data_bytes", "log_bytes", "above", "floor")
-_COUNTS: Final = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("is_key", BooleanType()),
-        StructField("key", BinaryType()),
-        *(StructField(name, LongType()) for name in _SUMS),
-    ]
+_COUNTS: Final = plain_schema(
+    "topic string, partition int, is_key boolean, key binary, "
+    "records long, data_bytes long, log_bytes long, above long, floor long"
 )
 
 
@@ -132,8 +105,7 @@ def skew(spark: SparkSession, store: StorePath, topics: Collection[str] | None =
         packs = packed(planning.splits(ranges, DEFAULT_SPLIT_BYTES))
     known = frame_of(spark, [_Count(*each, log_bytes=size) for each, size in sorted(sizes.items())], _COUNTS)
     counts = known.unionAll(in_tasks(spark, packs, _counted, _COUNTS))
-    places = [name for name in _COUNTS.names if name not in _SUMS]
-    sums = counts.groupBy(*places).agg(*(sql.sum(name).alias(name) for name in _SUMS))
+    sums = counts.groupBy(*_PLACES).agg(*(sql.sum(name).alias(name) for name in _SUMS))
     # One row of each partition, of each floor, and the first ones of the keys.
     rank = sql.row_number().over(
         Window.partitionBy("topic", "is_key", "partition").orderBy(sql.desc("above"), sql.asc("key"))

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from kafkafs.spark.task import settle
 from storage.split import DEFAULT_SPLIT_BYTES
@@ -26,7 +36,24 @@ Result = TypeVar("Result")
 _CORES_OF_CONNECT: Final = 1000
 _TASKS_PER_CORE: Final = 3
 _TASK_BYTES_MAX: Final = 512 * 1024 * 1024  # what a failed task has to read again
-_RESULT: Final = StructType([StructField("result", BinaryType())])
+_PLAIN_TYPES: Final = {
+    "binary": BinaryType(),
+    "boolean": BooleanType(),
+    "double": DoubleType(),
+    "int": IntegerType(),
+    "long": LongType(),
+    "short": ShortType(),
+    "string": StringType(),
+}
+
+
+def plain_schema(columns: str) -> StructType:
+    """Return the schema of columns with plain types; Spark's own parser needs a session, which workers do not have."""
+    named = (column.split() for column in columns.split(", "))
+    return StructType([StructField(name, _PLAIN_TYPES[kind]) for name, kind in named])
+
+
+_RESULT: Final = plain_schema("result binary")
 
 
 def in_tasks(
