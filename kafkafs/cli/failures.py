@@ -31,7 +31,7 @@ EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE; 129 and 143 are those of SIGHUP and SIG
 
 
 class UnprintedError(Exception):
-    """A command has changed what it was to change, but what it had to print about that could not be written."""
+    """A command has made its changes, but could not print what it had to say about them."""
 
     def __init__(self, done: str, cause: OSError) -> None:
         super().__init__(f"{done}, but {_said_by_the_system(cause)}")
@@ -39,7 +39,7 @@ class UnprintedError(Exception):
 
 
 class PartlyDoneError(Exception):
-    """A command has failed in the middle of what it does, and says how far it came."""
+    """A command has failed half-way, and says how far it came."""
 
     def __init__(self, cause: Exception, done: str) -> None:
         super().__init__(f"{sentence(cause)}; {done}")
@@ -47,7 +47,7 @@ class PartlyDoneError(Exception):
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal other than SIGINT has interrupted a command, which ends by it once it has cleaned up."""
+    """A signal other than SIGINT has interrupted a command, which cleans up and then ends by it."""
 
     def __init__(self, number: signal.Signals) -> None:
         super().__init__(number.name)
@@ -55,7 +55,7 @@ class Terminated(KeyboardInterrupt):
 
 
 class _EndBySignal(SystemExit):
-    """The end of a program by a signal, for which shells have the code 128 and its number."""
+    """The end of a program by a signal, whose exit code in shells is 128 plus its number."""
 
     def __init__(self, number: signal.Signals) -> None:
         super().__init__(128 + number)
@@ -63,7 +63,7 @@ class _EndBySignal(SystemExit):
 
 
 def run_program(run: Callable[[], object]) -> NoReturn:
-    """Run a command of click's, which is not `standalone`, as a program: with whole streams, and to its exit code."""
+    """Run a command of click's, not `standalone`, as a program: open the standard streams, and exit with its code."""
     open_standard_streams()
     _print_warnings()
     code, number = _code_of(run)
@@ -76,7 +76,7 @@ def run_program(run: Callable[[], object]) -> NoReturn:
 
 
 def _print_warnings() -> None:
-    """Print what is logged where nothing else is set up for it, as a mount does, in the form of all that is said."""
+    """Print logged warnings as kafkafs' own messages, unless logging is set up, as a mount does."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
     handler.setFormatter(logging.Formatter("kafkafs: %(message)s"))

@@ -1,4 +1,4 @@
-"""Changes that are finished once they are begun: neither output that fails nor a signal leaves one half done.
+"""Changes that finish once they have begun: neither failing output nor a signal leaves one half done.
 
     with finishing("everything was repaired") as change:
         for partition in partitions:
@@ -6,10 +6,10 @@
                 break
             click.echo(repair(partition))
 
-Printing in the block may fail: the work goes on, and the block ends with `UnprintedError`, which has the exit code
-of a closed pipe or of a failure. SIGINT, SIGTERM and SIGHUP wait: the block looks for them between two units of its
-work, and ends with KeyboardInterrupt, or with `Terminated`. A second one interrupts at once, for users who would rather
-have the store recovered.
+If printing in the block fails, the work goes on, and the block ends with `UnprintedError`, which has the exit code of
+a closed pipe or of a failure. SIGINT, SIGTERM and SIGHUP wait: the block checks for them between two units of work, and
+ends with KeyboardInterrupt or `Terminated`. A second signal interrupts at once, for users who would rather have the
+store recovered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PUT_OFF: Final = b"kafkafs: interrupted: what was begun is finished first; inte
 
 
 class Change:
-    """What a block of `finishing` learns of signals: once `is_interrupted`, it begins nothing more."""
+    """The signals that reach a block of `finishing`: once `is_interrupted`, it begins nothing more."""
 
     def __init__(self) -> None:
         self.is_interrupted = False
@@ -44,7 +44,7 @@ class Change:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Let a signal interrupt the block at once: it waits, for input say, and has nothing half done."""
+        """Let a signal interrupt the block at once: it waits, as for input, and has nothing half done."""
         self._is_waiting = True
         try:
             if self.is_interrupted:
@@ -70,9 +70,9 @@ class Change:
 
 @contextmanager
 def finishing(done: str = "everything was done", *, is_changing: bool = True) -> Iterator[Change]:
-    """Finish what the block changes; `done` says so in the error that tells of output that could not be written.
+    """Finish the changes of the block; the error about output that could not be written begins with `done`.
 
-    An exception that leaves the block wins over such an error. A block that is not changing anything ends as any other.
+    An exception in the block takes precedence over that error. A block that changes nothing ends like any other.
     """
     change = Change()
     if not is_changing:
@@ -90,9 +90,9 @@ def finishing(done: str = "everything was done", *, is_changing: bool = True) ->
 
 
 def print_afterwards(text: str, done: str) -> None:
-    """Print what a command has to add once its work is done.
+    """Print text after a command has done its work.
 
-    A standard output that was closed from the beginning, as daemons have it, is no error here: nothing else is lost.
+    A standard output that was closed from the beginning, as daemons have it, is no error here.
     """
     output = standard_output()
     if output is None or not output.was_closed:
@@ -102,7 +102,7 @@ def print_afterwards(text: str, done: str) -> None:
 
 @contextmanager
 def _handling_interrupts(change: Change) -> Iterator[None]:
-    """Give SIGINT, SIGTERM and SIGHUP to the change, but none that the process ignores, nor off its main thread."""
+    """Give SIGINT, SIGTERM and SIGHUP to the change, except ignored ones; off the main thread, none."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

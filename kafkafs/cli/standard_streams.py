@@ -1,9 +1,9 @@
 """Standard input, output and error, the same for every command however its process was started.
 
-cron, daemons and scripts start programs with descriptors 0 to 2 closed. The next file to be opened would take such a
-number, and what is printed would land in it; so the numbers are taken before anything else is opened. Reading a closed
-standard input and writing to a closed standard output are errors, as with the tools of GNU; what is said on a standard
-error that cannot be written is lost and changes nothing.
+cron, daemons and scripts may start programs with descriptors 0 to 2 closed. The next file that is opened would get such
+a number, and output would go into it; so the numbers are taken before anything else is opened. Reading a closed
+standard input and writing to a closed standard output are errors, as with GNU's tools; messages to a standard error
+that cannot be written are lost, and change nothing.
 
 Text is UTF-8 in every locale, as JSON has to be, and names that are not UTF-8 are printed as the bytes that they are.
 """
@@ -41,19 +41,19 @@ class StandardOutput(io.RawIOBase):
         self.is_failing_silently = False
 
     def writable(self) -> bool:
-        """Answer as a file that is written does."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
-        """Give the descriptor."""
+        """Return the descriptor."""
         return _OUTPUT
 
     def isatty(self) -> bool:
-        """Tell whether a terminal shows it."""
+        """Return whether it is a terminal."""
         return os.isatty(_OUTPUT)
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write some of the bytes, and give their number."""
+        """Write some of the bytes, and return their number."""
         if self.error is None:
             try:
                 return os.write(_OUTPUT, data)
@@ -94,9 +94,9 @@ class _StandardError(io.RawIOBase):
 
 
 def open_standard_streams() -> None:
-    """Fill descriptors 0 to 2 where they are closed, and have `sys.stdin`, `sys.stdout` and `sys.stderr` use them.
+    """Fill closed descriptors among 0 to 2, and make `sys.stdin`, `sys.stdout` and `sys.stderr` use them.
 
-    To be called once, first of all, by a program; under a test's runner, which has streams of its own, by nothing.
+    A program calls this once, before anything else; not under a test runner, which has streams of its own.
     """
     _fill(_INPUT, os.O_WRONLY)  # cannot be read
     was_closed = _fill(_OUTPUT, os.O_RDONLY)  # cannot be written
@@ -121,14 +121,14 @@ def is_of_output(error: Exception) -> bool:
 
 
 def abandon_output() -> None:
-    """Drop what is still buffered and all that is printed from now on."""
+    """Drop buffered output and everything that is printed from now on."""
     output = standard_output()
     if output is not None:
         output.is_failing_silently = True
 
 
 def _fill(number: int, flags: int) -> bool:
-    """Open the descriptor if it is closed, and tell whether it was."""
+    """Open the descriptor if it is closed, and return whether it was."""
     try:
         os.fstat(number)
     except OSError:
