@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 _NAMED: Final = {
-    "key": "The column, or the field, of the key.",
-    "value": "That of the value.",
-    "headers": 'That of the headers: [{"key":"a","value":"b"}].',
-    "topic": "That of the topic, without --topic.",
-    "partition": "That of the partition.",
-    "timestamp": "That of the time: ISO 8601, or milliseconds.",
-    "offset": "That of the offset, which orders the records of a partition.",
+    "key": "The column, or field, of the key.",
+    "value": "The column of the value.",
+    "headers": 'The column of the headers: [{"key":"a","value":"b"}].',
+    "topic": "The column of the topic, without --topic.",
+    "partition": "The column of the partition.",
+    "timestamp": "The column of the time: ISO 8601, or milliseconds.",
+    "offset": "The column of the offset, which orders the records of a partition.",
 }
 _OF_FILES: Final = ("form", "whole_row", "transaction")
 _OF_BOTH: Final = ("by_key", "codec")
