@@ -288,7 +288,7 @@ def test_130_is_an_interrupt(filled_store: Path) -> None:
     code = f"""
 import os, signal
 from kafkafs.tree.stream_file import StreamFile
-StreamFile.open = lambda self: os.kill(os.getpid(), signal.SIGINT)
+StreamFile.contents = lambda self: [os.kill(os.getpid(), signal.SIGINT)]
 from kafkafs.cli import main
 main(["cat", {str(filled_store)!r}, "orders/0/values"], prog_name="kafkafs")
 """
