@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from shared_fixtures import group_by_shared_fixtures
 
 from kafkafs.spark import session
 from storage.clock import Clock
@@ -28,6 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.spark)
+    group_by_shared_fixtures(items, Path(__file__).parent)
 
 
 @pytest.fixture(scope="session")
