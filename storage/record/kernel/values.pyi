@@ -1,9 +1,12 @@
 from collections.abc import Callable
-from typing import Literal, overload
+from typing import Literal, final, overload
 
 from typing_extensions import Buffer
 
 from storage.record.kernel.walk import BatchFrame
+
+@final
+class Run: ...
 
 @overload
 def run_lines(
