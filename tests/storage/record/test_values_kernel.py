@@ -179,3 +179,11 @@ def test_of_a_batch_that_declares_no_records_nothing_is_looked_at() -> None:
     data[57:61] = bytes(4)
     data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
     assert run_of(read(bytes(data))) == (len(data), b"")
+
+
+def test_a_codec_that_does_not_exist_ends_a_run_also_where_no_records_are_declared() -> None:
+    data = bytearray(encode_batch(batch_of([OracleRecord(0, 5, b"k", b"v")])))
+    data[57:61] = bytes(4)
+    data[22] |= 6
+    data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
+    assert run_of(read(bytes(data))) == (0, b"")
