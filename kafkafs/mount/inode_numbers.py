@@ -85,6 +85,14 @@ class InodeNumbers:
             case _:
                 return None
 
+    def of_name(self, path: TreePath) -> int | None:
+        """Return a number that a path in a known partition has every time, where none is computed for it.
+
+        It is no other path's as far as hashes of 39 bits differ, so it may name only what is kept for a moment.
+        """
+        log = log_of(path)
+        return None if log is None else self._computed(_VIEW, log, _DIGEST | hash(str(path)) & _DIGEST - 1)
+
     def directory_of(self, number: int) -> PartitionDirectoryPath | None:
         """Return the directory in a known partition that has this computed number, if one has it."""
         kind, partition, view = number >> 60, number >> 40 & PARTITIONS_MAX - 1, number & OFFSETS_MAX - 1

@@ -140,7 +140,8 @@ class Inodes:
         """
         computed = self._numbers.computed(path)
         if computed is None:
-            return self._numbers.fresh(), digest(path), None
+            # The same key each time: otherwise the kernel would drop the one before, and distrust the whole listing.
+            return self._numbers.of_name(path) or self._numbers.fresh(), digest(path), None
         known = self._by_key.get(computed)
         if known is None:
             return computed, self._lineages.get(computed, (0, computed))[1], None

@@ -67,6 +67,18 @@ def test_what_a_walk_has_found_is_there_at_once(mounted: Mounted) -> None:
     assert (done.stdout, done.stderr) == ("d\n", "")
 
 
+def test_another_walk_costs_no_more(mounted: Mounted) -> None:
+    """The kernel knows the names already: what it is told of them agrees with that."""
+    mounted.run("du -a t")
+    before = counts(mounted, "kafkafs_requests_total")
+    mounted.run(f"du -a t/{LAST}")
+    mounted.run(f"du -a t/{LAST}")
+    after = counts(mounted, "kafkafs_requests_total")
+    assert after["lookup"] + after["getattr"] - before["lookup"] - before["getattr"] <= 20
+    errors = mounted.run("grep -c 'request_errors_total.*ESTALE' .kafkafs/metrics").stdout
+    assert errors == "0\n"
+
+
 def test_a_walk_finds_types_times_and_numbers_as_stat_does(mounted: Mounted) -> None:
     names = f"t/{LAST} -mindepth 1"
     shown = "%p %y %TY %m %i\\n"
