@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs.cli.store import opened_store
+from kafkafs.content import SizeCache, cache_directory
 from kafkafs.damage import Damage
 from kafkafs.locator.descent import parse_path
 from kafkafs.locator.errors import BadNameError
-from kafkafs.sizes import SizeCache, cache_directory
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.node import Link

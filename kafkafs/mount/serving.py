@@ -7,6 +7,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.content import SizeCache, cache_directory
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.footing import Footing
@@ -21,7 +22,6 @@ from kafkafs.mount.parting import parting as awaited_parting
 from kafkafs.mount.recovering import recovered_beside
 from kafkafs.mount.service_manager import tell_ready, tell_status, tell_stopping
 from kafkafs.mount.session import Session, kernel_options
-from kafkafs.sizes import SizeCache, cache_directory
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock

@@ -8,7 +8,7 @@ from kafkafs.tree.log_sources import LogSources
 from storage.store import InternalTopics
 
 if TYPE_CHECKING:
-    from kafkafs.sizes import SizeCache
+    from kafkafs.content import SizeCache
     from kafkafs.tree.options import TreeOptions
     from storage.clock import Clock
     from storage.store import Store

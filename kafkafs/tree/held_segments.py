@@ -6,12 +6,12 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.sizes.held_files import HELD_FILES_MAX, Wanted
+from kafkafs.content.held_files import HELD_FILES_MAX, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kafkafs.sizes.held_files import HeldFiles
+    from kafkafs.content.held_files import HeldFiles
     from kafkafs.tree.visible_log import VisibleLog
     from storage.segment import Segment
 

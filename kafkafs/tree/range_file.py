@@ -10,10 +10,10 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.content.held_files import HeldFiles
 from kafkafs.locator.offsets import RecordRange
 from kafkafs.locator.paths import OffsetPath
 from kafkafs.locator.times import TimeRange
-from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.options import Damage
 from kafkafs.tree.record_run import RecordRun

@@ -20,7 +20,7 @@ from storage.record import BATCH_HEADER_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kafkafs.sizes.held_files import HeldFiles
+    from kafkafs.content.held_files import HeldFiles
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import VisibleBatch, VisibleLog
     from storage.segment import Segment

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from kafkafs.content import SizeCache
     from kafkafs.locator.paths import PartitionDirectoryPath, SegmentPath
-    from kafkafs.sizes import SizeCache
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Reading
     from storage.files import FileStatus, ReadableFile

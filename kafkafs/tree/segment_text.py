@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.content.piece import gathered
+from kafkafs.content.pieces import NamedForm
 from kafkafs.dump.dump_by_kind import DumpOptions, dump_of
 from kafkafs.dump.file_kinds import FileKind, base_offset
-from kafkafs.sizes.piece import gathered
-from kafkafs.sizes.pieces import NamedForm
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.rendered_run import RenderedRun
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from kafkafs.sizes import CountedText, SizeCache
-    from kafkafs.sizes.counted_file import CountedFile
+    from kafkafs.content import CountedText, SizeCache
+    from kafkafs.content.counted_file import CountedFile
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Reading
     from storage.files import FileStatus, ReadableFile

@@ -6,9 +6,9 @@ from contextlib import closing, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.content.edges import EDGE_BYTES
+from kafkafs.content.seen import tail_damage
 from kafkafs.render.batch_lines import new_lines
-from kafkafs.sizes.edges import EDGE_BYTES
-from kafkafs.sizes.seen import tail_damage
 from kafkafs.tree.errors import DamagedError, GoneError, TreeError
 from kafkafs.tree.log_source import NUMBERS_BITS
 from kafkafs.tree.node import Attributes, File
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from kafkafs.content import CountedLog, SizeCache
+    from kafkafs.content.positions import Positions
+    from kafkafs.content.seen import Seen
     from kafkafs.locator.paths import PartitionFilePath
-    from kafkafs.sizes import CountedLog, SizeCache
-    from kafkafs.sizes.positions import Positions
-    from kafkafs.sizes.seen import Seen
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.options import TreeOptions
     from storage.errors import CorruptBatchError

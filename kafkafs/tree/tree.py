@@ -31,8 +31,8 @@ from kafkafs.tree.root import RootDirectory
 from kafkafs.tree.topic_directory import TopicDirectory
 
 if TYPE_CHECKING:
+    from kafkafs.content import SizeCache
     from kafkafs.locator.paths import TreePath
-    from kafkafs.sizes import SizeCache
     from kafkafs.tree.control import ControlNodes
     from kafkafs.tree.node import Node
     from kafkafs.tree.options import TreeOptions

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from kafkafs.content.pieces import DumpPieces
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import decoder_of, topic_of
 from kafkafs.dump.text import TextForm
-from kafkafs.sizes.pieces import DumpPieces
 from storage.files import Files
 
 if TYPE_CHECKING:

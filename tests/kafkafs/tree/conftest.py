@@ -32,7 +32,7 @@ from storage.segment.segment import Segment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kafkafs.sizes.held_files import HeldFiles
+    from kafkafs.content.held_files import HeldFiles
     from kafkafs.tree.node import Reading
     from storage.log.view import LogView
     from storage.record.kernel.decode import Record

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.paths import PartitionFilePath, PartitionPath, TopicPath
 from kafkafs.locator.views import View
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.append_file import AppendFile
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.options import TreeOptions

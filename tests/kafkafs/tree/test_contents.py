@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import NOW_MS, LogOnMemory, sent
 
+from kafkafs.content import CountedLog, SizeCache
+from kafkafs.content.counted_text import CountedText
 from kafkafs.locator.paths import PartitionFilePath, SegmentPath
 from kafkafs.locator.views import View
-from kafkafs.sizes import CountedLog, SizeCache
-from kafkafs.sizes.counted_text import CountedText
 from kafkafs.tree.errors import DamagedError
 from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.record_run import RecordRun

@@ -13,6 +13,7 @@ from memory_logs import NOW_MS, StandingClock, sent
 from path_files import PathFiles
 
 import kafkafs
+from kafkafs.content import SizeCache
 from kafkafs.locator.descent import child, parse_path
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.paths import (
@@ -25,7 +26,6 @@ from kafkafs.locator.paths import (
 from kafkafs.locator.times import Ago, Instant
 from kafkafs.locator.views import View
 from kafkafs.render.key_values import KeyValueSyntax
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.cluster_views import VIEW_NAMES
 from kafkafs.tree.context import TreeContext
 from kafkafs.tree.control import ControlNodes

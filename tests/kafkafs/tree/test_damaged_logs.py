@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_logs import NOW_MS, LogOnMemory, sent
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
 from kafkafs.render.envelope import Envelope
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.errors import DamagedError
 from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.stream_file import StreamFile

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import StandingClock, sent
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.descent import parse_path
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.node import File

@@ -9,8 +9,8 @@ import pytest
 from group_stores import commit, end, transaction, write
 from memory_logs import StandingClock
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.descent import parse_path
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.options import Damage, TreeOptions

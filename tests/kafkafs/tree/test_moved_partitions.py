@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import StandingClock, sent
 
+from kafkafs.content import SizeCache
+from kafkafs.content.held_files import HeldFiles
 from kafkafs.locator.descent import parse_path
-from kafkafs.sizes import SizeCache
-from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.node import File

@@ -16,12 +16,12 @@ from internal_messages import random_fields
 from internal_mutations import mutated
 from memory_logs import StandingClock
 
+from kafkafs.content import SizeCache
 from kafkafs.dump.json_form import JsonForm
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import InternalTopic, decoder_of, newest_decoder_of
 from kafkafs.dump.text import TextForm
 from kafkafs.locator.descent import parse_path
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.options import TreeOptions

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
+from kafkafs.content.held_files import HeldFiles
 from kafkafs.locator.formats import Format
 from kafkafs.render.record_renderer import RecordRenderer
-from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.options import Damage, TreeOptions
 from storage.log.view import Isolation

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, LogOnMemory, sent
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.paths import PartitionDirectoryPath, SegmentPath
 from kafkafs.locator.views import View
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile

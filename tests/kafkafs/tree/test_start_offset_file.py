@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import SETTINGS, LogOnMemory, StandingClock, sent
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.descent import parse_path
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import InvalidInputError, NotPermittedError, ReadOnlyTreeError
 from kafkafs.tree.node import WritableFile

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from memory_logs import StandingClock
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.descent import parse_path
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.node import File
 from kafkafs.tree.options import TreeOptions

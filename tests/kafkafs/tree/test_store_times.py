@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import NOW_MS, StandingClock, sent
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.paths import StoreDirectoryPath
 from kafkafs.locator.views import View
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.node import File

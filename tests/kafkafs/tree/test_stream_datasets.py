@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
 from kafkafs.render.envelope import Envelope
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.stream_file import StreamFile
 from storage.files import Files

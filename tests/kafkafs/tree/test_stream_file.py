@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, StandingClock, sent
 
+from kafkafs.content import CountedLog, CountedText, SizeCache
 from kafkafs.locator.paths import PartitionFilePath, PartitionPath, TopicPath
 from kafkafs.locator.views import View
 from kafkafs.render.envelope import Envelope
-from kafkafs.sizes import CountedLog, CountedText, SizeCache
 from kafkafs.tree import stream_file
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.log_source import LogSource

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, LogOnMemory, sent
 
+from kafkafs.content import SizeCache
+from kafkafs.content.held_files import HeldFiles
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
-from kafkafs.sizes import SizeCache
-from kafkafs.sizes.held_files import HeldFiles
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.stream_file import StreamFile

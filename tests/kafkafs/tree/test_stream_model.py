@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import LogOnMemory, sent
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.stream_file import StreamFile
 
 if TYPE_CHECKING:

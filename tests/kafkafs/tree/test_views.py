@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import sent
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.descent import parse_path
 from kafkafs.locator.views import CONTROL_VIEWS, PARTITION_VIEWS, Kind, Level, View
 from kafkafs.render.batch_lines import new_lines
 from kafkafs.render.intake import new_intake
 from kafkafs.render.key_values import KeyValueSyntax
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.append_file import AppendFile
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.node import Directory, File, Link, WritableFile

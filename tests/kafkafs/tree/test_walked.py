@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import NOW_MS, LogOnMemory, sent
 
+from kafkafs.content.counted_log import CountedLog
 from kafkafs.locator.descent import child
 from kafkafs.locator.paths import PartitionDirectoryPath
 from kafkafs.locator.views import View
-from kafkafs.sizes.counted_log import CountedLog
 from kafkafs.tree.generated_file import GeneratedFile
 from kafkafs.tree.log_fact import LogFact
 from kafkafs.tree.offset_directory import OffsetDirectory

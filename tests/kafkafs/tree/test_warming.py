@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.descent import parse_path
-from kafkafs.sizes import SizeCache
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.options import TreeOptions

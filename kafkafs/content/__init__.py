@@ -6,9 +6,9 @@ goes on where it ended when the log grows. Counts are kept in the user's cache d
 
 from __future__ import annotations
 
-from kafkafs.sizes.cache import SizeCache
-from kafkafs.sizes.counted_log import CountedLog
-from kafkafs.sizes.counted_text import CountedText
-from kafkafs.sizes.saved import cache_directory
+from kafkafs.content.cache import SizeCache
+from kafkafs.content.counted_log import CountedLog
+from kafkafs.content.counted_text import CountedText
+from kafkafs.content.saved import cache_directory
 
 __all__ = ["CountedLog", "CountedText", "SizeCache", "cache_directory"]

@@ -8,11 +8,11 @@ from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.sizes.piece import UNSETTLED
+from kafkafs.content.piece import UNSETTLED
 from storage.record import BATCH_HEADER_BYTES, MAGIC_AT
 
 if TYPE_CHECKING:
-    from kafkafs.sizes.piece import Piece
+    from kafkafs.content.piece import Piece
     from storage.errors import CorruptBatchError
     from storage.files import ReadableFile
 

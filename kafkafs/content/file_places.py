@@ -7,31 +7,45 @@ from contextlib import contextmanager, suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from kafkafs.sizes.positions import Place
+from kafkafs.content.positions import Place
 from storage.errors import CorruptBatchError, FramingError, UnknownPartitionError
 from storage.segment import LogScan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from kafkafs.sizes.counted_file import CountedFile
-    from kafkafs.sizes.counted_log import CountedLog
-    from kafkafs.sizes.held_files import HeldFiles, Wanted
-    from kafkafs.sizes.seen import Seen, SeenFile
+    from kafkafs.content.counted_file import CountedFile
+    from kafkafs.content.held_files import HeldFiles, Wanted
+    from kafkafs.content.known_aborted import KnownAborted
+    from kafkafs.content.seen import Seen, SeenFile
     from storage.files import ReadableFile
+    from storage.log import ReadableLog
 
 
 class FilePlaces:
-    """The files of one log, with the counts that tell where records lie. Any thread may ask."""
+    """The files of one log, with the counts that tell where records lie. Any thread may ask.
 
-    def __init__(self, log: CountedLog, held: HeldFiles) -> None:
+    `count_to` counts a file up to a position, and returns the rendered bytes before it. `name` is for messages.
+    """
+
+    def __init__(
+        self,
+        log: ReadableLog,
+        aborted: KnownAborted,
+        held: HeldFiles,
+        count_to: Callable[[Seen, SeenFile, int], int],
+        name: Callable[[], str],
+    ) -> None:
         self._log = log
+        self._aborted = aborted
         self._held = held
+        self._count_to = count_to
+        self._name = name
 
     @property
     def name(self) -> str:
         """The log's name in messages."""
-        return self._log.name
+        return self._name()
 
     def hold(self, owner: object, wanted: Sequence[Wanted]) -> None:
         """Hold these files for an owner, as far as the budget goes."""
@@ -40,11 +54,11 @@ class FilePlaces:
     def know(self, seen: Seen, files: Collection[SeenFile]) -> None:
         """Load for files of the view what cannot be found out once they have left the log."""
         for file in files:
-            self._log.aborted.know(seen, file)
+            self._aborted.know(seen, file)
 
     def forget(self, wanted: Collection[CountedFile]) -> None:
         """Forget the others."""
-        self._log.aborted.forget(wanted)
+        self._aborted.forget(wanted)
 
     def is_held(self, file: SeenFile) -> bool:
         """True if the file stays accessible even if it leaves the log."""
@@ -60,7 +74,7 @@ class FilePlaces:
         named = _named(file)
         if named is None:
             with suppress(UnknownPartitionError, OSError):
-                _ = self._log.log.view  # which finds the files where the partition was moved to
+                _ = self._log.view  # which finds the files where the partition was moved to
                 named = _named(file)
         if named is None:
             yield None
@@ -88,7 +102,7 @@ class FilePlaces:
             position = file.end if error.position is None else error.position
         if position >= file.end and number + 1 < len(seen.files):
             return Place(number + 1, 0, 0)
-        return Place(number, position, self._log.count_to(seen, file, position))
+        return Place(number, position, self._count_to(seen, file, position))
 
 
 def _named(file: SeenFile) -> ReadableFile | None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from kafkafs.content.piece import UNSETTLED, Piece
+from kafkafs.content.stretches import DamagedBatchFound, EndReached, RenderedStretches
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
-from kafkafs.sizes.piece import UNSETTLED, Piece
-from kafkafs.sizes.stretches import DamagedBatchFound, EndReached, RenderedStretches
 from storage.errors import FramingError
 from storage.record import BATCH_HEADER_BYTES
 from storage.segment import GappedScan, LogScan

@@ -16,7 +16,7 @@ from pathlib import Path
 from struct import Struct, error
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.sizes.counted_file import CountedFile, Mark, Probe
+from kafkafs.content.counted_file import CountedFile, Mark, Probe
 from storage.files import TEMPORARY_SUFFIX, replace_file
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kafkafs.sizes.counted_file import NO_END
-from kafkafs.sizes.edges import Edges
-from kafkafs.sizes.seen import tail_damage
+from kafkafs.content.counted_file import NO_END
+from kafkafs.content.edges import Edges
+from kafkafs.content.seen import tail_damage
 
 if TYPE_CHECKING:
-    from kafkafs.sizes.counted_file import CountedFile
-    from kafkafs.sizes.seen import Seen, SeenFile
+    from kafkafs.content.counted_file import CountedFile
+    from kafkafs.content.seen import Seen, SeenFile
     from storage.errors import CorruptBatchError
 
 _HOLE_BYTES = 1

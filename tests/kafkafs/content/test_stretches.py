@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkafs.content import stretches
+from kafkafs.content.stretches import DamagedBatchFound, EndReached, RenderedStretches
 from kafkafs.render.batch_lines import RenderedBatches, ValueLines, Visible
-from kafkafs.sizes import stretches
-from kafkafs.sizes.stretches import DamagedBatchFound, EndReached, RenderedStretches
 from storage.errors import FramingError
 from storage.record import BatchForm, Codec, batches_of_rows
 from storage.segment.scan import LogScan

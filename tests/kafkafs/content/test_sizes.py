@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, sent
 
+from kafkafs.content import CountedLog, SizeCache, cache_directory
+from kafkafs.content.counted_file import CountedFile
+from kafkafs.content.file_places import FilePlaces
+from kafkafs.content.held_files import HeldFiles
+from kafkafs.content.positions import Positions
+from kafkafs.content.saved import SavedSizes
 from kafkafs.render.batch_lines import ValueLines
-from kafkafs.sizes import CountedLog, SizeCache, cache_directory
-from kafkafs.sizes.counted_file import CountedFile
-from kafkafs.sizes.file_places import FilePlaces
-from kafkafs.sizes.held_files import HeldFiles
-from kafkafs.sizes.positions import Positions
-from kafkafs.sizes.saved import SavedSizes
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.stream_file import exact_size
 from storage.files import Files, ReadableFile
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
-    from kafkafs.sizes.seen import Seen, SeenFile
+    from kafkafs.content.seen import Seen, SeenFile
     from storage.log.readable_log import ReadableLog
 
 CACHE = Path("/cache/kafkafs")
@@ -270,7 +270,7 @@ COUNT = """
 import sys
 from pathlib import Path
 from kafkafs.render.batch_lines import ValueLines
-from kafkafs.sizes import SizeCache
+from kafkafs.content import SizeCache
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
@@ -322,7 +322,8 @@ def test_counting_that_goes_on_is_no_truncation(memory: LogOnMemory) -> None:
     [file] = seen.files
     meanwhile = CountedMeanwhile(0, file.counted.identity)
     seen = seen._replace(files=(file._replace(counted=meanwhile),))
-    positions = Positions(0, 0, seen, FilePlaces(counted_log, HeldFiles()))
+    places = FilePlaces(memory.log, counted_log.aborted, HeldFiles(), counted_log.count_to, lambda: "the log")
+    positions = Positions(0, 0, seen, places)
     positions.extend(seen)
     assert [(part.begin, part.counted) for part in positions.parts] == [(0, meanwhile)]
     assert not meanwhile.is_sealed

@@ -11,7 +11,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.sizes.piece import Piece
+from kafkafs.content.piece import Piece
 from storage.errors import CorruptBatchError, FramingError
 
 if TYPE_CHECKING:

@@ -12,17 +12,17 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkafs.content.counted_file import NO_END, CountedFile
+from kafkafs.content.file_places import FilePlaces
+from kafkafs.content.followers import Followers
+from kafkafs.content.held_files import HeldFiles
+from kafkafs.content.kept_pieces import KeptPieces
+from kafkafs.content.known_aborted import KnownAborted
+from kafkafs.content.piece import UNSETTLED, gathered
+from kafkafs.content.pieces import LinePieces
+from kafkafs.content.positions import Positions
+from kafkafs.content.seen import Seen, SeenFile, end_of, shown_segments
 from kafkafs.render.batch_lines import Visible
-from kafkafs.sizes.counted_file import NO_END, CountedFile
-from kafkafs.sizes.file_places import FilePlaces
-from kafkafs.sizes.followers import Followers
-from kafkafs.sizes.held_files import HeldFiles
-from kafkafs.sizes.kept_pieces import KeptPieces
-from kafkafs.sizes.known_aborted import KnownAborted
-from kafkafs.sizes.piece import UNSETTLED, gathered
-from kafkafs.sizes.pieces import LinePieces
-from kafkafs.sizes.positions import Positions
-from kafkafs.sizes.seen import Seen, SeenFile, end_of, shown_segments
 from storage.errors import missing_file
 from storage.log import Isolation
 from storage.segment import Kind
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
+    from kafkafs.content.followers import Follower
+    from kafkafs.content.piece import Piece
+    from kafkafs.content.pieces import Pieces
     from kafkafs.render.batch_lines import BatchLines
-    from kafkafs.sizes.followers import Follower
-    from kafkafs.sizes.piece import Piece
-    from kafkafs.sizes.pieces import Pieces
     from storage.files import ReadableFile
     from storage.log import LogView, ReadableLog
     from storage.segment import Segment
@@ -69,8 +69,9 @@ class CountedLog:
     ) -> None:
         self.key = key
         self._kept = KeptPieces(0) if kept is None else kept
-        self._places = FilePlaces(self, HeldFiles() if held is None else held)
         self.log = log
+        self.aborted = KnownAborted(isolation)
+        self._places = FilePlaces(log, self.aborted, held or HeldFiles(), self.count_to, lambda: str(self._directory))
         self._lines = lines
         self._isolation = isolation
         self._restored = {counted.base_offset: counted for counted in restored}
@@ -82,7 +83,6 @@ class CountedLog:
         self._seen: Seen | None = None
         self._positions: Positions | None = None
         self._followers = Followers(self._places)
-        self.aborted = KnownAborted(isolation)
 
     # Looking
 
@@ -336,11 +336,6 @@ class CountedLog:
                 break
         else:
             counted.end_offset = max(counted.end_offset, self._bound(seen, file))
-
-    @property
-    def name(self) -> str:
-        """The directory that the log is in, for messages."""
-        return str(self._directory)
 
     @property
     def counted_bytes(self) -> int:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkafs.sizes.counted_file import CountedFile, Mark
-from kafkafs.sizes.piece import UNSETTLED
-from kafkafs.sizes.pieces import DumpPieces
+from kafkafs.content.counted_file import CountedFile, Mark
+from kafkafs.content.piece import UNSETTLED
+from kafkafs.content.pieces import DumpPieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from kafkafs.sizes.piece import Piece
+    from kafkafs.content.piece import Piece
     from storage.files import Files, FileStatus, ReadableFile
 
 

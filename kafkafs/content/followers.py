@@ -6,12 +6,12 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from kafkafs.sizes.held_files import HELD_FILES_MAX, Wanted
+from kafkafs.content.held_files import HELD_FILES_MAX, Wanted
 
 if TYPE_CHECKING:
-    from kafkafs.sizes.file_places import FilePlaces
-    from kafkafs.sizes.positions import Positions
-    from kafkafs.sizes.seen import Seen, SeenFile
+    from kafkafs.content.file_places import FilePlaces
+    from kafkafs.content.positions import Positions
+    from kafkafs.content.seen import Seen, SeenFile
 
 
 class Follower(Protocol):

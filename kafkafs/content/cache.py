@@ -7,19 +7,19 @@ from collections import OrderedDict
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kafkafs.sizes.counted_log import CountedLog
-from kafkafs.sizes.counted_text import CountedText
-from kafkafs.sizes.held_files import HeldFiles
-from kafkafs.sizes.kept_pieces import KeptPieces
-from kafkafs.sizes.saved import SavedSizes
+from kafkafs.content.counted_log import CountedLog
+from kafkafs.content.counted_text import CountedText
+from kafkafs.content.held_files import HeldFiles
+from kafkafs.content.kept_pieces import KeptPieces
+from kafkafs.content.saved import SavedSizes
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from kafkafs.content.counted_file import CountedFile
     from kafkafs.render.batch_lines import BatchLines
-    from kafkafs.sizes.counted_file import CountedFile
     from storage.files import Files
     from storage.log import Isolation, ReadableLog
 

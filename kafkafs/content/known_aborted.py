@@ -9,8 +9,8 @@ from storage.log import Isolation
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from kafkafs.sizes.counted_file import CountedFile
-    from kafkafs.sizes.seen import Seen, SeenFile
+    from kafkafs.content.counted_file import CountedFile
+    from kafkafs.content.seen import Seen, SeenFile
     from storage.segment.index import AbortedTransaction
 
 

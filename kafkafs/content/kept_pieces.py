@@ -6,8 +6,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kafkafs.sizes.counted_file import CountedFile
-    from kafkafs.sizes.piece import Piece
+    from kafkafs.content.counted_file import CountedFile
+    from kafkafs.content.piece import Piece
 
 KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.sizes.held_files import HeldFiles, Wanted
+from kafkafs.content.held_files import HeldFiles, Wanted
 from storage.segment.segment import Segment
 from storage.testing.memory_files import MemoryFiles
 

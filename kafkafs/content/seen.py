@@ -10,7 +10,7 @@ from storage.errors import CorruptBatchError
 from storage.segment.index import is_zero
 
 if TYPE_CHECKING:
-    from kafkafs.sizes.counted_file import CountedFile
+    from kafkafs.content.counted_file import CountedFile
     from storage.log import LogView
     from storage.segment import Segment
 
