@@ -267,9 +267,9 @@ class TestSystemd:
         assert mount_at(place / "mnt") is None
 
 
-# The interpreter may lie where only root gets to, so all is imported before rights are given up.
+# The interpreter may lie where only root gets to, so all is imported before rights are given up: difflib for click.
 UNPRIVILEGED = """
-import os, pkgutil, sys, encodings, trio, kafkafs, storage
+import difflib, os, pkgutil, sys, encodings, trio, kafkafs, storage
 for package in (kafkafs, storage, encodings):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if not {"__main__", "spark", "testing", "columns", "mbcs", "oem"} & set(module.name.split(".")):
