@@ -218,7 +218,9 @@ class TreeOperations(ForbiddenOperations):
                 position += 1
                 path = path_of_name(parent.path, name)
                 inode = None
-                if attributes is not None and path is not None and position <= TOLD_MAX:
+                # Programs such as tar take the size of a listing for the file's: an unknown one is looked up.
+                is_told = attributes is not None and attributes.size_bytes is not None and position <= TOLD_MAX
+                if is_told and attributes is not None and path is not None:
                     if listing.is_walk:
                         inode, told = self._entries.of_walked(path, attributes, self.inodes)
                     else:

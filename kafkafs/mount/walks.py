@@ -1,8 +1,8 @@
 """Walks through many partitions, as by `du`, `find` and `grep -r`.
 
-A walk asks for all that is listed in every directory. If each view were counted for its size, a walk would read the
-whole store; and what the kernel then knows would stay in memory here. So a listing in a walk tells the kernel at once
-what takes little to find, sizes that are not known as unknown, and nothing is kept of it.
+A walk asks for all that is listed in every directory, and what the kernel then knows stays in memory here. So a listing
+in a walk tells the kernel at once what takes little to find, and nothing is kept of that. A name whose size takes
+reading a log is looked up when it is asked for: its size is never said to be unknown only because of the walk.
 """
 
 from __future__ import annotations
