@@ -43,7 +43,7 @@ SETTINGS = {
 TOPICS = {
     "moved": [],
     "old": ["retention.ms=1000"],
-    "compacted": ["cleanup.policy=compact", f"segment.ms={ROLL_MS}", "min.cleanable.dirty.ratio=0.01"],
+    "compacted": ["cleanup.policy=compact", "min.cleanable.dirty.ratio=0.01"],
 }
 
 
@@ -55,20 +55,21 @@ def segments(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.glob("*.log"))
 
 
-async def abort(bootstrap: str, directory: Path) -> None:
-    """Have a transaction aborted in a segment that is rolled afterwards: compaction removes its batches."""
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id="aborting")
-    await producer.start()
-    try:
+async def abort(bootstrap: str) -> None:
+    """Have a transaction aborted in the first segment of the compacted topic."""
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id="aborting") as producer:
         await producer.begin_transaction()
         for key in (b"first", b"second"):
             await producer.send_and_wait("compacted", VALUE, key=key, partition=0)
         await producer.abort_transaction()
+
+
+async def roll(bootstrap: str, directory: Path) -> None:
+    """Have that segment rolled, so that compaction removes the batches of the transaction."""
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id="aborting") as producer:
         while len(segments(directory)) < 2:
             async with producer.transaction():
                 await producer.send_and_wait("compacted", VALUE, key=b"third", partition=0)
-    finally:
-        await producer.stop()
 
 
 async def produce(bootstrap: str, topic: str, count: int, timestamp: int | None = None) -> None:
@@ -120,7 +121,11 @@ def move_and_kill(real_kafka: RealKafka, root: Path) -> None:
             given = [part for setting in config for part in ("--config", setting)]
             real_kafka.tool("TopicCommand", *at, *given, version=VERSION)
         (compacted,) = root.glob("d?/compacted-0")
-        asyncio.run(abort(broker.bootstrap, compacted))
+        asyncio.run(abort(broker.bootstrap))
+        # Not before: on a slow machine the segment would be rolled between the transaction's records and its marker.
+        at = ("--bootstrap-server", broker.bootstrap, "--entity-type", "topics", "--entity-name", "compacted")
+        real_kafka.tool("ConfigCommand", *at, "--alter", "--add-config", f"segment.ms={ROLL_MS}", version=VERSION)
+        asyncio.run(roll(broker.bootstrap, compacted))
         asyncio.run(produce(broker.bootstrap, "moved", RECORDS))
         begin_moving(real_kafka, broker, root)
         until(lambda: is_compacted(root), "the cleaner has compacted a segment")
