@@ -125,7 +125,7 @@ class View(Enum):
         "`topic:partition:offset` a line: where that time begins in every partition",
     )
     CONTROL = Level.ROOT, ".kafkafs", Kind.DIRECTORY, "what is no topic's"
-    README = Level.CONTROL, "README", Kind.TEXT, "what is where, with commands that work there and then"
+    README = Level.CONTROL, "README", Kind.TEXT, "the files of the mount, with commands to try"
     VERSION = Level.CONTROL, "version", Kind.TEXT, "the version of kafkafs"
     OPTIONS = Level.CONTROL, "options", Kind.TEXT, "the process, the store and every option of this mount"
     METRICS = Level.CONTROL, "metrics", Kind.TEXT, "what the mount has done so far, as Prometheus text"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 2.0
 BUSY_S: Final = 0.1
-"""A process that used more processor time than this since the last look was busy, whatever it did."""
+"""A process that used more processor time than this since the last look was busy."""
 
 
 class Quiet:

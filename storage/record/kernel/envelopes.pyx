@@ -236,7 +236,7 @@ def envelope_lines(BatchFrame batch not None, records_data, bytes beginning not 
     """Return the lines of a batch whose uncompressed records are in `records_data`, each beginning with `beginning`.
 
     Raises `MalformedRecordsError`. Lines that do not fit where they usually do are counted, and then have room for just
-    that: it takes twice their size at most, whatever escapes make of the data. For records that turn out to be none it
+    that: it takes twice their size at most, however much escapes add. For records that turn out to be none it
     takes four times the data.
     """
     cdef PinnedBuffer buffer = PinnedBuffer(records_data)

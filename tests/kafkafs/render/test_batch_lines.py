@@ -1,4 +1,4 @@
-"""Whole batches as lines: those of their records, one after another, whatever the batch."""
+"""Whole batches as lines: those of their records, one after another, for any batch."""
 
 from __future__ import annotations
 
