@@ -1,7 +1,7 @@
 """One partition's directory verified, every byte of it, without changing one: as a whole, or a segment at a time.
 
 A broker may be writing meanwhile. Each file is read up to its end at that time. If the directory's listing differs
-before and after, damage counts only if a second check finds the very same.
+before and after, damage counts only if a second check finds the very same. Notices are those of the last check.
 
 A `CutPartition` spreads one partition over processes. `SegmentPiece.verify` reads one segment by itself, in any order;
 `CutPartition.result` then goes through the log in order, which reads it a second time. The findings are those of
@@ -22,7 +22,7 @@ from storage.verify.partition_check import PartitionCheck
 from storage.verify.segment_result import verify_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from uuid import UUID
 
     from storage.files import Directory, FileStatus
@@ -59,6 +59,17 @@ class PartitionResult:
         """True if anything is damaged."""
         return any(finding.severity is Severity.DAMAGE for finding in self.findings)
 
+    def confirmed(self, known: Collection[tuple[object, ...]]) -> Self:
+        """Return the result without the damage whose identity is not among the known."""
+        return replace(
+            self,
+            findings=[
+                finding
+                for finding in self.findings
+                if finding.severity is not Severity.DAMAGE or finding.identity in known
+            ],
+        )
+
 
 def verify_partition(expected: PartitionExpectation, *, advance: Callable[[int], None]) -> PartitionResult:
     """Verify a partition; `advance` is called with the bytes of logs that were read since the last call.
@@ -84,12 +95,12 @@ def verify_partition(expected: PartitionExpectation, *, advance: Callable[[int],
             continue  # a broker has opened the log, and its files differ from those of a closed one
         again = None if result is None else {finding.identity for finding in result.findings}
         if again is not None:
-            found = replace(found, findings=[finding for finding in found.findings if finding.identity in again])
+            found = found.confirmed(again)
         if is_unchanged or again is not None or not found.has_damage:
             return found
         result = found
     # The directory never stayed long enough for a second check.
-    return PartitionResult() if result is None else replace(result, findings=())
+    return PartitionResult() if result is None else result.confirmed(frozenset())
 
 
 class SegmentPiece(NamedTuple):

@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from checked_logs import append, bases, filled_log, findings
+from checked_logs import append, bases, filled_log, findings, replace
 from memory_logs import DIRECTORY, sent
 from path_files import PathFiles
 
@@ -92,3 +92,37 @@ def test_a_batch_that_is_half_written_is_no_damage_once_it_is_whole() -> None:
         file.write_at(len(whole), [batch[:20]])
     assert [finding.kind for finding in findings(log.files, is_clean=False)] == [FindingKind.TORN_TAIL]
     assert findings(BusyFiles(log.files, write), is_clean=False) == []
+
+
+class ChangedFiles(BusyFiles):
+    """Files that a broker changes once after the first check of their logs, before the directory is listed again."""
+
+    def __init__(self, files: MemoryFiles, change: Callable[[], None]) -> None:
+        super().__init__(files, lambda: None)
+        self._change: Callable[[], None] | None = change
+        self._is_read = False
+
+    def open_reading(self, path: str) -> ReadableFile:
+        self._is_read = self._is_read or path.endswith(".log")
+        return super().open_reading(path)
+
+    def names(self, directory: str) -> list[str]:
+        if self._is_read and self._change is not None:
+            self._change()
+            self._change = None
+        return super().names(directory)
+
+
+def test_notices_need_no_second_check() -> None:
+    """A check that finds damage while a broker writes is repeated; what only the second one notices is reported."""
+    log = filled_log()
+    name = f"{bases(log)[-1]}.log"
+    whole = log.files.read(f"{DIRECTORY}/{name}")
+    replace(log, name, whole[:-10])
+
+    def change() -> None:
+        replace(log, name, whole)
+        replace(log, f"{FIRST}.index.deleted", b"")
+
+    found = findings(ChangedFiles(log.files, change), is_clean=False)
+    assert [finding.kind for finding in found] == [FindingKind.LEFT_OVER]
