@@ -97,7 +97,7 @@ def shown(mounted: Mounted, view: str) -> str:
 
 
 def seen(path: Path, view: str) -> str:
-    found = path.read_text()
+    found = path.read_text() if path.exists() else ""  # until the shell has made it
     return found if view == "values" else values_in(found)
 
 
