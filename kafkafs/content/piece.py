@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 UNSETTLED: Final = -1
 """The position after a piece that may be replaced once the file has grown."""
 
+UNKNOWN_OFFSET: Final = -1
+
 _GATHERED_BYTES: Final = 128 * 1024
 
 
@@ -21,7 +23,7 @@ class Piece(NamedTuple):
     """The rendered bytes of some batches of a file.
 
     `position` is where the next batches begin, and `last_batch` where its last one does, -1 if that is unknown. A
-    damaged piece has a reason and no bytes.
+    damaged piece has a reason and no bytes. `first_offset` is the base offset of the first batch if that is known.
     """
 
     position: int
@@ -29,6 +31,7 @@ class Piece(NamedTuple):
     size_bytes: int
     data: Buffer
     damage: CorruptBatchError | None = None
+    first_offset: int = UNKNOWN_OFFSET
 
 
 def gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
@@ -51,4 +54,4 @@ def _as_one(pieces: list[Piece]) -> Piece:
         return pieces[0]
     position, last_batch, *_ = pieces[-1]
     data = b"".join([piece.data for piece in pieces])
-    return Piece(position, last_batch, len(data), data)
+    return Piece(position, last_batch, len(data), data, first_offset=pieces[0].first_offset)

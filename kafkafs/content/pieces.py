@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from kafkafs.content.piece import UNSETTLED, Piece
-from kafkafs.content.stretches import DamagedBatchFound, EndReached, RenderedStretches
+from kafkafs.content.stretches import STRETCH_BYTES_MAX, DamagedBatchFound, EndReached, RenderedStretches
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
@@ -50,7 +50,7 @@ class LinePieces:
         last_batch = -1
         while not scan.is_done:
             try:
-                for piece in stretches.of(scan):
+                for piece in stretches.of(scan.stretches(STRETCH_BYTES_MAX)):
                     last_batch = piece.last_batch
                     yield piece
             except EndReached:

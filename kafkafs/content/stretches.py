@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkafs.content.piece import Piece
-from storage.errors import CorruptBatchError, FramingError
+from storage.errors import CorruptBatchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,18 +20,36 @@ if TYPE_CHECKING:
 
     from kafkafs.render.batch_lines import BatchLines, Visible
     from storage.record import Batch
-    from storage.segment import GappedScan, LogScan, Stretch
 
     Begun: TypeAlias = "Future[_Rendered]"
 
 _THREADS_MAX: Final = 4
 _THREADS: Final = min(os.cpu_count() or 1, _THREADS_MAX)
 _POOL: Final = ThreadPoolExecutor(_THREADS, "batches")
-_STRETCH_BYTES_MAX: Final = 512 * 1024
+STRETCH_BYTES_MAX: Final = 512 * 1024
 _APART_BYTES_MIN: Final = 64 * 1024
 """The shortest stretch for which the handover to another thread pays."""
 _AHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
 """How many rendered bytes of one stretch are made ahead of their reader."""
+
+
+class Stretch(Protocol):
+    """Batches that lie one after another in one buffer, and where they begin and end in the log."""
+
+    @property
+    def walk(self) -> Iterable[Batch]:
+        """The batches, once."""
+
+    @property
+    def start(self) -> int:
+        """The position of the first one."""
+
+    @property
+    def end(self) -> int:
+        """The position after the last one."""
+
+    def move_to(self, position: int) -> None:
+        """Continue the walk at a later position at which a batch begins, or before it."""
 
 
 class DamagedBatchFound(Exception):  # noqa: N818 -- no error for callers: it ends the stretches before the batch
@@ -68,30 +86,30 @@ class RenderedStretches:
         self._only_sizes = only_sizes
         self._to_tail = to_tail
 
-    def of(self, scan: LogScan | GappedScan) -> Iterator[Piece]:
-        """Yield the pieces of the scan. Raises `DamagedBatchFound` and `EndReached`, and what the scan raises."""
-        for rendered in self._in_order(scan):
+    def of(self, stretches: Iterable[Stretch]) -> Iterator[Piece]:
+        """Yield their pieces. Raises `DamagedBatchFound` and `EndReached`, and what the iteration raises."""
+        for rendered in self._in_order(stretches):
             yield from rendered.made
             yield from rendered.others
             if rendered.end is not None:
                 raise rendered.end
 
-    def _in_order(self, scan: LogScan | GappedScan) -> Iterator[_Rendered]:
+    def _in_order(self, stretches: Iterable[Stretch]) -> Iterator[_Rendered]:
         waiting: deque[Begun] = deque()
         ahead = 0
-        framing: FramingError | None = None
+        failure: Exception | None = None
         try:
-            for stretch in scan.stretches(_STRETCH_BYTES_MAX):
+            for stretch in stretches:
                 waiting.append(self._begin(stretch))
                 if len(waiting) > ahead:
                     yield waiting.popleft().result()
                     ahead = min(ahead + 1, _THREADS)
-        except FramingError as error:
-            framing = error
+        except Exception as error:  # noqa: BLE001 -- it is raised once what came before it is rendered
+            failure = error
         while waiting:
             yield waiting.popleft().result()
-        if framing is not None:
-            raise framing
+        if failure is not None:
+            raise failure
 
     def _begin(self, stretch: Stretch) -> Begun:
         if _THREADS > 1 and stretch.end - stretch.start >= _APART_BYTES_MIN:
@@ -128,7 +146,8 @@ class RenderedStretches:
                 raise DamagedBatchFound(batch, error) from None
             position = batch.position + found.log_bytes
             stretch.move_to(position)
-            yield Piece(position, batch.position + found.last_at, found.size_bytes, found.lines)
+            last_batch = batch.position + found.last_at
+            yield Piece(position, last_batch, found.size_bytes, found.lines, first_offset=batch.base_offset)
 
 
 def _beyond(batch: Batch, end_offset: int) -> CorruptBatchError:

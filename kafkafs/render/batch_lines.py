@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.locator.formats import Format
 from kafkafs.locator.views import View
 from kafkafs.render.envelope import Envelope
 from storage.log import AbortedBatches
@@ -143,11 +144,18 @@ _LINES: Final[Mapping[View, Callable[[str, int], BatchLines]]] = {
     View.KEYS: lambda _topic, _partition: KeyLines(),
     View.RECORDS: EnvelopeLines,
 }
+_VIEWS: Final = {Format.VALUE: View.VALUES, Format.KEY: View.KEYS, Format.JSONL: View.RECORDS}
 
 
 def new_lines(view: View, topic: str, partition: int) -> BatchLines:
     """Return the form in which a stream shows the batches of a partition."""
     return _LINES[view](topic, partition)
+
+
+def lines_of(form: Format, topic: str, partition: int) -> BatchLines | None:
+    """Return the form in which a run of records in this format shows the batches of a partition, if it is of lines."""
+    view = _VIEWS.get(form)
+    return None if view is None else new_lines(view, topic, partition)
 
 
 def _rendered(log_bytes: int, last_at: int, lines: bytes | int) -> RenderedBatches:

@@ -6,23 +6,32 @@ The run is that of one view. Reading records that were removed or replaced since
 from __future__ import annotations
 
 from bisect import bisect_right
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.content.counted_file import NO_END
+from kafkafs.content.piece import UNKNOWN_OFFSET, UNSETTLED, Piece
+from kafkafs.content.stretches import DamagedBatchFound, RenderedStretches
 from kafkafs.locator.formats import Format
+from kafkafs.render.batch_lines import Visible, lines_of
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.held_segments import HeldSegments
 from kafkafs.tree.range_sizes import RangeKey, RangeSize
+from kafkafs.tree.visible_log import VisibleBatch
 from storage.errors import CorruptBatchError
 from storage.record import BATCH_HEADER_BYTES
+from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from typing_extensions import Buffer
+
     from kafkafs.content.held_files import HeldFiles
     from kafkafs.tree.log_source import LogSource
-    from kafkafs.tree.visible_log import VisibleBatch, VisibleLog
+    from kafkafs.tree.visible_log import VisibleLog
+    from kafkafs.tree.visible_runs import VisibleRun
+    from storage.record import Batch
     from storage.segment import Segment
 
 _PIECE_BYTES: Final = 128 * 1024
@@ -59,6 +68,7 @@ class RecordRun:
         self._path = source.path
         self._sizes = source.range_sizes
         self._renderer = None if form is Format.BATCH else source.renderer(form)
+        self._lines = lines_of(form, source.topic, source.partition)
         self._files: dict[int, _ReadFrom] = {}  # what segments were read from, by their base offsets
         self._held: HeldSegments | None = None
         self._segment: Segment | None = None
@@ -91,12 +101,20 @@ class RecordRun:
         return log_bytes
 
     def count(self) -> None:
-        """Make the run, to know its size."""
-        with suppress(DamagedError):
-            for _ in self.pieces_from(0):
-                pass
+        """Render the run without making its bytes, to know its size."""
+        position = 0
+        try:
+            for piece in self._pieces_from(self.start, only_sizes=True):
+                self._marks.add(position, piece.first_offset)
+                position += piece.size_bytes
+        except (GoneError, FileNotFoundError):
+            return
+        except DamagedError:
+            self._put_size(None)
+        else:
+            self._put_size(position)
 
-    def pieces_from(self, position: int) -> Iterator[tuple[int, bytes]]:
+    def pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:
         """The pieces from one on that begins at or before the position, each with the position that it begins at.
 
         Everything before damage is given, then raises `DamagedError`; the same goes for `FileNotFoundError` where a
@@ -107,43 +125,74 @@ class RecordRun:
             return
         position, offset = self._marks.before(position)
         failure: Exception | None = None
-        held: list[bytes] = []
+        held: list[Buffer] = []
         held_bytes = 0
         try:
-            for chunk, first_offset in self._chunks_from(offset):
-                if not held and first_offset is not None:
-                    self._marks.add(position, first_offset)
-                held.append(chunk)
-                held_bytes += len(chunk)
+            for piece in self._pieces_from(offset, only_sizes=False):
+                if not held:
+                    self._marks.add(position, piece.first_offset)
+                held.append(piece.data)
+                held_bytes += piece.size_bytes
                 if held_bytes >= _PIECE_BYTES:
-                    yield position, b"".join(held)
+                    yield position, _joined(held)
                     position += held_bytes
                     held, held_bytes = [], 0
         except (DamagedError, GoneError, FileNotFoundError) as error:
             failure = error
         if held:
-            yield position, b"".join(held)
+            yield position, _joined(held)
             position += held_bytes
-        self._end_at(position, known_bytes, failure)
-
-    def _end_at(self, position: int, known_bytes: int | None, failure: Exception | None) -> None:
-        """Remember how the run ends."""
         if failure is None and known_bytes not in (None, position):
             failure = self.gone()
         if failure is None or isinstance(failure, DamagedError):
-            self.size = RangeSize(None if failure else position, self._visible.skipped)
-            self._sizes.put(self._key, self.size)
+            self._put_size(None if failure else position)
         if failure is not None:
             raise failure
 
-    def _chunks_from(self, offset: int) -> Iterator[tuple[bytes, int | None]]:
-        """Some bytes at a time, and with the first of a batch the offset to begin with there."""
-        for batch in self._visible.batches(offset, self.end):
-            self._check_file(batch)
-            first_offset: int | None = batch.records[0].offset
-            for chunk in self._chunks(batch):
-                yield chunk, first_offset
-                first_offset = None
+    def _put_size(self, size_bytes: int | None) -> None:
+        """Remember the size; None if damage keeps it unknown."""
+        self.size = RangeSize(size_bytes, self._visible.skipped)
+        self._sizes.put(self._key, self.size)
+
+    def _pieces_from(self, offset: int, *, only_sizes: bool) -> Iterator[Piece]:
+        """The pieces from the first record at or above the offset on."""
+        if self._lines is None:
+            for batch in self._visible.batches(offset, self.end):
+                self._check_file(batch.segment, batch.batch)
+                yield from self._pieces_of(batch)
+            return
+        stretches = RenderedStretches(self._lines, Visible(NO_END), only_sizes=only_sizes, to_tail=False)
+        while True:
+            alone: list[VisibleBatch] = []
+            runs = self._visible.runs(offset, self.end)
+            try:
+                while True:
+                    yield from stretches.of(self._up_to_cut(runs, alone))
+                    if not alone:
+                        return
+                    yield from self._pieces_of(alone.pop())
+            except DamagedBatchFound as found:
+                segment = self._visible.view.segment_of(found.batch.base_offset)
+                path = None if segment is None else segment.path(Kind.LOG)
+                self._visible.pass_over(found.error.located(path=path))
+                offset = found.batch.last_offset + 1
+
+    def _up_to_cut(self, runs: Iterator[VisibleRun | VisibleBatch], alone: list[VisibleBatch]) -> Iterator[VisibleRun]:
+        """Yield the runs before the next batch that comes by itself, and add that."""
+        for run in runs:
+            if isinstance(run, VisibleBatch):
+                self._check_file(run.segment, run.batch)
+                alone.append(run)
+                return
+            self._check_file(run.segment, run.walk[-1])
+            yield run
+
+    def _pieces_of(self, batch: VisibleBatch) -> Iterator[Piece]:
+        """The records of one batch, in pieces of which only the first says where it begins."""
+        first_offset = batch.records[0].offset
+        for data in self._chunks(batch):
+            yield Piece(UNSETTLED, -1, len(data), data, first_offset=first_offset)
+            first_offset = UNKNOWN_OFFSET
 
     def _chunks(self, batch: VisibleBatch) -> Iterator[bytes]:
         if self._renderer is None:
@@ -151,9 +200,8 @@ class RecordRun:
         else:
             yield from self._renderer.run(batch.records)
 
-    def _check_file(self, batch: VisibleBatch) -> None:
+    def _check_file(self, segment: Segment, last: Batch) -> None:
         """Raise `GoneError` if the segment is not in the file that it was read from before, or, moved, in a copy."""
-        segment = batch.segment
         known = self._files.get(segment.base_offset)
         if self._held is not None and segment is not self._segment:
             self._held.go_to(segment.base_offset)
@@ -163,13 +211,16 @@ class RecordRun:
             directory = Path(segment.directory)
             if known is not None and known.identity != status.identity and not known.is_copied_to(segment, directory):
                 raise self.gone()
-            last = batch.batch
             header = bytes(last.view(0, min(last.size_bytes, BATCH_HEADER_BYTES)))
             self._files[segment.base_offset] = _ReadFrom(status.identity, directory, last.position, header)
 
     def gone(self) -> GoneError:
         """Return the error for records that are gone."""
         return GoneError(f"{self._path}: what is read has been removed or replaced since it was opened")
+
+
+def _joined(held: list[Buffer]) -> Buffer:
+    return held[0] if len(held) == 1 else b"".join(held)
 
 
 def _position(segment: Segment, offset: int) -> int:
@@ -195,8 +246,8 @@ class _Marks:
         return self._positions[index], self._offsets[index]
 
     def add(self, position: int, offset: int) -> None:
-        """Mark a position, if it is far enough after the last one."""
-        if position < self._positions[-1] + self._distance_bytes:
+        """Mark a position, if its offset is known and it is far enough after the last one."""
+        if offset == UNKNOWN_OFFSET or position < self._positions[-1] + self._distance_bytes:
             return
         self._positions.append(position)
         self._offsets.append(offset)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkafs.tree.errors import DamagedError
 from kafkafs.tree.held_batch import HeldBatch, decode
 from kafkafs.tree.options import Damage
+from kafkafs.tree.visible_runs import Gathering
 from storage.errors import CorruptBatchError
 from storage.log import AbortedBatches, Isolation, batches_past_damage
 from storage.segment import LOOKUP_WINDOW_BYTES, WINDOW_BYTES, Kind
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from kafkafs.tree.batch_cache import BatchCache
     from kafkafs.tree.options import TreeOptions
+    from kafkafs.tree.visible_runs import VisibleRun
     from storage.log import LogView
     from storage.record import Batch, Record
     from storage.segment import Segment
@@ -118,7 +120,30 @@ class VisibleLog:
 
         Up to the log's very end, damage after the last record counts as well.
         """
-        return self._batches(start, end, to_tail=end >= self.view.end_offset == self.end_offset)
+        return self._batches(start, end, to_tail=self._is_to_tail(end))
+
+    def runs(self, start: int, end: int) -> Iterator[VisibleRun | VisibleBatch]:
+        """Iterate over the same batches in runs that are not decoded yet; a batch that is cut comes by itself."""
+        start, end_offset = max(start, self.start_offset), min(end, self.end_offset)
+        gathering = Gathering()
+        try:
+            for segment, piece in self._found(start, end_offset, to_tail=self._is_to_tail(end)):
+                if isinstance(piece, CorruptBatchError):
+                    yield from gathering.take()
+                    self.pass_over(piece)
+                elif piece.starts_at_or_after(start) and piece.last_offset < end_offset:
+                    yield from gathering.add(segment, piece)
+                else:
+                    yield from gathering.take()
+                    decoded = self._decoded(segment, piece, start, end_offset)
+                    if isinstance(decoded, CorruptBatchError):
+                        self.pass_over(decoded)
+                    elif decoded is not None:
+                        yield decoded
+        except Exception:
+            yield from gathering.take()
+            raise
+        yield from gathering.take()
 
     def records(self, start: int, end: int) -> Iterator[Record]:
         """The visible records from `start` up to `end`, which is excluded."""
@@ -145,7 +170,7 @@ class VisibleLog:
                     first_offsets.append(piece.records[0].offset)
             for first_offset, in_batch in zip(reversed(first_offsets), reversed(counts), strict=True):
                 if in_batch == 0:
-                    self._pass_over(damage.pop())
+                    self.pass_over(damage.pop())
                 elif count <= in_batch:
                     batch = next(self._batches(first_offset, end, to_tail=False))
                     return batch.records[in_batch - count].offset
@@ -162,7 +187,7 @@ class VisibleLog:
         try:
             timed = self.view.find_timestamp(timestamp_ms)
         except CorruptBatchError as error:
-            self._pass_over(error)
+            self.pass_over(error)
             offsets = (each.offset for each in self._from_start() if each.timestamp >= timestamp_ms)
         else:
             if timed is None:
@@ -200,35 +225,49 @@ class VisibleLog:
     def _batches(self, start: int, end: int, *, to_tail: bool) -> Iterator[VisibleBatch]:
         for piece in self._pieces(start, end, to_tail=to_tail):
             if isinstance(piece, CorruptBatchError):
-                self._pass_over(piece)
+                self.pass_over(piece)
             else:
                 yield piece
 
     def _pieces(self, start: int, end: int, *, to_tail: bool = False) -> Iterator[VisibleBatch | CorruptBatchError]:
         """The batches that have visible records, and the damage among them."""
         start, end = max(start, self.start_offset), min(end, self.end_offset)
+        for segment, piece in self._found(start, end, to_tail=to_tail):
+            found = piece if isinstance(piece, CorruptBatchError) else self._decoded(segment, piece, start, end)
+            if found is not None:
+                yield found
+
+    def _found(self, start: int, end: int, *, to_tail: bool) -> Iterator[tuple[Segment, Batch | CorruptBatchError]]:
+        """The batches that may have visible records, and the damage among them."""
         if start > end or (start == end and not to_tail):
             return
         window_bytes = LOOKUP_WINDOW_BYTES if end - start <= _FEW_OFFSETS else WINDOW_BYTES
         aborted = _Aborted(self.view, end, self._aborted_in) if self.is_committed else None
         for segment, piece in batches_past_damage(self.view, start, window_bytes=window_bytes):
             if isinstance(piece, CorruptBatchError):
-                yield piece
+                yield segment, piece
                 continue
             if piece.starts_at_or_after(end):
                 return
             if not piece.is_control and not (aborted and aborted.has(piece, segment)):
-                try:
-                    records = _between(decode(piece).records, start, end)
-                except CorruptBatchError as error:
-                    yield error.located(path=segment.path(Kind.LOG))
-                else:
-                    if records:
-                        yield VisibleBatch(piece, segment, records)
+                yield segment, piece
             if piece.last_offset >= end - 1 and not to_tail:
                 return
 
-    def _pass_over(self, error: CorruptBatchError) -> None:
+    @staticmethod
+    def _decoded(segment: Segment, batch: Batch, start: int, end: int) -> VisibleBatch | CorruptBatchError | None:
+        """Return the batch with its records of the range, None if it has none, or why it does not decode."""
+        try:
+            records = _between(decode(batch).records, start, end)
+        except CorruptBatchError as error:
+            return error.located(path=segment.path(Kind.LOG))
+        return VisibleBatch(batch, segment, records) if records else None
+
+    def _is_to_tail(self, end: int) -> bool:
+        return end >= self.view.end_offset == self.end_offset
+
+    def pass_over(self, error: CorruptBatchError) -> None:
+        """Log the damage, and raise it as `DamagedError` unless damage is skipped."""
         damaged = self._damaged(error)
         if not self._skips:
             raise damaged

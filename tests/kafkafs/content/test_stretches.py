@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkafs.content import stretches
-from kafkafs.content.stretches import DamagedBatchFound, EndReached, RenderedStretches
+from kafkafs.content.stretches import STRETCH_BYTES_MAX, DamagedBatchFound, EndReached, RenderedStretches
 from kafkafs.render.batch_lines import RenderedBatches, ValueLines, Visible
 from storage.errors import FramingError
 from storage.record import BatchForm, Codec, batches_of_rows
@@ -18,9 +18,10 @@ from storage.segment.scan import LogScan
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from storage.record.reading import Batch
+    from storage.segment import Stretch
 
 PATH = "/00000000000000000000.log"
 DEADLINE_S = 20
@@ -43,17 +44,20 @@ def log_of(codecs: Sequence[Codec], *, count: int = 3) -> bytes:
     return b"".join(batches)
 
 
-def scanned(data: bytes) -> LogScan:
+def scanned(data: bytes, *, bytes_max: int = STRETCH_BYTES_MAX) -> Iterator[Stretch]:
     files = MemoryFiles()
     with files.open_writing(PATH, create=True) as file:
         file.write_at(0, [data])
-    return LogScan(files.open_reading(PATH))
+    return LogScan(files.open_reading(PATH)).stretches(bytes_max)
 
 
-def rendered(data: bytes, visible: Visible, *, to_tail: bool) -> list[tuple[int, object]]:
+def rendered(
+    data: bytes, visible: Visible, *, to_tail: bool, bytes_max: int = STRETCH_BYTES_MAX
+) -> list[tuple[int, object]]:
     """The lines up to each position, and what ends them."""
     found: list[tuple[int, object]] = []
-    pieces = RenderedStretches(ValueLines(), visible, only_sizes=False, to_tail=to_tail).of(scanned(data))
+    renderer = RenderedStretches(ValueLines(), visible, only_sizes=False, to_tail=to_tail)
+    pieces = renderer.of(scanned(data, bytes_max=bytes_max))
     try:
         found.extend((piece.position, bytes(piece.data)) for piece in pieces)
     except (DamagedBatchFound, EndReached, FramingError) as end:
@@ -83,8 +87,7 @@ def test_it_is_what_one_after_another_comes_to(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stretches, "_THREADS", 1)
         assert rendered(bytes(data), visible, to_tail=to_tail) == side_by_side
-        patch.setattr(stretches, "_STRETCH_BYTES_MAX", 1)
-        one_by_one = rendered(bytes(data), visible, to_tail=to_tail)
+        one_by_one = rendered(bytes(data), visible, to_tail=to_tail, bytes_max=1)
         assert joined(one_by_one)[0] == joined(side_by_side)[0]
         assert one_by_one[-1:] == side_by_side[-1:] or isinstance(one_by_one[-1][1], bytes)
 
