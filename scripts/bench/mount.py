@@ -22,6 +22,7 @@ from segments import Shape
 from store_opening import PARTITIONS_COUNT, make_partitions
 from timing import ROUNDS, Scoreboard
 
+from kafkafs.allocation import keep_freed_memory
 from storage.record import BATCH_HEADER_BYTES, Codec, read_batches
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def bench_streams(board: Scoreboard, folder: Path) -> None:
 
 
 def bench_compressed(board: Scoreboard, folder: Path, shape: Shape) -> None:
-    """The bare codec decompresses the same batches in memory, and nothing more."""
+    """The limit is one core that decompresses the batches in memory, and then passes the values through a mount."""
     place = made_place(folder, shape)
     make_store(place / "store", shape, COMPRESSED_BYTES)
     (log,) = (place / "store" / f"{TOPIC}-0").glob("*.log")
@@ -150,9 +151,13 @@ def bench_compressed(board: Scoreboard, folder: Path, shape: Shape) -> None:
             batch.records_data()
         taken.append(time.perf_counter() - start)
     values_s, values_bytes = first_read(partial(ours, place / "store"), f"{TOPIC}/0/values")
+    plain = place / "plain.bytes"
+    with plain.open("wb") as file:
+        file.truncate(values_bytes)
+    plain_s, _ = first_read(partial(passthrough, place, plain), plain.name)
     bare_s = statistics.median(taken)
     figures = f"values {rate(values_bytes, values_s)}, codec alone {rate(values_bytes, bare_s)} of values"
-    board.line(f"first read of values / bare codec: {shape}", figures, bare_s / values_s, 0.6, "%")
+    board.line(f"first read of values: {shape}", figures, (bare_s + plain_s) / values_s, 1)
 
 
 def bench_appends(board: Scoreboard, folder: Path) -> None:
@@ -225,6 +230,7 @@ PARTS = {
 
 
 def main() -> int:
+    keep_freed_memory()  # as a mount does, so that the bare codec is no slower here
     board = Scoreboard()
     chosen = sys.argv[1:] or list(PARTS)
     version = subprocess.run(["uname", "-sr"], capture_output=True, text=True, check=True).stdout.strip()

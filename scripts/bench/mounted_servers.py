@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Self
 
 from segments import Shape, rows
 
@@ -18,12 +19,13 @@ from storage.record import BatchForm, batches_of_rows
 from storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PEER = Path(__file__).with_name("empty_mount.py")
 C_PEER = Path(__file__).with_name("empty_server.c")
 TOPIC = "t"
+NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Served:
@@ -83,10 +85,10 @@ def passthrough(folder: Path, *files: Path) -> Served:
     return Served((sys.executable, PEER, folder / "plain", *files), folder / "plain")
 
 
-def make_store(path: Path, shape: Shape, size_bytes: int) -> None:
+def make_store(path: Path, shape: Shape, size_bytes: int, settings: Mapping[str, str] = NO_SETTINGS) -> None:
     """A store of one topic with so many bytes of batches in one partition, and a single batch in another."""
     with Store.create([path], files=Files(), clock=Clock()) as store:
-        store.topics.create(TOPIC, 2)
+        store.topics.create(TOPIC, 2, settings)
         log, small = store.log(TOPIC, 0), store.log(TOPIC, 1)
         made = rows(shape.value_bytes, shape.header_count)
         batches = list(
