@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kafkafs.locator.views import Kind, View
 from kafkafs.tree.append_file import AppendFile
 from kafkafs.tree.compaction_plan_file import CompactionPlanFile
-from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
+from kafkafs.tree.epochs_file import EpochsFile
+from kafkafs.tree.info_file import InfoFile
 from kafkafs.tree.offset_directory import OffsetDirectory
+from kafkafs.tree.producers_file import ProducersFile
 from kafkafs.tree.range_file import RangeFile
 from kafkafs.tree.record_file import RecordFile
 from kafkafs.tree.retention_plan_file import RetentionPlanFile
@@ -18,6 +20,7 @@ from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, Segment
 from kafkafs.tree.start_offset_file import StartOffsetFile
 from kafkafs.tree.stream_file import StreamFile
 from kafkafs.tree.time_views import TimeDirectory, TimeLink
+from kafkafs.tree.transactions_file import TransactionsFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,10 +10,12 @@ from memory_logs import DIRECTORY, NOW_MS, PRODUCER_EXPIRATION_MS, LogOnMemory, 
 
 from kafkafs.locator.paths import PartitionFilePath, PartitionPath, TopicPath
 from kafkafs.locator.views import View
-from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
+from kafkafs.tree.epochs_file import EpochsFile
+from kafkafs.tree.info_file import InfoFile
 from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.options import TreeOptions
-from kafkafs.tree.transactions_file import ABORTED_MAX
+from kafkafs.tree.producers_file import ProducersFile
+from kafkafs.tree.transactions_file import ABORTED_MAX, TransactionsFile
 from storage.errors import NulFilledCheckpointError
 from storage.log.followed_log import FollowedLog
 from storage.log_dir.checkpoints import OffsetCheckpoint

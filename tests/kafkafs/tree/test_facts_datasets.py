@@ -11,9 +11,12 @@ from memory_logs import StandingClock
 
 from kafkafs.locator.paths import PartitionFilePath, PartitionPath, TopicPath
 from kafkafs.locator.views import View
-from kafkafs.tree.facts import EpochsFile, InfoFile, ProducersFile, TransactionsFile
+from kafkafs.tree.epochs_file import EpochsFile
+from kafkafs.tree.info_file import InfoFile
 from kafkafs.tree.log_sources import LogSources
 from kafkafs.tree.options import TreeOptions
+from kafkafs.tree.producers_file import ProducersFile
+from kafkafs.tree.transactions_file import TransactionsFile
 from storage.files import Files
 from storage.record.batch import RecordBatch
 from storage.store.store import Mode, Store
