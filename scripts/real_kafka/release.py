@@ -30,6 +30,7 @@ OLD = {
 """Their brokers need ZooKeeper, and leave on disk what later ones do not."""
 SERIES = CURRENT | OLD
 """With what the versions of each begin, and the broker's artifact, which is built for one version of Scala."""
+TOOL = re.compile(r"(?P<path>(?:org/apache/)?kafka/(?:admin|tools)/(?:[a-z]+/)*(?P<name>\w+))\.class")
 LOGGING = "org.apache.logging.log4j"
 JAXB, JAXB_VERSION = Artifact("javax.xml.bind", "jaxb-api"), "2.3.0"
 """Was part of Java up to 10; brokers from 0.10 to 1.0 rely on that, and those since then ask for this version."""
@@ -62,16 +63,22 @@ class Release:
         return str(self.folder / "jars" / "*")
 
     def main_class(self, name: str) -> str:
-        """The class with this simple name among Kafka's tools, which move between packages; a full name is itself."""
+        """The class with this simple name among Kafka's tools; a full name is itself."""
         if "." in name:
             return name
-        wanted = re.compile(rf"(org/apache/)?kafka/(admin|tools)/([a-z]+/)*{re.escape(name)}\.class")
+        try:
+            return self.tools()[name]
+        except KeyError:
+            raise FailedError(f"Kafka {self.version} has no tool with a class {name}") from None
+
+    def tools(self) -> dict[str, str]:
+        """The classes among which Kafka's tools are, which move between packages, by their simple names."""
+        found: dict[str, str] = {}
         for path in sorted(self.folder.glob(f"jars/kafka[-_]*-{self.version}.jar")):
             with zipfile.ZipFile(path) as jar:
-                for entry in jar.namelist():
-                    if wanted.fullmatch(entry):
-                        return entry.removesuffix(".class").replace("/", ".")
-        raise FailedError(f"Kafka {self.version} has no tool with a class {name}")
+                for entry in filter(None, map(TOOL.fullmatch, jar.namelist())):
+                    found.setdefault(entry["name"], entry["path"].replace("/", "."))
+        return found
 
 
 def obtain(series: str, cache: Path) -> Release:

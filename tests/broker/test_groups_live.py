@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +27,8 @@ SETTINGS = {
     "transaction.state.log.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
+IDLE_TIME_MS_MAX = 180_000
+"""After which the console's consumer ends by itself, so that none outlives a run that was killed."""
 DESCRIBED = {
     "committedOffset": "CURRENT-OFFSET",
     "endOffset": "LOG-END-OFFSET",
@@ -114,15 +115,11 @@ async def classic(broker: Broker, check: Callable[[str], None]) -> None:
 
 def newer(kafka: RealKafka, broker: Broker, version: str) -> None:
     """Look at a group of the protocol of KIP-848 while it has a member, and afterwards."""
-    options = ("--consumer-property", "group.protocol=consumer", "--group", "new", "--timeout-ms", 25_000)
+    options = ("--consumer-property", "group.protocol=consumer", "--group", "new", "--timeout-ms", IDLE_TIME_MS_MAX)
     arguments = ("--bootstrap-server", broker.bootstrap, "--topic", "orders", "--from-beginning", *options)
-    reader = threading.Thread(target=lambda: kafka.tool("ConsoleConsumer", *arguments, version=version))
-    reader.start()
-    try:
+    with kafka.running_tool("ConsoleConsumer", *arguments, version=version):
         until(lambda: _has_read(broker), "the new group read everything")
         same(kafka, broker, version, "new")
-    finally:
-        reader.join()
     same(kafka, broker, version, "new")
 
 

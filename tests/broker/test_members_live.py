@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +19,8 @@ from waiting import until
 from kafkafs.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from real_brokers import Broker, RealKafka
@@ -34,6 +33,8 @@ SETTINGS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
+IDLE_TIME_MS_MAX = 180_000
+"""After which a console's consumer ends by itself, so that none outlives a run that was killed."""
 ASSIGNED = re.compile(r"([^\s,;:()]*)[:(](\d+(?:,\d+)*)")
 """`orders:0,1;clicks:0`, as 4 writes what a member is assigned; 3.9 writes `(0,1), (0)` and leaves the topics out."""
 
@@ -149,15 +150,10 @@ class Sides:
 
         self.agree(ours, theirs)
 
-    @contextmanager
-    def console(self, name: str, *arguments: object) -> Iterator[None]:
-        """Have a consumer of the console run in the block, which ends when that has nothing to read."""
-        reader = threading.Thread(target=lambda: self.tool(name, "--topic", "orders", *arguments))
-        reader.start()
-        try:
-            yield
-        finally:
-            reader.join()
+    def console(self, name: str, *arguments: object) -> AbstractContextManager[None]:
+        """Have a consumer of the console run in the block."""
+        to = ("--bootstrap-server", self.broker.bootstrap, "--topic", "orders", "--timeout-ms", IDLE_TIME_MS_MAX)
+        return self.kafka.running_tool(name, *to, *arguments, version=self.version)
 
 
 @pytest.mark.parametrize("version", ["3.9", "4"])
@@ -168,7 +164,7 @@ def test_members_of_groups_that_come_and_go(real_kafka: RealKafka, tmp_path: Pat
         sides.tool("TopicCommand", "--create", "--topic", "orders", "--partitions", 4)
         sides.tool("TopicCommand", "--create", "--topic", "clicks", "--partitions", 1)
         asyncio.run(classic(sides))
-        options = ("--consumer-property", "group.protocol=consumer", "--group", "new", "--timeout-ms", 15_000)
+        options = ("--consumer-property", "group.protocol=consumer", "--group", "new")
         with sides.console("ConsoleConsumer", "--from-beginning", *options):
             until(lambda: any(row["group"] == "new" and row["lag"] == 0 for row in sides.rows()), "it has read")
             sides.members()
@@ -209,7 +205,7 @@ def test_a_share_group_that_reads(real_kafka: RealKafka, tmp_path: Path) -> None
         sides.shares()
         produce(broker, 10)
         sides.shares()
-        with sides.console("ConsoleShareConsumer", "--group", "shared", "--timeout-ms", 12_000):
+        with sides.console("ConsoleShareConsumer", "--group", "shared"):
             until(lambda: any(row["memberId"] and row["lag"] == 0 for row in sides.rows()), "it has read")
             sides.members(tool="ShareGroupCommand", kinds=("Share",))
             sides.shares()
