@@ -30,7 +30,7 @@ SETTINGS = {
 }
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1500", "min.cleanable.dirty.ratio": "0.01"}
 RETAINED = {"segment.ms": "1500", "retention.bytes": "100"}
-WAIT_S = 40
+WAIT_S = 90
 
 
 class Live:

@@ -94,7 +94,7 @@ def same(kafka: RealKafka, broker: Broker, version: str, group: str) -> None:
     expected = theirs(kafka, broker, version, group)
     print(version, group, expected)
     assert expected[0]
-    until(lambda: ours(broker, group) == expected, lambda: f"{ours(broker, group)} is not {expected}", seconds=20)
+    until(lambda: ours(broker, group) == expected, lambda: f"{ours(broker, group)} is not {expected}")
 
 
 async def classic(broker: Broker, check: Callable[[str], None]) -> None:
@@ -144,7 +144,6 @@ async def transactional(broker: Broker, check: Callable[[], None]) -> None:
     until(
         lambda: len(printed("cat", broker.log_dirs[0], ".kafkafs/transactions").splitlines()) == 1,
         "no transaction was open",
-        seconds=20,
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from storage.verify.finding import Finding
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka"
-FOLLOWING_S_MAX = 15
+FOLLOWING_S_MAX = 60
 
 
 @dataclass

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+from mounts import DEADLINE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +125,7 @@ def test_less_follows(writer: Mounted) -> None:
 
 
 def read_until(mounted: Mounted, terminal: int, screen: bytes, wanted: bytes) -> bytes:
-    end = time.monotonic() + 20
+    end = time.monotonic() + DEADLINE_S
     while wanted not in screen:
         assert time.monotonic() < end, (screen[-500:], mounted.said())
         if select.select([terminal], [], [], 0.1)[0]:

@@ -170,7 +170,7 @@ stop mnt $server
     def test_umount_says_so_and_leaves_it(self, place: Path, path: str) -> None:
         done = run(
             self.STOPPED
-            + f"ln -s mnt link; timeout -s KILL 20 $KAFKAFS umount {path}; echo $?; kill -CONT $server\n"
+            + f"ln -s mnt link; timeout -s KILL 60 $KAFKAFS umount {path}; echo $?; kill -CONT $server\n"
             + "cat mnt/orders/0/values; $KAFKAFS umount mnt; echo $?",
             place,
         )
@@ -192,9 +192,9 @@ stop mnt $server
     def test_mount_and_demo_say_so(self, place: Path) -> None:
         done = run(
             self.STOPPED
-            + "timeout -s KILL 30 $KAFKAFS mount store mnt; echo $?\n"
+            + "timeout -s KILL 60 $KAFKAFS mount store mnt; echo $?\n"
             + "$KAFKAFS demo d >/dev/null; demo=$(sed -n s/^pid=//p d/mnt/.kafkafs/options); stop d/mnt $demo\n"
-            + "timeout -s KILL 30 $KAFKAFS demo d >/dev/null; echo $?\n"
+            + "timeout -s KILL 60 $KAFKAFS demo d >/dev/null; echo $?\n"
             + "kill -CONT $server $demo; $KAFKAFS umount mnt; $KAFKAFS umount d/mnt",
             place,
         )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storage.segment import Stretch
 
 PATH = "/00000000000000000000.log"
-DEADLINE_S = 20
+DEADLINE_S = 60
 CODECS = st.sampled_from([Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
 
 

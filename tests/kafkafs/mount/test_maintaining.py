@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 
 def is_running() -> bool:
