@@ -121,7 +121,7 @@ def left_clean(store: Store, change: Change | None) -> Iterator[Store]:
     with store:
         unclosed = store.partitions_to_recover()
         yield store
-        opened = sum(partition in store.open_logs() for partition in unclosed)
+        opened = len(store.open_logs().keys() & unclosed)
         rest = recover_unclosed_logs(store, Clock(), is_stopped=lambda: change is not None and change.is_interrupted)
         recovered = opened + rest.recovered
         if (recovered or rest.failures) and not rest.is_given_up:

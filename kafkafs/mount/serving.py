@@ -116,7 +116,7 @@ def _footing(store: Store, path: LogPath) -> Footing | None:
     """A log's footing, as long as it is open."""
     if not isinstance(path, PartitionPath):
         return None
-    found = store.open_logs().get((path.topic.topic, path.partition))
+    found = store.log_if_open(path.topic.topic, path.partition)
     if found is None:
         return None
     view = found.view

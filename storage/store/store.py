@@ -334,6 +334,10 @@ class Store:
         """The logs that are open now."""
         return self._logs.open()
 
+    def log_if_open(self, topic: str, partition: int) -> PartitionLog | None:
+        """Return a partition's log if it is open now."""
+        return self._logs.find((topic, partition))
+
     def written_logs(self) -> Mapping[Partition, Log]:
         """Those of the open logs that are open to be written."""
         return self._logs.written()

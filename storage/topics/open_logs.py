@@ -91,6 +91,12 @@ class OpenLogs:
         with self._lock:
             return {partition: slot.log for partition, slot in self._slots.items() if slot.log is not None}
 
+    def find(self, partition: Partition) -> PartitionLog | None:
+        """Return a partition's log if it is open."""
+        with self._lock:
+            slot = self._slots.get(partition)
+        return None if slot is None else slot.log
+
     def written(self) -> dict[Partition, Log]:
         """Those that are open to be written."""
         return {partition: log for partition, log in self.open().items() if not isinstance(log, FollowedLog)}
@@ -105,9 +111,8 @@ class OpenLogs:
         is_known = all(map(operator.is_, self._told, _to_tell(inventory, log_dirs)))
         if is_known and not new:
             return
-        logs = self.open()
-        for topic, partition in new if is_known else logs:
-            log = logs.get((topic, partition))
+        for topic, partition in new if is_known else self.open():
+            log = self.find((topic, partition))
             found, directory = inventory.log_dir(topic, partition), inventory.directory(topic, partition)
             if isinstance(log, FollowedLog) and found is not None and directory is not None:
                 log.checkpointed_start = found.offsets(OffsetCheckpoint.LOG_START).get((topic, partition), 0)
@@ -166,7 +171,7 @@ class OpenLogs:
         Logs that are followed are kept for their readers: the partitions may come back.
         """
         for partition in partitions:
-            log = self.open().get(partition)
+            log = self.find(partition)
             try:
                 if isinstance(log, FollowedLog):
                     self._part(partition)

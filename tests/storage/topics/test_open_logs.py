@@ -95,3 +95,13 @@ def test_a_log_that_is_being_opened_gets_the_new_settings() -> None:
         may_go_on.set()
         changing.result(60)
         assert opening.result(60).config == "new"
+
+
+def test_one_open_log_is_found_without_a_copy_of_all() -> None:
+    logs = OpenLogs()
+    assert logs.find(FAST) is None
+    opened = logs.get(FAST, lambda: Closable)
+    assert logs.find(FAST) is opened
+    assert logs.find(SLOW) is None
+    logs.close(FAST)
+    assert logs.find(FAST) is None
