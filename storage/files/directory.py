@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import errno
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import SymbolicLinkError, is_full_disk
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from storage.errors import StorageError
     from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
 
@@ -56,6 +58,14 @@ class Directory(ABC):
     @abstractmethod
     def at(self, name: str) -> Directory:
         """Return the directory of this name in it, which need not exist."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Let this thread use the files of one directory in a block, without going to it by its path each time.
+
+        That is the directory which the path leads to when the block begins, if there is one. What the directory says
+        of itself, by `own_status` and `is_at_path`, is about its path still.
+        """
+        return nullcontext()
 
     @abstractmethod
     def open_reading(self, name: str) -> ReadableFile:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import SymbolicLinkError
 from storage.files.directory import Directory
+from storage.files.entered import Entered, Held
 from storage.files.making import settle, undoing
 from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
 from storage.files.ownership import ROOT_UID, Terms, terms_of_directory, terms_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
-
 _PLACE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _LISTED: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LINKED: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
@@ -52,6 +51,7 @@ class RealDirectory(Directory):
         self._keeping = Lock()  # held while the kept descriptor is duplicated, opened or closed
         self._kept = -1
         self._locks = 0
+        self.holder: Held | None = None  # other threads go by the path meanwhile
 
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (self.path, self._above, self._is_of_store, not self._no_follow)
@@ -76,13 +76,17 @@ class RealDirectory(Directory):
 
     # Reaching files in it
 
-    def entered(self, name: str = "") -> _Entered:
+    def entered(self, name: str = "") -> Entered:
         """Open the directory for a block that uses `name` in it, and yield the descriptor.
 
         The descriptor stays on the same directory while the block runs, even if its path changes. An `OSError` leaves
         the block with the path in it, and says which link is in the way.
         """
-        return _Entered(self, self.path_of(name) if name else self.path)
+        return Entered(self, name)
+
+    def held(self) -> Held:
+        """Let this thread use the files of one directory in a block, without going to it by its path each time."""
+        return Held(self)
 
     def enter(self) -> int:
         """Return a descriptor of the directory, which the caller closes."""
@@ -91,11 +95,18 @@ class RealDirectory(Directory):
                 if self._kept >= 0:
                     return os.dup(self._kept)
             return os.open(self._absolute, _PLACE)
+        if self._above.is_reached_by_path:
+            return os.open(self._absolute, _PLACE | self._no_follow)
         place = self._above.enter()
         try:
             return os.open(self.name, _PLACE | self._no_follow, dir_fd=place)
         finally:
             os.close(place)
+
+    @property
+    def is_reached_by_path(self) -> bool:
+        """True if a user named the directory and it is not kept open: then one call reaches what is in it."""
+        return self._above is None and self._kept < 0
 
     def _keep(self) -> None:
         """Keep a directory that a user named open until `_let_go` was called as often."""
@@ -124,12 +135,12 @@ class RealDirectory(Directory):
             return False
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Raise errors of a block with the path that the user named."""
+    def _told(self, name: str = "") -> Iterator[None]:
+        """Raise errors of a block with the path that the user named, or that of a name in it."""
         try:
             yield
         except OSError as error:
-            raise self.explained(error, self.path) from None
+            raise self.explained(error, self.path_of(name) if name else self.path) from None
 
     def explained(self, error: OSError, path: str) -> OSError:
         """Return the error with a path in it, or one that names the link which is in the way."""
@@ -214,9 +225,13 @@ class RealDirectory(Directory):
 
     def status(self, name: str) -> FileStatus | None:
         """Return the file system's answer about a file, directory or link in it."""
+        follows_links = not self._no_follow
         try:
+            if self.is_reached_by_path and self.holder is None:
+                with self._told(name):
+                    return FileStatus.of(os.stat(f"{self._absolute}/{name}", follow_symlinks=follows_links))
             with self.entered(name) as place:
-                return FileStatus.of(os.stat(name, dir_fd=place, follow_symlinks=not self._no_follow))
+                return FileStatus.of(os.stat(name, dir_fd=place, follow_symlinks=follows_links))
         except FileNotFoundError:
             return None
 
@@ -328,32 +343,6 @@ class RealDirectory(Directory):
                 return os.getxattr(f"/proc/self/fd/{place}/{name}", _ACL, follow_symlinks=False)
         except OSError:  # the file or the file system has no access lists
             return None
-
-
-class _Entered:
-    """A directory entered for a block."""
-
-    __slots__ = ("_descriptor", "_directory", "_path")
-
-    def __init__(self, directory: RealDirectory, path: str) -> None:
-        self._directory = directory
-        self._path = path
-
-    def __enter__(self) -> int:
-        try:
-            self._descriptor = self._directory.enter()
-        except OSError as error:
-            raise self._directory.explained(error, self._path) from None
-        return self._descriptor
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        os.close(self._descriptor)
-        if isinstance(error, OSError) and not isinstance(error, SymbolicLinkError):
-            explained = self._directory.explained(error, self._path)
-            if explained is not error:
-                raise explained from None
 
 
 def _check_is_file(descriptor: int) -> None:

@@ -7,10 +7,10 @@ read before a caller asks. Only a writer recovers what a crash left.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from errno import ENOENT
 from itertools import zip_longest
-from threading import Lock
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
@@ -19,15 +19,16 @@ from storage.log.cuts import KnownEpochs, find_cut
 from storage.log.epochs import LeaderEpochs
 from storage.log.index_cache import IndexCache
 from storage.log.partition_metadata import read_topic_id
-from storage.log.producers.followed import FollowedProducers
+from storage.log.producers.followed import DecidedOnDemand, FollowedProducers
 from storage.log.readable_log import ReadableLog
-from storage.log.view import LogView, StableState
+from storage.log.view import LogView
 from storage.segment.followed_segment import Change, FollowedSegment
 from storage.segment.names import Kind, SegmentNames, segments_named
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from uuid import UUID
 
     from storage.clock import Clock
@@ -104,6 +105,7 @@ class FollowedLog(ReadableLog):
         self._found: dict[Segment, _Found] = {}  # in the order of their offsets
         self._left: WeakSet[SegmentFiles] | None = None  # of earlier segments, if any, which views may still read
         self._view: LogView | None = None
+        self._one_look: _OneLook | None = None  # of one thread; the others look by themselves
         self._is_closed = False
         self._is_moved = False  # since the directory was last listed
         self._epochs = KnownEpochs()
@@ -118,6 +120,34 @@ class FollowedLog(ReadableLog):
     @property
     def view(self) -> LogView:
         """The log as it is now; after `close`, its last view."""
+        one = self._one_look
+        if one is not None and one.thread == get_ident():
+            if one.view is None:
+                one.view = self._look_until_found()
+            return one.view
+        return self._look_until_found()
+
+    def held(self) -> AbstractContextManager[None]:
+        """Let this thread read the log's files in a block without looking for their directory each time."""
+        return self.directory.held()
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Let this thread see one view in a block: the newest at the time when it first asks, with its files held.
+
+        In a block within it that holds further; while another thread is in such a block, each look is a new one.
+        """
+        with self.directory.held():
+            mine = None if self._one_look is not None else _OneLook()
+            if mine is not None:
+                self._one_look = mine
+            try:
+                yield
+            finally:
+                if self._one_look is mine:
+                    self._one_look = None
+
+    def _look_until_found(self) -> LogView:
         try:
             return self._look()
         except UnknownPartitionError:
@@ -125,7 +155,7 @@ class FollowedLog(ReadableLog):
             return self._look()
 
     def _look(self) -> LogView:
-        with self._looking:
+        with self._looking, self.directory.held():
             if self._view is None or not self._is_closed:
                 self._view = self._newest()
             return self._view
@@ -330,30 +360,21 @@ class FollowedLog(ReadableLog):
             and view.cuts == self._cuts
         ):
             return view
-        decided = _Decided(producers, segments, start_offset, end_offset)
+        decided = DecidedOnDemand(producers, segments, start_offset, end_offset)
         return LogView(segments, start_offset, end_offset, end_position, decided, self._recent, cuts=self._cuts)
 
     def _unknown_producers(self) -> FollowedProducers:
         return FollowedProducers(self._clock, self.directory, expiration_ms=self._expiration_ms)
 
 
-class _Decided:
-    """What is decided in a view: asked for at the first call, and then known."""
+class _OneLook:
+    """The view of a block in which a thread sees one."""
 
-    __slots__ = ("_bounds", "_producers", "_state")
+    __slots__ = ("thread", "view")
 
-    def __init__(
-        self, producers: FollowedProducers, segments: tuple[Segment, ...], start_offset: int, end_offset: int
-    ) -> None:
-        self._producers = producers
-        self._bounds = (segments, start_offset, end_offset)
-        self._state: StableState | None = None
-
-    def __call__(self) -> StableState:
-        """Return it."""
-        if self._state is None:
-            self._state = self._producers.decided(*self._bounds)
-        return self._state
+    def __init__(self) -> None:
+        self.thread = get_ident()
+        self.view: LogView | None = None
 
 
 def _continues(before: dict[Segment, _Found], after: dict[Segment, _Found]) -> bool:

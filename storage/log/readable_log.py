@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from storage.log.view import DEFAULT_READ_BYTES, FetchResult, Isolation, LogView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from storage.segment.segment import TimestampAndOffset
 
@@ -22,6 +24,17 @@ class ReadableLog(ABC):
     @abstractmethod
     def view(self) -> LogView:
         """The log as it is now."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Let this thread read the log's files in a block without looking for their directory each time."""
+        return nullcontext()
+
+    def one_look(self) -> AbstractContextManager[None]:
+        """Let this thread see one view in a block: the newest at the time when it first asks, with its files held.
+
+        For many questions about one moment. A view that a question finds too old, as its files are gone, stays.
+        """
+        return nullcontext()
 
     def read(
         self, offset: int, *, max_bytes: int = DEFAULT_READ_BYTES, isolation: Isolation = Isolation.UNCOMMITTED
@@ -40,7 +53,8 @@ class ReadableLog(ABC):
         view = self.view
         while True:
             try:
-                return ask(view)
+                with self.held():
+                    return ask(view)
             except FileNotFoundError:
                 newer = self.view
                 if newer is view:

@@ -85,3 +85,22 @@ class FollowedProducers:
             self._aborted = (*self._aborted, *aborted)[-_ABORTED_MAX:]
         self._states = states
         return states
+
+
+class DecidedOnDemand:
+    """What is decided in a view: asked for at the first call, and then known."""
+
+    __slots__ = ("_bounds", "_producers", "_state")
+
+    def __init__(
+        self, producers: FollowedProducers, segments: tuple[Segment, ...], start_offset: int, end_offset: int
+    ) -> None:
+        self._producers = producers
+        self._bounds = (segments, start_offset, end_offset)
+        self._state: StableState | None = None
+
+    def __call__(self) -> StableState:
+        """Return it."""
+        if self._state is None:
+            self._state = self._producers.decided(*self._bounds)
+        return self._state
