@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from kafkafs.mount.inodes import Inode
     from kafkafs.mount.pace import Pace
+    from kafkafs.mount.walks import Walk
     from kafkafs.tree.node import Directory
 
 CHUNK_NAMES: Final = 2048
@@ -22,9 +23,9 @@ _WINDOW_NAMES: Final = 2 * CHUNK_NAMES
 class Listing:
     """The names in a directory by their positions, `.` and `..` first. `pace` is that of recent listings."""
 
-    def __init__(self, inode: Inode, directory: Directory, pace: Pace, *, is_walk: bool = False) -> None:
+    def __init__(self, inode: Inode, directory: Directory, pace: Pace, walk: Walk | None = None) -> None:
         self.inode = inode
-        self.is_walk = is_walk
+        self.walk = walk
         self._directory = directory
         self._pace = pace
         self._entries: Iterator[Entry] = iter(())
@@ -47,7 +48,8 @@ class Listing:
 
     def _next(self, *, is_first: bool) -> list[Entry]:
         if is_first:
-            found = self._directory.walked() if self.is_walk else self._directory.entries()
+            walk, directory = self.walk, self._directory
+            found = directory.entries() if walk is None else directory.walked(is_sized=walk.is_sized)
             self._entries = chain((Entry("."), Entry("..")), found)
             self._start, self._window, self._is_begun = 0, [], True
         return list(islice(self._entries, CHUNK_NAMES))

@@ -113,6 +113,8 @@ class TreeOperations(ForbiddenOperations):
         elif is_directory_of_log(parent.path, name):
             node, attributes = await self._paces.lookup.run(work)
         else:
+            if parent.log is not None:
+                self._walks.looked_up()
             node, attributes = await in_thread(work)
         return self._entries.of(self.inodes.found(parent, name, node, attributes, caching_of(node, attributes)))
 
@@ -202,10 +204,10 @@ class TreeOperations(ForbiddenOperations):
     async def opendir(self, inode: InodeT, ctx: RequestContext) -> FileHandleT:  # noqa: ARG002
         """A descriptor of a directory."""
         found = self.inodes[inode]
-        node = await self._paces.opendir.run(partial(self._directory, found))
+        walk = None if found.log is None else self._walks.opened(found.log)
+        node = await self._paces.opendir.run(partial(self._directory, found, is_walk=walk is not None))
         handle = next(self._handles)
-        is_walk = found.log is not None and self._walks.opened(found.log)
-        self._listings[handle] = Listing(found, node, self._paces.readdir, is_walk=is_walk)
+        self._listings[handle] = Listing(found, node, self._paces.readdir, walk)
         return handle
 
     @guarded(is_open=True)
@@ -221,7 +223,7 @@ class TreeOperations(ForbiddenOperations):
                 # Programs such as tar take the size of a listing for the file's: an unknown one is looked up.
                 is_told = attributes is not None and attributes.size_bytes is not None and position <= TOLD_MAX
                 if is_told and attributes is not None and path is not None:
-                    if listing.is_walk:
+                    if listing.walk is not None:
                         inode, told = self._entries.of_walked(path, attributes, self.inodes)
                     else:
                         inode = self.inodes.listed(parent, name, path, identity, attributes)
@@ -260,8 +262,8 @@ class TreeOperations(ForbiddenOperations):
         self.inodes.removed(parent, path_of_name(parent.path, text))
         self.watcher.wake()
 
-    def _directory(self, inode: Inode) -> Directory:
-        if inode.log is not None:
+    def _directory(self, inode: Inode, *, is_walk: bool = False) -> Directory:
+        if inode.log is not None and not is_walk:  # of a walk no file is kept
             self.watcher.begin(inode.log)
         node = self._current(inode)
         assert isinstance(node, Directory)

@@ -155,9 +155,9 @@ class LogSource:
         status = self.files.status(newest)
         return 0 if status is None else status.modified_ms
 
-    def ask(self, question: Callable[[VisibleLog], T]) -> T:
-        """Ask the log; ask again if segments were removed meanwhile."""
-        visible = self.visible()
+    def ask(self, question: Callable[[VisibleLog], T], visible: VisibleLog | None = None) -> T:
+        """Ask the log as it is now, or as it was a moment ago; ask again if segments were removed meanwhile."""
+        visible = visible or self.visible()
         while True:
             try:
                 return question(visible)

@@ -84,10 +84,10 @@ class Directory(Node):
         """Return the same names, with attributes for immutable regular files only."""
         return map(Entry, self.names())
 
-    def walked(self) -> Iterator[Entry]:
+    def walked(self, *, is_sized: bool) -> Iterator[Entry]:  # noqa: ARG002
         """Return the same names for a walk through many directories: with attributes where these take little to find.
 
-        No log is counted for them: a size that takes more than a look at a file is unknown.
+        A size that takes more than a look at a file is unknown, unless the walk `is_sized` and the log is short.
         """
         return self.entries()
 

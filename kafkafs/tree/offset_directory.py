@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 class OffsetDirectory(Directory):
     """The directory of a log's records. Those in damaged batches are not listed."""
 
-    def __init__(self, path: PartitionDirectoryPath, source: LogSource) -> None:
+    def __init__(self, path: PartitionDirectoryPath, source: LogSource, now_ms: int) -> None:
         self._source = source
-        self._visible = source.visible()
+        self._visible = source.recent(now_ms)
         super().__init__(path, identity=self._visible.identity)
 
     def attributes(self) -> Attributes:
@@ -50,9 +50,9 @@ class OffsetDirectory(Directory):
         visible = self._readable()
         return self._entries(visible, self._listed(visible))
 
-    def walked(self) -> Iterator[Entry]:
+    def walked(self, *, is_sized: bool) -> Iterator[Entry]:  # noqa: ARG002
         """Yield the same names, with the attributes of the records that `earliest` and `latest` are."""
-        visible = self._readable()
+        visible = self._as_readable(self._visible)
         listed = self._listed(visible)
         edges: dict[str, Attributes | None] = {}
         for entry in self._entries(visible, listed):
@@ -98,9 +98,11 @@ class OffsetDirectory(Directory):
         return f"{limit} of {offsets}"
 
     def _readable(self) -> VisibleLog:
-        """Return the readable part of the log."""
+        """Return the readable part of the log as it is now."""
+        return self._as_readable(self._source.visible())
+
+    def _as_readable(self, visible: VisibleLog) -> VisibleLog:
         source = self._source
-        visible = source.visible()
         return VisibleLog(
             visible.view, replace(source.options, damage=Damage.SKIP), source.batches, identity=visible.identity
         )

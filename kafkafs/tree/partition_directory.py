@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kafkafs.locator.paths import PartitionPath, UnattachedPath
+from kafkafs.locator.paths import PartitionFilePath, PartitionPath, UnattachedPath
 from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
 from kafkafs.tree.log_input import is_input_writable
 from kafkafs.tree.node import Attributes, Directory, Entry
+from kafkafs.tree.partition_views import view_node
 from kafkafs.tree.segment_files import segments_attributes
+from kafkafs.tree.walking import attributes_if_found, is_short, is_written_elsewhere
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kafkafs.tree.context import TreeContext
     from kafkafs.tree.log_source import LogSource
 
 
 class PartitionNode(Directory):
     """The directory of a log. One that is no topic's partition has the same views, and no files to write to."""
 
-    def __init__(self, path: PartitionPath | UnattachedPath, source: LogSource) -> None:
+    def __init__(self, path: PartitionPath | UnattachedPath, source: LogSource, context: TreeContext) -> None:
         super().__init__(path, identity=source.identity)
         self._source = source
+        self._context = context
 
     def attributes(self) -> Attributes:
         """Report the log's last change, or its directory's if the log cannot be read."""
@@ -38,8 +43,14 @@ class PartitionNode(Directory):
         """Yield every view and every file to write to."""
         return (name for name, _ in self._views())
 
-    def walked(self) -> Iterator[Entry]:
-        """Yield the same names with the log's time. The sizes of all views are unknown."""
+    def walked(self, *, is_sized: bool = False) -> Iterator[Entry]:
+        """Yield the same names with the log's time, all of them as they are at one look at the log."""
+        with self._source.log.one_look():
+            return iter(list(self._walked(is_sized=is_sized)))
+
+    def _walked(self, *, is_sized: bool) -> Iterator[Entry]:
+        # The directories in it, which are looked into next, show the same for a moment.
+        log = self._source.recent(self._context.clock.now_ms()).view
         directory = self.attributes()
         written = directory._replace(size_bytes=None, is_writable=is_input_writable(self._source))
         of_kind = {
@@ -47,9 +58,13 @@ class PartitionNode(Directory):
             Kind.SETTING: written,
             Kind.INPUT: written._replace(size_bytes=0),
         }
+        is_sized = is_sized and is_written_elsewhere(self._source) and is_short(log)
         for name, view in self._views():
             if view is View.SEGMENTS:
                 yield Entry(name, segments_attributes(self._source))
+            elif is_sized and view.kind not in {Kind.DIRECTORY, Kind.INPUT}:
+                path = PartitionFilePath(self._source.path, view)
+                yield Entry(name, attributes_if_found(partial(view_node, path, self._source, self._context)))
             else:
                 yield Entry(name, of_kind.get(view.kind, directory._replace(size_bytes=None)))
 

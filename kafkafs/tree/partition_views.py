@@ -60,13 +60,13 @@ _OF_KIND: Final[Mapping[Kind, _Maker]] = {
 MAKERS: Final[Mapping[View, _Maker]] = MappingProxyType(
     {view: _OF_KIND[view.kind] for view in View if view.kind in _OF_KIND}
     | {
-        View.OFFSET: lambda path, source, _: OffsetDirectory(path, source),
+        View.OFFSET: lambda path, source, context: OffsetDirectory(path, source, context.clock.now_ms()),
         View.RECORD: lambda path, source, context: RecordFile(path, source, context.clock.now_ms()),
         View.RECORD_RANGE: _range,
-        View.BY_TIME: lambda path, source, _: TimeDirectory(path, source),
+        View.BY_TIME: lambda path, source, context: TimeDirectory(path, source, context.clock.now_ms()),
         View.TIME: lambda path, source, context: TimeLink(path, source, context.clock.now_ms()),
         View.TIME_RANGE: _range,
-        View.SEGMENTS: lambda path, source, _: SegmentDirectory(path, source),
+        View.SEGMENTS: lambda path, source, context: SegmentDirectory(path, source, context.sizes),
         View.SEGMENT: lambda path, source, _: RawSegmentFile(path, source),
         View.SEGMENT_TEXT: lambda path, source, context: SegmentTextFile(path, source, context.sizes),
         View.INFO: lambda path, source, context: InfoFile(path, source, context.clock),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of
-from kafkafs.locator.paths import TEXT_SUFFIX
+from kafkafs.locator.paths import TEXT_SUFFIX, SegmentPath
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.node import Attributes, Directory, Entry, File
 from kafkafs.tree.segment_text import EntryText, LogText
 from kafkafs.tree.stream_file import unknown_xattr
+from kafkafs.tree.walking import SHORT_BYTES, attributes_if_found, is_written_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from kafkafs.content import SizeCache
-    from kafkafs.locator.paths import PartitionDirectoryPath, SegmentPath
+    from kafkafs.locator.paths import PartitionDirectoryPath
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Reading
     from storage.files import FileStatus, ReadableFile
@@ -36,9 +38,10 @@ def dumped_kind(name: str) -> FileKind | None:
 class SegmentDirectory(Directory):
     """The directory `segments`."""
 
-    def __init__(self, path: PartitionDirectoryPath, source: LogSource) -> None:
+    def __init__(self, path: PartitionDirectoryPath, source: LogSource, sizes: SizeCache) -> None:
         super().__init__(path, identity=source.identity)
         self._source = source
+        self._sizes = sizes
 
     def attributes(self) -> Attributes:
         """Report the real directory's time."""
@@ -46,19 +49,25 @@ class SegmentDirectory(Directory):
 
     def names(self) -> Iterator[str]:
         """The files by name, each followed by its twin."""
-        return (entry.name for entry in self.walked())
+        return (entry.name for entry in self.walked(is_sized=False))
 
-    def walked(self) -> Iterator[Entry]:
-        """Yield the same names with what the file system says of the files. The sizes of twins are unknown."""
-        files, directory = self._source.files, self._source.find_directory()
-        for name in sorted(files.names(directory)):
-            status = files.status(directory / name)
-            if status is None or status.is_directory:
-                continue
+    def walked(self, *, is_sized: bool) -> Iterator[Entry]:
+        """Yield the same names with what the file system says of the files."""
+        source = self._source
+        files, directory = source.files, source.find_directory()
+        looks = ((name, files.status(directory / name)) for name in sorted(files.names(directory)))
+        found = [(name, status) for name, status in looks if status is not None and not status.is_directory]
+        logs_bytes = sum(status.size_bytes for name, status in found if kind_of(name) is FileKind.LOG)
+        is_sized = is_sized and is_written_elsewhere(source) and logs_bytes <= SHORT_BYTES
+        for name, status in found:
             attributes = _attributes(status, self._source.directory)
             yield Entry(name, attributes)
             if dumped_kind(name) is not None:
-                yield Entry(f"{name}{TEXT_SUFFIX}", attributes._replace(size_bytes=None, disk_blocks=1))
+                text: Attributes | None = attributes._replace(size_bytes=None, disk_blocks=1)
+                if is_sized and status.size_bytes <= SHORT_BYTES:
+                    path = SegmentPath(source.path, name, is_text=True)
+                    text = attributes_if_found(partial(SegmentTextFile, path, source, self._sizes))
+                yield Entry(f"{name}{TEXT_SUFFIX}", text)
 
 
 def segments_attributes(source: LogSource) -> Attributes:

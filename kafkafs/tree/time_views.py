@@ -24,9 +24,9 @@ _READ_ENTRIES_MAX: Final = 1 << 22  # of time indexes, about 50 MB
 class TimeDirectory(Directory):
     """The directory of a log's times."""
 
-    def __init__(self, path: PartitionDirectoryPath, source: LogSource) -> None:
+    def __init__(self, path: PartitionDirectoryPath, source: LogSource, now_ms: int) -> None:
         self._source = source
-        self._visible = source.visible()
+        self._visible = source.recent(now_ms)
         super().__init__(path, identity=self._visible.identity)
 
     def attributes(self) -> Attributes:
@@ -35,11 +35,14 @@ class TimeDirectory(Directory):
 
     def names(self) -> Iterator[str]:
         """Times of the time indexes, ascending: at most a thousand, evenly picked, and each leads to a record."""
-        return (entry.name for entry in self.walked())
+        return (entry.name for entry in self._entries(self._source.ask(_times)))
 
-    def walked(self) -> Iterator[Entry]:
+    def walked(self, *, is_sized: bool) -> Iterator[Entry]:  # noqa: ARG002
         """Yield the same names, with the attributes of the links."""
-        for time_ms, offset in self._source.ask(_times):
+        return self._entries(self._source.ask(_times, self._visible))
+
+    def _entries(self, times: list[tuple[int, int]]) -> Iterator[Entry]:
+        for time_ms, offset in times:
             size_bytes = len(_target(offset, Format.VALUE))
             attributes = Attributes(size_bytes=size_bytes, modified_ms=time_ms, place=self._source.directory)
             yield Entry(str(Instant(time_ms)), attributes)

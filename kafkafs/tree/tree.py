@@ -67,7 +67,7 @@ class Tree:
             case OffsetPath() | PartitionFilePath() | TimePath() | PartitionDirectoryPath() | SegmentPath():
                 return view_node(path, context.sources.get(path.log), context)
             case PartitionPath() | UnattachedPath():
-                return PartitionNode(path, context.sources.get(path))
+                return PartitionNode(path, context.sources.get(path), context)
             case TopicPath(topic):
                 context.sources.check_topic(topic)
                 return TopicDirectory(path, context.sources)

@@ -29,7 +29,11 @@ def mounted(store_mounts: Callable[..., Mounted], tmp_path: Path) -> Mounted:
 
 
 def counts(mounted: Mounted, metric: str) -> dict[str, int]:
-    lines = mounted.run(f"grep '^{metric}' .kafkafs/metrics").stdout.splitlines()
+    return counted(mounted.run(f"grep '^{metric}' .kafkafs/metrics").stdout)
+
+
+def counted(metrics: str) -> dict[str, int]:
+    lines = metrics.splitlines()
     return {line.partition('"')[2].partition('"')[0]: int(float(line.split()[-1])) for line in lines}
 
 
@@ -109,3 +113,28 @@ def test_a_walk_finds_types_times_and_numbers_as_stat_does(mounted: Mounted) -> 
     assert walked == sorted(plain.stdout.splitlines())
     raw = mounted.run(f"find t/{LAST}/segments -name '*.log' -printf '%s'").stdout
     assert raw == mounted.run(f"stat -c %s t/{LAST}/segments/*.log").stdout.strip()
+
+
+def test_sizes_of_logs_that_others_write_are_told_once_a_walk_asks_for_some(
+    mounted: Mounted, store_mounts: Callable[..., Mounted], tmp_path: Path
+) -> None:
+    assert mounted.end() == 0
+    served = store_mounts(tmp_path / "store", "-o", "ro", at="again")
+    metrics = "grep ^kafkafs_requests_total .kafkafs/metrics; echo"
+    first, rest = f"t/{{0..{WALK_LOGS + 1}}}", f"t/{{{WALK_LOGS + 2}..{LAST}}}"  # the last of the first is looked up
+    done = served.run(f"du -a {first} > /dev/null; {metrics}; du -a --apparent-size -B 1 {rest}; echo; {metrics}")
+    before, walked, after, _ = done.stdout.split("\n\n")
+    requests = counted(before), counted(after)
+    asked = sum(requests[1][name] - requests[0][name] for name in ("lookup", "getattr"))
+    assert asked <= 2 * (WALKED - 2) + 20
+    sizes = dict(reversed(line.split("\t")) for line in walked.splitlines())
+    for name in (
+        "values",
+        "info",
+        "records.jsonl",
+        "log-start-offset",
+        "transactions",
+        "segments/00000000000000000000.log.txt",
+    ):
+        size = served.run(f"cat t/{LAST}/{name} | wc -c").stdout.strip()
+        assert sizes[f"t/{LAST}/{name}"] == size != "0", name

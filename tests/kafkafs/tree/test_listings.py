@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 def offsets(source: LogSource) -> OffsetDirectory:
-    return OffsetDirectory(PartitionDirectoryPath(source.path, View.OFFSET), source)
+    return OffsetDirectory(PartitionDirectoryPath(source.path, View.OFFSET), source, NOW_MS)
 
 
 def times(source: LogSource) -> TimeDirectory:
-    return TimeDirectory(PartitionDirectoryPath(source.path, View.BY_TIME), source)
+    return TimeDirectory(PartitionDirectoryPath(source.path, View.BY_TIME), source, NOW_MS)
 
 
 def filled(count: int) -> LogOnMemory:

@@ -32,6 +32,10 @@ INTERNAL_TOPICS = ("__consumer_offsets-", "__transaction_state-", "__cluster_met
 KAFKAFS = [sys.executable, "-c", "from kafkafs.cli import main; main()"]
 
 
+def segments(source: LogSource) -> SegmentDirectory:
+    return SegmentDirectory(PartitionDirectoryPath(source.path, View.SEGMENTS), source, SizeCache(source.files, None))
+
+
 def text_of(source: LogSource, name: str, sizes: SizeCache | None = None) -> SegmentTextFile:
     sizes = SizeCache(source.files, None) if sizes is None else sizes
     return SegmentTextFile(SegmentPath(source.path, name, is_text=True), source, sizes)
@@ -83,7 +87,7 @@ def test_the_texts_of_logs_are_the_real_tools(views: Views, name: str) -> None:
 @pytest.mark.golden
 def test_the_other_texts_are_those_of_the_command(views: Views) -> None:
     source = views.follow(next(each for each in views.partitions(views.whole[1]) if each.name == "t-txn-0"))
-    names = list(SegmentDirectory(PartitionDirectoryPath(source.path, View.SEGMENTS), source).names())
+    names = list(segments(source).names())
     assert [name for name in names if not name.endswith(".txt")] == sorted(
         each.name for each in source.directory.iterdir()
     )
@@ -137,7 +141,7 @@ def test_what_cannot_be_dumped_has_no_twin(views: Views, tmp_path: Path, name: s
     (directory / "inner").mkdir(parents=True)
     (directory / name).write_text("version: 0\n")
     source = views.follow(directory)
-    assert list(SegmentDirectory(PartitionDirectoryPath(source.path, View.SEGMENTS), source).names()) == [name]
+    assert list(segments(source).names()) == [name]
     for wanted in (name, "missing.log", "inner"):
         with pytest.raises(NotThereError):
             text_of(source, wanted)
