@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from shared_fixtures import group_by_shared_fixtures
 
-if TYPE_CHECKING:
-    import pytest
 
-
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     group_by_shared_fixtures(items, Path(__file__).parent)

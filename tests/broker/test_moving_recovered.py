@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -141,6 +143,8 @@ def recovered_by_the_broker(real_kafka: RealKafka, root: Path) -> None:
     starting = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until(lambda: re.search(rb"Loaded \d+ logs in", said.read_bytes()[begin:]), "the broker loads its logs")
+        # At once: it would go on copying while a command starts that kills it.
+        os.kill(int((root / "broker.pid").read_text()), signal.SIGKILL)
     finally:
         real_kafka.run("kill", root)
         starting.wait()

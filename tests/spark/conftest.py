@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
