@@ -1,6 +1,7 @@
 """Every record that real brokers wrote, read through real mounts, is what other people's decoders and tools say it is.
 
-With the test profile each record's value and its `.jsonl` are read, of other forms every so many; `prove` reads all.
+With the test profile each record's value is read, and of its other forms every so many; `prove` reads all. The streams
+and ranges, which are read whole, have each record's envelope.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metad
 DUMP_DIED = ("kafka-3.9-killed", "t-prealloc")
 PROVES = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove"
 STEP = 1 if PROVES else 41
+ENVELOPES_STEP = 1 if PROVES else 5
 TIMES_STEP = 1 if PROVES else 23
 RECORDS = {"kafka-2.2": 30866, "kafka-3.9": 31919, "kafka-3.9-killed": 34841}
 LATER = 2**60
@@ -196,7 +198,7 @@ def test_every_committed_value_and_nothing_else_is_there(shown: Shown) -> None:
 def test_every_envelope_is_right(shown: Shown) -> None:
     for log in shown.logs:
         with Place(shown.mounts["read_uncommitted"], log.topic, log.partition, "offset") as offset:
-            for record in log.uncommitted:
+            for record in log.uncommitted[::ENVELOPES_STEP]:
                 assert offset.read(f"{record.offset}.jsonl") == rendered(log, record, ".jsonl"), (
                     log.directory,
                     record.offset,
