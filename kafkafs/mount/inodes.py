@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.paths import PartitionFilePath
-from kafkafs.mount.caching import DIRECTORY, GROWING, LASTING
+from kafkafs.mount.caching import DIRECTORY, GROWING, LASTING, MOMENTARY
 from kafkafs.mount.inode_numbers import ROOT_NUMBER, InodeNumbers, digest, log_of
 from kafkafs.mount.pace import Pace
 from kafkafs.tree.node import Attributes, Directory, Link
@@ -42,15 +42,16 @@ class Inode:
 
     `key` is the kernel's name for it, `number` is shown as `st_ino`. Where the descriptors of a path share nothing,
     each lookup makes an inode with another key and the same number. `attributes` are those that the kernel last got;
-    `readings` are open. `lasting_node` is kept for a while after a lookup if it is immutable.
+    `readings` are open. `kept_node` is that of the last lookup: kept for a while if it
+    is immutable, and until it is opened if it is generated.
     """
 
     __slots__ = (
         "attributes",
         "caching",
         "identity",
+        "kept_node",
         "key",
-        "lasting_node",
         "lineage",
         "log",
         "lookups",
@@ -86,7 +87,7 @@ class Inode:
         self.name = name
         self.lookups = 0
         self.readings: list[Reading] = []
-        self.lasting_node: Node | None = None
+        self.kept_node: Node | None = None
         self.quick: Pace = Pace() if caching is DIRECTORY else self.parent.quick
         """How quickly small files in this directory were found and opened."""
         self.writes: Pace = Pace() if caching is DIRECTORY else self.parent.writes
@@ -124,7 +125,7 @@ class Inodes:
         """Return the inode of a looked-up node, and count one more lookup."""
         self._numbers.know(node.path, node.identity)
         inode = self._known(parent, name, placed(node), attributes, caching)
-        if caching is LASTING:
+        if caching is LASTING or caching is MOMENTARY:
             self._keep_node(inode, node)
         return inode
 
@@ -208,11 +209,11 @@ class Inodes:
 
     def _keep_node(self, inode: Inode, node: Node) -> None:
         """Keep the node for the next requests, and drop the least recently used."""
-        if inode.lasting_node is None:
+        if inode.kept_node is None:
             self._with_nodes.append(inode)
             if len(self._with_nodes) > _NODES_MAX:
-                self._with_nodes.popleft().lasting_node = None
-        inode.lasting_node = node
+                self._with_nodes.popleft().kept_node = None
+        inode.kept_node = node
 
     def number_of_name(self, path: TreePath | None) -> int:
         """Return the number of a name in a listing: as a rule that of a later lookup."""
@@ -228,6 +229,7 @@ class Inodes:
         if inode.lookups > 0:
             return
         del self._by_key[key]
+        inode.kept_node = None
         if self._shared.get(inode.place) is inode:
             del self._shared[inode.place]
         if inode.log is not None:

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
 
+from kafkafs.locator.paths import PartitionFilePath
+from kafkafs.locator.views import View
 from kafkafs.mount.pace import in_thread
 from kafkafs.mount.turn import Turn
+from kafkafs.tree.node import WritableFile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     from kafkafs.mount.inodes import Inode
     from kafkafs.mount.pace import Pace
-    from kafkafs.tree.node import Reading, Writing
+    from kafkafs.tree.node import NodeTree, Reading, Writing
 
 Result = TypeVar("Result")
 
@@ -100,6 +103,18 @@ class FileForReading:
         if self._reading is not None:
             self.inode.readings.remove(self._reading)
             self._reading.close()
+
+
+def sync_log(tree: NodeTree, inode: Inode) -> None:
+    """Sync the log that a file shows, if the mount writes it."""
+    path = inode.path if inode.log is None else PartitionFilePath(inode.log, View.APPEND)
+    node = tree.node(path)
+    if isinstance(node, WritableFile) and node.attributes().is_writable:
+        writing = node.open_writing()
+        try:
+            writing.sync()
+        finally:
+            writing.close()
 
 
 class FileForWriting:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyfuse3
 
-from kafkafs.locator.paths import PartitionFilePath, RootPath
-from kafkafs.locator.views import Kind, View
+from kafkafs.locator.paths import RootPath
+from kafkafs.locator.views import Kind
 from kafkafs.mount.attributes import EntryMaker
-from kafkafs.mount.caching import LASTING, caching_of
+from kafkafs.mount.caching import LASTING, MOMENTARY, caching_of
 from kafkafs.mount.footing import Watcher
 from kafkafs.mount.forbidden import ForbiddenOperations
 from kafkafs.mount.growth import Growth, forget_attributes
@@ -21,11 +21,12 @@ from kafkafs.mount.guard import Refusals, guarded
 from kafkafs.mount.inodes import Inodes
 from kafkafs.mount.listed_names import can_be_quick, is_directory_of_log, path_of_name, type_of_path
 from kafkafs.mount.listing import Listing
-from kafkafs.mount.open_files import FileForReading, FileForWriting
+from kafkafs.mount.open_files import FileForReading, FileForWriting, sync_log
 from kafkafs.mount.pace import DirectoryPaces, in_thread
 from kafkafs.mount.request_loop import RequestLoop
 from kafkafs.mount.walks import Walks
 from kafkafs.tree.errors import GoneError, NotPermittedError
+from kafkafs.tree.generated_file import GeneratedFile
 from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ class TreeOperations(ForbiddenOperations):
     def _attributes(self, inode: Inode, readings: Sequence[Reading]) -> Attributes:
         attributes, failure = inode.attributes, None
         try:
-            attributes = self._current(inode).attributes()
+            if not readings or inode.caching is not MOMENTARY:  # what is generated does not change once it is open
+                attributes = self._current(inode).attributes()
         except Exception as error:
             if not readings:
                 raise
@@ -154,7 +156,13 @@ class TreeOperations(ForbiddenOperations):
             raise failure or error from None
 
     def _current(self, inode: Inode) -> Node:
-        """Return the present node; raises ESTALE if it was replaced, so that the kernel looks it up again."""
+        """Return the present node, or one whose text was generated a moment ago.
+
+        Raises ESTALE if it was replaced, so that the kernel looks it up again.
+        """
+        kept = inode.kept_node
+        if isinstance(kept, GeneratedFile) and kept.is_made:
+            return kept
         node = self._tree.node(inode.path)
         if inode.identity is None:  # of a directory that was only listed
             inode.identity, inode.lineage = node.identity, node.lineage
@@ -196,7 +204,7 @@ class TreeOperations(ForbiddenOperations):
         return await (inode.quick.run(work) if inode.caching is LASTING else in_thread(work))
 
     def _read_xattrs(self, inode: Inode) -> dict[str, bytes]:
-        return dict((inode.lasting_node or self._current(inode)).xattrs())
+        return dict((inode.kept_node or self._current(inode)).xattrs())
 
     # Directories
 
@@ -277,7 +285,7 @@ class TreeOperations(ForbiddenOperations):
         found = self.inodes[inode]
         if flags & (os.O_ACCMODE | os.O_TRUNC) != os.O_RDONLY:
             return await self._open_for_writing(found, flags)
-        sync = partial(self._sync_log, found)
+        sync = partial(sync_log, self._tree, found)
         if found.caching is LASTING:
             file = FileForReading(found, None, partial(self._open_lasting, found), sync)
             return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
@@ -295,10 +303,12 @@ class TreeOperations(ForbiddenOperations):
         return handle
 
     async def _open_lasting(self, inode: Inode) -> Reading:
-        return await inode.quick.run(lambda: _file(inode.lasting_node or self._current(inode)).open())
+        return await inode.quick.run(lambda: _file(inode.kept_node or self._current(inode)).open())
 
     def _open_changing(self, inode: Inode) -> tuple[Reading, int | None]:
         reading = _file(self._current(inode)).open()
+        if inode.caching is MOMENTARY:
+            inode.kept_node = None
         return reading, reading.size_bytes()
 
     async def _open_for_writing(self, inode: Inode, flags: int) -> FileInfo:
@@ -354,17 +364,6 @@ class TreeOperations(ForbiddenOperations):
             self._growth.appended(inode.log)
         if inode.path.view.kind is not Kind.INPUT:
             self.watcher.wake()
-
-    def _sync_log(self, inode: Inode) -> None:
-        """Sync the log that a file shows, if the mount writes it."""
-        path = inode.path if inode.log is None else PartitionFilePath(inode.log, View.APPEND)
-        node = self._tree.node(path)
-        if isinstance(node, WritableFile) and node.attributes().is_writable:
-            writing = node.open_writing()
-            try:
-                writing.sync()
-            finally:
-                writing.close()
 
     @guarded(is_write=True)
     async def setattr(

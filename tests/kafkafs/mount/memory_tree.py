@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections import defaultdict
+from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -36,8 +37,10 @@ from kafkafs.locator.paths import (
 from kafkafs.locator.views import CONTROL_VIEWS, PARTITION_VIEWS, Kind, View
 from kafkafs.mount.footing import Footing
 from kafkafs.tree import errors as tree_errors
+from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile
 from storage import errors as storage_errors
+from storage.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -136,6 +139,17 @@ class MemoryLink(Link):
         return "../offset/1"
 
 
+class Numbered(GeneratedFile):
+    """How often a text was generated so far."""
+
+    def __init__(self, path: TreePath, numbers: Iterator[int], *, identity: int) -> None:
+        super().__init__(path, Clock(), identity=identity)
+        self._numbers = numbers
+
+    def generate(self) -> Generated:
+        return Generated(b"%d\n" % next(self._numbers), MODIFIED_MS)
+
+
 class MemoryTree:
     """Topics by their names, each with the values of its partitions."""
 
@@ -143,6 +157,7 @@ class MemoryTree:
         self.logs: dict[str, dict[int, MemoryLog]] = {}
         self.gates: defaultdict[bytes, Event] = defaultdict(Event)
         self.facts: dict[View, Callable[[], bytes]] = {}
+        self.numbers = count(1)
         self._identity = 0
         self.add("orders", {0: [b"one", b"two", b"three"], 1: [b"%d" % number for number in range(2000)], 2: []})
         self.add("gates", {0: [], 1: []})
@@ -228,6 +243,8 @@ class MemoryTree:
                 return MemoryFile(path, lambda: Growing(log), identity=identity)
             case View.RECORDS:
                 return MemoryFile(path, lambda: Unsized(log), identity=identity)
+            case View.LEADER_EPOCHS:
+                return Numbered(path, self.numbers, identity=identity)
             case View.TRANSACTIONS:
                 return MemoryFile(path, Stuck, identity=identity)
             case View.INFO:

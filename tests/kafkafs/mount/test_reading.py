@@ -86,6 +86,19 @@ def test_what_is_momentary_keeps_its_number_though_each_open_is_its_own(mounted:
             assert (first.read(), second.read()) == ("records=3\nsyncs=0\n", "records=4\nsyncs=0\n")
 
 
+def test_a_text_is_generated_once_for_a_lookup_and_the_descriptor_after_it(mounted: Mounted) -> None:
+    """The kernel asks for the attributes of an open file at each read, and a text may take going through all logs."""
+    shown = [int(mounted.run("cat orders/0/leader-epochs").stdout) for _ in range(3)]
+    assert shown[0] == 1
+    assert shown[2] <= 5, "a name that is known is looked up twice: once to see that the known file is outdated"
+    with (mounted.path / "orders/0/leader-epochs").open("rb", buffering=0) as file:
+        size, number = os.fstat(file.fileno()).st_size, os.pread(file.fileno(), 9, 0)
+        assert size == len(number)
+        assert [os.pread(file.fileno(), 9, 0) for _ in range(3)] == [number] * 3
+        assert int(number) <= shown[2] + 2
+        assert os.fstat(file.fileno()).st_mtime_ns == 1_700_000_000_123_000_000
+
+
 def test_owner_and_mode_follow_the_directory(mounted: Mounted) -> None:
     found = (mounted.path / "orders/0/values").stat()
     assert stat.S_IMODE(found.st_mode) == 0o444
