@@ -42,8 +42,8 @@ class Inode:
 
     `key` is the kernel's name for it, `number` is shown as `st_ino`. Where the descriptors of a path share nothing,
     each lookup makes an inode with another key and the same number. `attributes` are those that the kernel last got;
-    `readings` are open. `kept_node` is that of the last lookup: kept for a while if it
-    is immutable, and until it is opened if it is generated.
+    `readings` are open. `kept_node` is that of the last lookup: kept for a while if it is immutable, and until it is
+    opened if it is generated.
     """
 
     __slots__ = (
