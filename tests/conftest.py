@@ -102,7 +102,12 @@ def _rows(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str, st
             seconds[report.nodeid] += report.duration
             tiers[report.nodeid] = _tier(report.keywords)
     for outcome, name, reason in _outcomes(reporter):
-        yield tiers.get(name, _tiers()[0]), outcome, name, f"{seconds[name]:.3f}", reason
+        yield tiers.get(name, _tiers()[0]), outcome, _without_group(name), f"{seconds[name]:.3f}", reason
+
+
+def _without_group(name: str) -> str:
+    """Leave out what pytest-xdist adds to the name of a test that is in a group."""
+    return name[: name.rindex("@")] if name.rfind("@") > name.rfind("]") else name
 
 
 def _tiers() -> list[str]:
