@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 TREE = Path(__file__).with_name("memory_tree.py")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one worker of a parallel run do all of them: a mount that is looked at just then cannot be taken away."""
     for item in items:
