@@ -122,6 +122,18 @@ def test_judge_gives_the_reason_when_a_broker_refuses(real_kafka, partition):
         real_kafka.judge(directory.parent)
 
 
+@pytest.mark.parametrize("version", ["3.9", "4"])
+def test_a_tool_that_fails_leaves_the_next_alone(real_kafka, tmp_path, version):
+    """They share a process, in which each has its own exit status, input and output."""
+    for _ in range(2):
+        with pytest.raises(real_kafka.Error, match="Create, delete, describe, or change a topic"):
+            real_kafka.tool("TopicCommand", version=version)
+        with pytest.raises(real_kafka.Error, match="ClassNotFoundException: no.such.Tool"):
+            real_kafka.tool("no.such.Tool", version=version)
+        assert real_kafka.tool("TopicCommand", "--version", version=version).startswith(f"{version}.")
+        assert real_kafka.tool("StorageTool", "random-uuid", version=version).count("\n") == 1
+
+
 def test_a_broker_stops_cleanly(real_kafka, tmp_path):
     with real_kafka.broker(tmp_path, {"log.segment.bytes": "65536"}) as broker:
         at = ("--bootstrap-server", broker.bootstrap, "--topic", "orders")
