@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 TESTS = Path(__file__).parent
+NAME_PART_MAX = 500
 
 pytest_plugins = [
     "mounts",
@@ -72,6 +73,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if PROFILE == "test" and (timed := [item for item in items if item.get_closest_marker("timed")]):
         items[:] = [item for item in items if item not in timed]
         config.hook.pytest_deselected(items=timed)
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Keep names short: each stands in the environment of what its test starts, where the system bounds it."""
+    if isinstance(val, (str, bytes)) and len(val) > NAME_PART_MAX:
+        return f"{val[:NAME_PART_MAX]!a}...{len(val)}"
+    return None
 
 
 def pytest_report_header(config: pytest.Config) -> str:
