@@ -68,8 +68,7 @@ class LogSource:
         self.identity = identity
         self.writable = writable
         self.refusal = refusal
-        self._place = files.partition(directory)
-        self._directory_status = files.status(directory)
+        self._place = None if writable is None else _Place(files, directory)
         self.lock = Lock()  # for what the views of one log share
         self.batches = BatchCache() if batches is None else batches
         self._range_sizes: RangeSizes | None = None
@@ -116,15 +115,13 @@ class LogSource:
         """Record that the partition was moved to this directory."""
         if directory != self._directory:
             self._directory, self.log_dir = directory, log_dir
-            self._place = self.files.partition(directory)
-            self._directory_status = self.files.status(directory)
+            self._place = None if self.writable is None else _Place(self.files, directory)
             if isinstance(self.log, FollowedLog) and Path(self.log.directory) != directory:
                 self.log.move(self.files.directory(directory))
 
     def has_directory(self) -> bool:
         """True if a writable log's directory is still there. What is written into a removed one is lost with it."""
-        known = self._directory_status
-        return known is not None and self._place.is_at_path(known.identity)
+        return self._place is not None and self._place.is_there()
 
     def visible(self) -> VisibleLog:
         """Return the visible log as it is now."""
@@ -174,3 +171,15 @@ class LogSource:
             is_first = what not in told
             told.add(what)
         return is_first
+
+
+class _Place:
+    """The directory that a log is written to."""
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self._directory = files.partition(path)
+        self._status = files.status(path)
+
+    def is_there(self) -> bool:
+        """True if its path still leads to it."""
+        return self._status is not None and self._directory.is_at_path(self._status.identity)

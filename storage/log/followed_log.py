@@ -7,6 +7,7 @@ read before a caller asks. Only a writer recovers what a crash left.
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import contextmanager, suppress
 from errno import ENOENT
 from itertools import zip_longest
@@ -251,7 +252,8 @@ class FollowedLog(ReadableLog):
         status = None if self.is_parted else self.directory.own_status()
         try:
             if status is not None:
-                return status.modified_ms, self.directory.names()
+                # Most logs have the same names, and each keeps its own.
+                return status.modified_ms, list(map(sys.intern, self.directory.names()))
         except (FileNotFoundError, NotADirectoryError):
             pass
         raise UnknownPartitionError("the directory of the partition is gone", path=self.directory)

@@ -21,7 +21,7 @@ class IndexCache:
     def __init__(self, limit: int = SEGMENTS_MAX, *, holds_logs: bool = False) -> None:
         self.holds_logs = holds_logs
         self._limit = limit
-        self._segments: OrderedDict[Segment, None] = OrderedDict()  # the one used last at the end
+        self._segments: OrderedDict[Segment, None] | None = None  # the one used last at the end; None up to the second
         self._last: Segment | None = None  # that one, which most lookups use again
         self._lock = Lock()
 
@@ -31,11 +31,16 @@ class IndexCache:
             return segment
         released = None
         with self._lock:
-            self._last = segment
-            self._segments[segment] = None
-            self._segments.move_to_end(segment)
-            if len(self._segments) > self._limit:
-                released, _ = self._segments.popitem(last=False)
+            last, self._last = self._last, segment
+            if last is None:
+                return segment
+            segments = self._segments
+            if segments is None:
+                segments = self._segments = OrderedDict({last: None})
+            segments[segment] = None
+            segments.move_to_end(segment)
+            if len(segments) > self._limit:
+                released, _ = segments.popitem(last=False)
         if released is not None:
             released.unload()
         return segment
@@ -43,6 +48,6 @@ class IndexCache:
     def release_logs(self) -> None:
         """Close the logs that lookups left open."""
         with self._lock:
-            segments = list(self._segments)
-        for segment in segments:
+            segments = list(self._segments or (self._last,))
+        for segment in filter(None, segments):
             segment.own_files.release_log()

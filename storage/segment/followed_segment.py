@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import FramingError
 from storage.record.layout import BATCH_HEADER_BYTES, LARGEST_OFFSET_DELTA, NO_TIMESTAMP
+from storage.segment.index.entries import TimeEntry
 from storage.segment.index.zero_tail import is_zero
 from storage.segment.names import Kind
 from storage.segment.scan import LogScan
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from storage.files import Directory, ReadableFile
     from storage.record.reading import Batch
     from storage.segment.names import SegmentNames
+
+SHORT_BYTES: Final = 4096
+"""A log of at most this size is read whole where others are looked up: an index has no entry for it, as a rule."""
 
 _FILE_END: Final = 2**63 - 1
 _TRAIL_BATCHES: Final = 64
@@ -61,14 +65,15 @@ class FollowedSegment(Segment):
 
     It ends with its last whole batch, found by framing from the last sound entry of its index. In front of the zeros of
     a preallocated file that batch is whole if its checksum is right. The end is looked for when it is first needed, and
-    stays where it is until `look`.
+    stays where it is until `look`. No index of a short log is read.
     """
 
-    __slots__ = ("_end", "_looking", "_tail", "_trail")
+    __slots__ = ("_end", "_is_short", "_looking", "_tail", "_trail")
 
     def __init__(self, directory: Directory, names: SegmentNames) -> None:
         super().__init__(directory, names.base_offset, is_finished=False, names=names)
         self._end: SegmentEnd | None = None
+        self._is_short = False
         self._tail: tuple[int, int, bool] | None = None  # the last bytes read after the end
         self._trail: list[SegmentEnd] = []  # where at least the last `_TRAIL_BATCHES` end, ascending
         self._looking = RLock()  # held while the end, or a value that depends on it, is looked for
@@ -122,12 +127,25 @@ class FollowedSegment(Segment):
                 if not _has(file, known):
                     return Change.REPLACED
             self._end = end
+            self._is_short = self._is_short and end.position <= SHORT_BYTES
             if end.position == known.position:
                 return Change.NONE if end.damage == known.damage else Change.GROWN
             if self._largest is not None and largest[0] > self._largest[0]:
                 self._largest = largest
             self.refresh_indexes()
             return Change.GROWN
+
+    def scan_near(self, file: ReadableFile, offset: int, end: int, window_bytes: int) -> LogScan:
+        """Return a scan up to `end`, from a batch before which all offsets are below this one."""
+        if self._is_short:
+            return LogScan(file, end=end, is_within=True, window_bytes=window_bytes)
+        return super().scan_near(file, offset, end, window_bytes)
+
+    def believed(self, timestamp: int, end: int | None) -> TimeEntry:
+        """Return a confirmed entry of the time index for a timestamp, or the beginning."""
+        if self._is_short:
+            return TimeEntry(NO_TIMESTAMP, self.base_offset)
+        return super().believed(timestamp, end)
 
     def common_offset(self) -> int | None:
         """Return the offset up to which the file is unchanged, for a caller to whom `look` reported a replacement.
@@ -178,6 +196,13 @@ class FollowedSegment(Segment):
             return self._tail[2]
 
     def _find_end(self) -> SegmentEnd:
+        with self.open_log() as file:
+            size_bytes = file.size_bytes()
+            if size_bytes <= SHORT_BYTES:
+                end, largest = self._scan(file, SegmentEnd(0, self.base_offset))
+                if end.position == size_bytes:
+                    self._largest, self._is_short = largest, True
+                    return end
         start = 0
         try:
             for first in self.batches_near(self.offset_index.last_offset, _FILE_END):

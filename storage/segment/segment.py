@@ -226,7 +226,7 @@ class Segment:
 
     def find_timestamp(self, timestamp: int, starting_offset: int, end: int | None = None) -> TimestampAndOffset | None:
         """Return the first record from `starting_offset` whose timestamp is not below this one."""
-        known = self._believed(timestamp, end)
+        known = self.believed(timestamp, end)
         for batch in self.batches_near(max(known.offset, starting_offset), end):
             if batch.max_timestamp >= timestamp:
                 for record in batch.records():
@@ -234,7 +234,7 @@ class Segment:
                         return TimestampAndOffset(record.offset, record.timestamp, batch.leader_epoch)
         return None
 
-    def _believed(self, timestamp: int, end: int | None) -> TimeEntry:
+    def believed(self, timestamp: int, end: int | None) -> TimeEntry:
         """Return the time index's entry for a timestamp, or an earlier one, that the batches up to the end confirm."""
         index = self.time_index
         entry = index.lookup(timestamp)
@@ -273,7 +273,7 @@ class Segment:
 
     def read_largest_timestamp(self) -> tuple[int, int]:
         """Return `largest_timestamp`, read from the batches after the time index's last entry too."""
-        largest: tuple[int, int] = self._believed(_LAST_TIMESTAMP, None)
+        largest: tuple[int, int] = self.believed(_LAST_TIMESTAMP, None)
         for batch in self.batches_near(largest[1], None, window_bytes=WINDOW_BYTES):
             if batch.max_timestamp > largest[0]:
                 largest = (batch.max_timestamp, batch.last_offset)

@@ -201,6 +201,8 @@ def _nothing() -> None:
 class _IndexOfSegment:
     """An index of a segment, under the name that it has at the time."""
 
+    __slots__ = ("_files", "_kind")
+
     def __init__(self, files: SegmentFiles, kind: Kind) -> None:
         self._files = files
         self._kind = kind

@@ -107,6 +107,18 @@ class LoadedEntries:
     than `limit_bytes` of entries is a `CorruptIndexError`.
     """
 
+    __slots__ = (
+        "_count",
+        "_data",
+        "_entry_bytes",
+        "_identity",
+        "_last",
+        "_limit_bytes",
+        "_size_bytes",
+        "_source",
+        "_zeros_may_lead",
+    )
+
     def __init__(self, source: IndexSource, entry_bytes: int, *, zeros_may_lead: bool, limit_bytes: int) -> None:
         self._source = source
         self._entry_bytes = entry_bytes

@@ -17,6 +17,7 @@ from kafkafs.tree.node import File
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.files import Files, NamedFiles
+from storage.files.real import RealDirectory
 from storage.log.followed_log import FollowedLog
 from storage.log.log import Log
 from storage.store import Mode, Store
@@ -50,6 +51,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, counting)
 
     count(FollowedLog, "_look")
+    count(RealDirectory, "open_file")
+    count(RealDirectory, "enter")
     count(LogSource, "__init__")
     count(Topics, "_inventory")
     return found
@@ -75,3 +78,7 @@ def test_each_log_is_looked_at_once(tmp_path: Path, counted: Counter[str]) -> No
     assert counted["_look"] == PARTITIONS
     assert counted["__init__"] == 0, "the views of a partition take more than its log"
     assert counted["_inventory"] <= 2
+    # Of a short log: whose it is, its end, the leader epochs, the commits twice, and the time; of a topic, its id.
+    assert counted["open_file"] <= 6 * PARTITIONS + 8
+    # The directory for the look and for the question, and the store's for the commits.
+    assert counted["enter"] <= 4 * PARTITIONS + 8

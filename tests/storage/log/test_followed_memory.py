@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOGS = 100
-BYTES_MAX = 5000
+BYTES_MAX = 4000
 
 
 def test_a_log_that_was_looked_at_takes_little(tmp_path: Path) -> None:
