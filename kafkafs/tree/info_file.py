@@ -82,9 +82,9 @@ class InfoFile(LogFact):
         return None if written is None else min(written, view.end_offset)
 
     def _index_bytes(self, view: LogView) -> int:
-        files = self._source.files
-        paths = (segment.path(kind) for segment in view.segments for kind in SEGMENT_KINDS if kind is not Kind.LOG)
-        return sum(status.size_bytes for path in paths if (status := files.status(path)) is not None)
+        kinds = [kind for kind in SEGMENT_KINDS if kind is not Kind.LOG]
+        looks = (segment.own_files.status(kind) for segment in view.segments for kind in kinds)
+        return sum(status.size_bytes for status in looks if status is not None)
 
 
 def _first_timestamp(view: LogView) -> int:

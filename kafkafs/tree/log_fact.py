@@ -11,7 +11,7 @@ from kafkafs.tree.stream_file import unknown_xattr
 from storage.log import FollowedLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
@@ -49,8 +49,13 @@ class ProducerFact(LogFact):
 
 def is_long_to_read(source: LogSource) -> bool:
     """True if finding the log's producers takes reading more of it than a `stat` may."""
-    log = source.log
-    return isinstance(log, FollowedLog) and log.unread_bytes > source.options.counted_bytes_max
+    log, bytes_max = source.log, source.options.counted_bytes_max
+    return isinstance(log, FollowedLog) and not log.on_view(_is_within(bytes_max)) and log.unread_bytes > bytes_max
+
+
+def _is_within(bytes_max: int) -> Callable[[LogView], bool]:
+    """Return what tells whether a log is so short that it need not be known how much of it was read."""
+    return lambda view: len(view.segments) <= 1 and view.end_position <= bytes_max
 
 
 def age_s(timestamp_ms: int, clock: Clock) -> int | None:

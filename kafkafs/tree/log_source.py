@@ -12,7 +12,6 @@ from kafkafs.tree.range_sizes import RangeSizes
 from kafkafs.tree.replacements import Replacements
 from kafkafs.tree.visible_log import VisibleLog
 from storage.log import FollowedLog
-from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import LogPath
     from kafkafs.tree.options import TreeOptions
     from storage.config import TopicConfig
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log import Log, LogView
     from storage.log_dir import LogDir
 
@@ -61,6 +60,7 @@ class LogSource:
         self.partition = partition
         self.home = directory
         self._directory = directory
+        self._followed: Directory | None = None  # the directory that the path was made of
         self.log = log
         self.options = options
         self.files = files
@@ -102,7 +102,10 @@ class LogSource:
     @property
     def directory(self) -> Path:
         """Return the last known directory of the partition."""
-        return Path(self.log.directory) if isinstance(self.log, FollowedLog) else self._directory
+        if isinstance(self.log, FollowedLog) and self.log.directory is not self._followed:
+            self._followed = self.log.directory
+            self._directory = Path(self._followed)
+        return self._directory
 
     def find_directory(self) -> Path:
         """Return the partition's directory, and look for it if it was moved; raises `UnknownPartitionError`."""
@@ -113,7 +116,7 @@ class LogSource:
 
     def move(self, directory: Path, log_dir: LogDir) -> None:
         """Record that the partition was moved to this directory."""
-        if directory != self._directory:
+        if directory != self._directory or log_dir is not self.log_dir:
             self._directory, self.log_dir = directory, log_dir
             self._place = None if self.writable is None else _Place(self.files, directory)
             if isinstance(self.log, FollowedLog) and Path(self.log.directory) != directory:
@@ -148,8 +151,7 @@ class LogSource:
 
     def modified_ms(self, view: LogView) -> int:
         """Return when the log was last written, by the view's newest segment, or without any by its directory."""
-        newest = view.segments[-1].path(Kind.LOG) if view.segments else self.directory
-        status = self.files.status(newest)
+        status = view.segments[-1].log_status() if view.segments else self.files.status(self.directory)
         return 0 if status is None else status.modified_ms
 
     def ask(self, question: Callable[[VisibleLog], T], visible: VisibleLog | None = None) -> T:

@@ -54,9 +54,11 @@ class SegmentDirectory(Directory):
     def walked(self, *, is_sized: bool) -> Iterator[Entry]:
         """Yield the same names with what the file system says of the files."""
         source = self._source
-        files, directory = source.files, source.find_directory()
-        looks = ((name, files.status(directory / name)) for name in sorted(files.names(directory)))
-        found = [(name, status) for name, status in looks if status is not None and not status.is_directory]
+        source.find_directory()
+        directory = source.log.directory
+        with directory.held():
+            looks = ((name, directory.status(name)) for name in sorted(directory.names()))
+            found = [(name, status) for name, status in looks if status is not None and not status.is_directory]
         logs_bytes = sum(status.size_bytes for name, status in found if kind_of(name) is FileKind.LOG)
         is_sized = is_sized and is_written_elsewhere(source) and logs_bytes <= SHORT_BYTES
         for name, status in found:
