@@ -15,10 +15,8 @@ from kafkafs.locator.formats import Format
 from kafkafs.render.record_renderer import RecordRenderer
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.options import Damage, TreeOptions
-from kafkafs.tree.range_sizes import RangeSize
 from storage.log.view import Isolation
 from storage.record.encoding import BatchForm, batches_of_rows
-from storage.testing.codec import resealed
 
 if TYPE_CHECKING:
     from conftest import Views
@@ -279,45 +277,6 @@ def test_damage_may_be_skipped(views: Views) -> None:
     assert views.read(source, "last-5..") == b"1\n2\n6\n7\n8\n"
     with pytest.raises(DamagedError):
         views.node(source, "4")
-
-
-@pytest.mark.property
-@given(
-    flips=st.lists(st.tuples(st.integers(0, 29), st.integers(61, 400), st.integers(1, 255), st.booleans()), max_size=4),
-    bounds=st.tuples(st.integers(0, 80), st.integers(0, 80)).map(sorted),
-    form=st.sampled_from([Format.VALUE, Format.KEY, Format.JSONL]),
-    damage=st.sampled_from(Damage),
-)
-def test_batches_that_are_rendered_together_are_those_rendered_one_by_one(views, flips, bounds, form, damage):
-    """Damage is met at the same place, also where the checksum is right and the records are not."""
-    lab = filled(batches=30)
-    path = f"{DIRECTORY}/00000000000000000000.log"
-    batches = [bytearray(batch.view(0, batch.size_bytes)) for batch in lab.log.view.batches(0)]
-    for number, at, bits, is_resealed in flips:
-        batch = batches[number]
-        batch[at % (len(batch) - 61) + 61] ^= bits
-        batches[number] = bytearray(resealed(bytes(batch))) if is_resealed else batch
-    with lab.files.open_writing(path) as file:
-        file.write_at(0, [b"".join(batches)])
-    source = views.memory(lab, TreeOptions(damage=damage, counted_bytes_max=0))
-    start, end = bounds
-    visible, one_by_one, failure = source.visible().fresh_copy(), [], ""
-    try:
-        for found in visible.batches(start, end):
-            one_by_one += source.renderer(form).run(found.records)
-    except DamagedError as error:
-        failure = str(error)
-    together, met = b"", ""
-    try:
-        for data in views.node(source, f"{start}..{end}{form}").contents():
-            together += data
-    except DamagedError as error:
-        met = str(error)
-    assert (together, met) == (b"".join(one_by_one), failure)
-    node = views.node(source, f"{start}..{end}{form}")
-    run = node._sized(source.visible())
-    run.count()
-    assert run.size == RangeSize(None if failure else len(together), visible.skipped)
 
 
 def test_damage_within_the_last_so_many_keeps_them_from_being_counted(views: Views) -> None:

@@ -1,0 +1,72 @@
+"""Batches of a range that are rendered together, beside the same ones rendered one by one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
+
+from kafkafs.locator.formats import Format
+from kafkafs.tree.errors import DamagedError
+from kafkafs.tree.options import Damage, TreeOptions
+from kafkafs.tree.range_sizes import RangeSize
+from storage.record.encoding import BatchForm, batches_of_rows
+from storage.testing.codec import resealed
+
+BATCHES = 30
+FLIPS = st.tuples(st.integers(0, BATCHES - 1), st.integers(61, 400), st.integers(1, 255), st.booleans())
+"""The number of a batch, a place in it, the bits to flip there, and whether its checksum is made right again."""
+
+
+def filled() -> LogOnMemory:
+    lab, rng = LogOnMemory(), random.Random(1)
+    for number in range(BATCHES):
+        values = [rng.randbytes(rng.randrange(50)) for _ in range(rng.randrange(1, 5))]
+        rows = [(NOW_MS + number * 1000, b"%d" % number, value, (("h", value[:3]),)) for value in values]
+        (data,) = batches_of_rows(rows, form=BatchForm(codec=number % 5))
+        lab.log.append_as_leader(data)
+    return lab
+
+
+@pytest.mark.property
+@given(
+    flips=st.lists(
+        st.tuples(st.integers(0, BATCHES - 1), st.integers(61, 400), st.integers(1, 255), st.booleans()), max_size=4
+    ),
+    bounds=st.tuples(st.integers(0, 80), st.integers(0, 80)).map(sorted),
+    form=st.sampled_from([Format.VALUE, Format.KEY, Format.JSONL]),
+    damage=st.sampled_from(Damage),
+)
+def test_both_are_the_same(views, flips, bounds, form, damage):
+    """Damage is met at the same place, also where the checksum is right and the records are not."""
+    lab = filled()
+    path = f"{DIRECTORY}/00000000000000000000.log"
+    batches = [bytearray(batch.view(0, batch.size_bytes)) for batch in lab.log.view.batches(0)]
+    for number, at, bits, is_resealed in flips:
+        batch = batches[number]
+        batch[at % (len(batch) - 61) + 61] ^= bits
+        batches[number] = bytearray(resealed(bytes(batch))) if is_resealed else batch
+    with lab.files.open_writing(path) as file:
+        file.write_at(0, [b"".join(batches)])
+    source = views.memory(lab, TreeOptions(damage=damage, counted_bytes_max=0))
+    start, end = bounds
+    visible, one_by_one, failure = source.visible().fresh_copy(), [], ""
+    try:
+        for found in visible.batches(start, end):
+            one_by_one += source.renderer(form).run(found.records)
+    except DamagedError as error:
+        failure = str(error)
+    together, met = b"", ""
+    try:
+        for data in views.node(source, f"{start}..{end}{form}").contents():
+            together += data
+    except DamagedError as error:
+        met = str(error)
+    assert (together, met) == (b"".join(one_by_one), failure)
+    node = views.node(source, f"{start}..{end}{form}")
+    run = node._sized(source.visible())
+    run.count()
+    assert run.size == RangeSize(None if failure else len(together), visible.skipped)
