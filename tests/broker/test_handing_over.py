@@ -15,6 +15,7 @@ from broker_clients import CODECS, consume, create_topic
 from consuming import consumed
 from memory_logs import StandingClock
 from partition_writer import Content, PartitionWriter, open_closed_log
+from waiting import until
 
 from storage.files import Files
 from storage.log.view import Isolation
@@ -63,6 +64,12 @@ def described(real_kafka: RealKafka, bootstrap: str, version: str) -> set[tuple[
     at = ("--bootstrap-server", bootstrap, "describe-producers", "--topic", TOPIC, "--partition", 0)
     _, *rows = real_kafka.tool("TransactionsCommand", *at, version=version).strip().splitlines()
     return {tuple(None if word == "None" else int(word) for word in row.split()) for row in rows}
+
+
+def described_without_theirs(real_kafka: RealKafka, bootstrap: str, version: str) -> set[tuple[int | None, ...]] | None:
+    """Return the same once no transaction is open but ours that is left open."""
+    found = described(real_kafka, bootstrap, version)
+    return found if {producer[0] for producer in found if producer[-1] is not None} == {OPEN} else None
 
 
 def known(log: Log) -> set[tuple[int | None, ...]]:
@@ -158,7 +165,10 @@ def test_a_broker_and_we_take_turns(real_kafka: RealKafka, tmp_path: Path, versi
         start = ("--start-offset", to_abort.transaction_offset)
         real_kafka.tool("TransactionsCommand", *at, *start, version=version)
         writer.contents |= asyncio.run(produce(broker.bootstrap))
-        producers = described(real_kafka, broker.bootstrap, version)
+        # The broker answers that a transaction has ended before it has written so.
+        producers = until(
+            lambda: described_without_theirs(real_kafka, broker.bootstrap, version), "their transactions have ended"
+        )
         broker.stop()
     assert complaints(said_of_the_log(broker_log, begin_at)) == []
 

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from mounts import store_mounting
 from unclean_elections import LOG, unclean_election
+from waiting import until
 
 from kafkafs.cli import main
 from storage.files import Files
@@ -46,6 +47,12 @@ def findings(log_dir: Path) -> list[Finding]:
     return list(Verification(Files(), [log_dir]).run(lambda: None))
 
 
+def findings_once_noted(log_dir: Path) -> list[Finding] | None:
+    """Return the findings once the broker has noted how long the truncated log is; it does so every few seconds."""
+    found = findings(log_dir)
+    return None if FindingKind.LOST_TAIL in {finding.kind for finding in found} else found
+
+
 @pytest.fixture(scope="module", params=["4", "3.9"])
 def truncated(
     request: pytest.FixtureRequest, real_kafka: RealKafka, tmp_path_factory: pytest.TempPathFactory
@@ -66,7 +73,7 @@ def truncated(
             election.elect()
             found["the leader"] = findings(election.second.log_dirs[0])
             election.reconcile()
-            found["truncated, live"] = findings(log_dir)
+            found["truncated, live"] = until(lambda: findings_once_noted(log_dir), "the broker notes the log's end")
             to_follow = before + text_of(election.others)
             give_time_to_follow(mounted, followed, to_follow)
         election.first.kill()
