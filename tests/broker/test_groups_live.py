@@ -91,10 +91,15 @@ def test_groups_and_transactions_of_a_running_broker(real_kafka: RealKafka, tmp_
 
 
 def same(kafka: RealKafka, broker: Broker, version: str, group: str) -> None:
-    expected = theirs(kafka, broker, version, group)
-    print(version, group, expected)
-    assert expected[0]
-    until(lambda: ours(broker, group) == expected, lambda: f"{ours(broker, group)} is not {expected}")
+    """Wait until both say the same of a group of which something is known; it may change while they answer."""
+    said: list[tuple[object, set[str]]] = []
+
+    def agree() -> bool:
+        said[:] = [theirs(kafka, broker, version, group), ours(broker, group)]
+        return bool(said[0][0]) and said[0] == said[1]
+
+    until(agree, lambda: f"theirs and ours: {said}")
+    print(version, group, said[0])
 
 
 async def classic(broker: Broker, check: Callable[[str], None]) -> None:
