@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Attributes
 
 _PLACE_S: Final = 1.0
+_PLACES_MAX: Final = 256
 _FILE_BITS: Final = 0o666
 _DIRECTORY_BITS: Final = 0o777
 _WRITE_BITS: Final = 0o222
@@ -108,5 +109,7 @@ class EntryMaker:
             owner = known[1] if known is not None else _Owner(os.getuid(), os.getgid(), 0o500)
         uid, gid, _ = self._ownership
         owner = _Owner(owner.uid if uid is None else uid, owner.gid if gid is None else gid, owner.mode)
+        if len(self._owners) >= _PLACES_MAX:
+            self._owners.pop(next(iter(self._owners)))
         self._owners[place] = (now_s, owner)
         return owner
