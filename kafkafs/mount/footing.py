@@ -73,21 +73,27 @@ class Watcher:
         self._wake.set()
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Look until cancelled. A look that fails ends no mount: it is logged, and the next one is tried."""
+        level = logging.ERROR
         while True:
             with trio.move_on_after(LOOK_S):
                 await self._wake.wait()
             self._wake = trio.Event()
-            await self.look()
+            try:
+                await self.look()
+            except Exception:
+                log.log(level, "a look for changes ended with an error: this is a bug in kafkafs", exc_info=True)
+                level = logging.DEBUG
 
     async def look(self) -> None:
         """Invalidate what is outdated in the kernel, and keep up with open files that grow."""
         followed = self._inodes.followed()
+        open_files = [inode.readings[0] for inode in followed]  # now: they may be closed while others are waited for
         logs = {*await self._watched(), *(inode.log for inode in followed if inode.log is not None)}
         begun, self._begun = self._begun, set()
-        for path in self._known.keys() - logs - begun:
-            del self._known[path]
-        open_files = [inode.readings[0] for inode in followed]
+        for path in list(self._known):  # which is made in one step, beside `begin` in a thread
+            if path not in logs and path not in begun:
+                del self._known[path]
         found = await in_thread(lambda: {path: self._look_at(path) for path in logs})
         for path, footing in found.items():
             before, self._known[path] = self._known.get(path), footing

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pyfuse3
 import trio
+import trio.testing
 
 from kafkafs.locator.offsets import parse_offset_name
 from kafkafs.locator.paths import OffsetPath, PartitionPath, RootPath, TopicPath
@@ -88,3 +90,50 @@ def test_nothing_is_kept_of_logs_that_the_kernel_has_forgotten(monkeypatch: pyte
     watched.looked_at.clear()
     watched.list_record(0)
     assert len(watched.looked_at) == 1, "it is found as it is now"
+
+
+class Open:
+    """An open stream, which knows how often it was asked for its size."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def size_bytes(self) -> int:
+        self.asked += 1
+        return 0
+
+
+def test_a_file_that_is_closed_during_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look lets others work while the kernel is told what to forget."""
+    watched = Watched(monkeypatch)
+    files = [watched.list_record(number) for number in range(WATCHED_MAX + 1)]
+    reading = Open()
+    followed = SimpleNamespace(log=files[0].log, readings=[reading])
+    monkeypatch.setattr(watched.inodes, "followed", lambda: [followed])
+    monkeypatch.setattr(pyfuse3, "invalidate_inode", lambda _: followed.readings.clear())
+    watched.look()
+    assert followed.readings == []
+    assert reading.asked == 1
+
+
+def test_a_look_that_fails_is_logged_once_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched, looks = Watched(monkeypatch), 0
+
+    async def look() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 4:
+            ended.cancel()
+        raise IndexError
+
+    async def run() -> None:
+        with ended:
+            await watched.watcher.run()
+
+    ended = trio.CancelScope()
+    monkeypatch.setattr(watched.watcher, "look", look)
+    trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert looks == 4
+    assert [record.levelname for record in caplog.records if record.exc_info] == ["ERROR"]
