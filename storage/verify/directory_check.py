@@ -34,6 +34,17 @@ class DirectoryCheck:
         self.snapshots = live_offsets(listing, Kind.SNAPSHOT)
 
     @property
+    def has_replaced(self) -> bool:
+        """True if a segment in the directory has taken the place of one that is yet to be removed, as a cleaner's do.
+
+        Retention and truncation remove segments in whose place there is no other.
+        """
+        bases = set(self.bases)
+        return any(
+            name.suffix is FileSuffix.DELETED and name.kind is Kind.LOG and name.offset in bases for name in self._names
+        )
+
+    @property
     def texts(self) -> Collection[str]:
         """All names in the directory."""
         return self._listing.keys()

@@ -23,13 +23,14 @@ class OffsetCheck:
     """The check that no offset comes twice and none is missing; `next_offset` is the one after the highest.
 
     A leader leaves no gap, so a gap is damage unless the log was compacted: its topic's settings or the cleaner's
-    checkpoint say so, or a batch that has lost records.
+    checkpoint say so, a batch that has lost records, or a segment that has replaced another. A cleaner writes its
+    checkpoint only once it has gone through the whole log.
     """
 
-    def __init__(self, context: PartitionContext) -> None:
+    def __init__(self, context: PartitionContext, *, has_replaced: bool) -> None:
         self.next_offset = 0
         self._findings = context.findings
-        self._is_compacted = context.expected.is_compacted
+        self._is_compacted = context.expected.is_compacted or has_replaced
         self._gaps: list[Finding] = []
         self._name = ""
         self._is_lost = True  # the next batch need not continue where the last one ended

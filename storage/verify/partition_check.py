@@ -51,7 +51,7 @@ class PartitionCheck:
         self._names = DirectoryCheck(context, listing)
         self._epochs = EpochCheck(context)
         self._producers = ProducerCheck(context, self._names.snapshots, start_offset=self._names.start_offset)
-        self._offsets = OffsetCheck(context)
+        self._offsets = OffsetCheck(context, has_replaced=self._names.has_replaced)
 
     @property
     def segments(self) -> int:

@@ -170,6 +170,19 @@ def test_a_segment_that_is_gone_leaves_a_gap_unless_the_log_is_compacted() -> No
     assert findings(log.files, is_compacted=True) == []
 
 
+def test_a_segment_that_has_replaced_another_shows_that_the_log_is_compacted() -> None:
+    """A live broker's cleaner writes its checkpoint later, and removes what it has replaced later still."""
+    log = closed_log()
+    first, name, _, *_, last = bases(log)
+    for suffix in (".log", ".index", ".timeindex"):
+        log.files.remove(f"{DIRECTORY}/{name}{suffix}")
+    for removed_alone in (name, f"{int(last) + 1000:020}"):  # as retention and truncation leave them
+        replace(log, f"{removed_alone}.log.deleted", b"")
+        assert FindingKind.OFFSET_GAP in {finding.kind for finding in findings(log.files)}
+    replace(log, f"{first}.log.deleted", b"")
+    assert [finding.kind for finding in findings(log.files)] == [FindingKind.LEFT_OVER]
+
+
 def test_segments_that_overlap() -> None:
     log = closed_log()
     first, second = bases(log)[:2]
