@@ -122,7 +122,7 @@ def move_and_kill(real_kafka: RealKafka, root: Path) -> None:
             at = ("--bootstrap-server", broker.bootstrap, "--create", "--topic", topic, "--partitions", 1)
             given = [part for setting in config for part in ("--config", setting)]
             real_kafka.tool("TopicCommand", *at, *given, version=VERSION)
-        (compacted,) = root.glob("d?/compacted-0")
+        (compacted,) = until(lambda: [*root.glob("d?/compacted-0")], "the broker makes the partition's directory")
         asyncio.run(abort(broker.bootstrap))
         # Not before: on a slow machine the segment would be rolled between the transaction's records and its marker.
         at = ("--bootstrap-server", broker.bootstrap, "--entity-type", "topics", "--entity-name", "compacted")
