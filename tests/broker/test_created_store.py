@@ -27,8 +27,21 @@ def given() -> dict[str, object]:
     return {"files": Files(), "clock": Clock(), "open_log": opens_no_log}
 
 
+TIMING = ("processExpiredBrokerHeartbeat: controller event queue overloaded", "(kafka.server.ControllerApis)")
+"""A heartbeat that waited 100 ms, and a request to a controller that is not yet active.
+
+The broker sends both again. Neither says anything about a store.
+"""
+
+
 def errors(broker_log: Path) -> list[str]:
-    return [line for line in broker_log.read_text().splitlines() if " ERROR " in line or " FATAL " in line]
+    """The errors that a broker logged, but for those of a controller on a busy machine."""
+    lines = broker_log.read_text().splitlines()
+    return [
+        line
+        for line in lines
+        if (" ERROR " in line or " FATAL " in line) and not any(words in line for words in TIMING)
+    ]
 
 
 @pytest.mark.parametrize("version", ["3.9", "4"])
