@@ -10,14 +10,12 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mounted_servers import TOPIC, make_store, ours, wall_seconds
+from mounted_servers import TOPIC, make_store, ours, read_all, wall_seconds
 from segments import Shape
-from timing import Scoreboard
+from timing import Scoreboard, rate, run_parts
 
 from kafkafs.allocation import keep_freed_memory
 from kafkafs.render.envelope import Envelope
@@ -26,6 +24,7 @@ from storage.record import Codec, decompressors, read_batches, run_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
 SMALL, LARGE = 16 * 1024, 1024 * 1024
 VALUES_BYTES = 120_000_000
@@ -33,7 +32,6 @@ ROUNDS = 3
 WINDOW_BYTES = 1024 * 1024
 COUNTED_BYTES = 1_000_000_000
 LARGE_LOG_BYTES = 5_000_000_000
-READ_BYTES = 1024 * 1024
 COUNTED_S_MAX: Final = 0.1
 DEADLINE_S: Final = 300
 END: Final = 2**62
@@ -87,10 +85,6 @@ def timed(run: Callable[[], object]) -> Callable[[], float]:
         return time.perf_counter() - start
 
     return seconds
-
-
-def rate(size_bytes: int, seconds: float) -> str:
-    return f"{size_bytes / seconds / 1e6:.0f} MB/s"
 
 
 def made(folder: Path, shape: Shape, size_bytes: int) -> tuple[Path, Path]:
@@ -155,15 +149,6 @@ def seconds_to_size(path: Path) -> float:
     return time.perf_counter() - start
 
 
-def read_all(path: Path) -> tuple[float, int]:
-    start = time.perf_counter()
-    size_bytes, buffer = 0, bytearray(READ_BYTES)
-    with path.open("rb", buffering=0) as file:
-        while count := file.readinto(buffer):
-            size_bytes += count
-    return time.perf_counter() - start, size_bytes
-
-
 def bench_counting(board: Scoreboard, folder: Path) -> None:
     for shape, log_bytes, target_s in (
         (Shape(100, SMALL), COUNTED_BYTES, 0.5),
@@ -215,15 +200,7 @@ PARTS = {"values": bench_values, "forms": bench_forms, "counting": bench_countin
 
 def main() -> int:
     keep_freed_memory()
-    board = Scoreboard()
-    version = subprocess.run(["uname", "-sr"], capture_output=True, text=True, check=True).stdout.strip()
-    print(f"{version}, {os.cpu_count()} cores; medians of wall time, contenders in turn")
-    for name in sys.argv[1:] or PARTS:
-        with tempfile.TemporaryDirectory() as folder:
-            PARTS[name](board, Path(folder))
-    for miss in board.missed:
-        print(f"target missed: {miss}")
-    return 1 if board.missed else 0
+    return run_parts(PARTS)
 
 
 if __name__ == "__main__":

@@ -8,25 +8,34 @@ from __future__ import annotations
 
 import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from functools import partial
 from operator import truediv
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mounted_servers import TOPIC, Served, empty, empty_in_c, make_store, ours, passthrough, wall_seconds, written
+from mounted_servers import (
+    TOPIC,
+    Served,
+    empty,
+    empty_in_c,
+    make_store,
+    ours,
+    passthrough,
+    read_all,
+    wall_seconds,
+    written,
+)
 from segments import Shape
 from store_opening import PARTITIONS_COUNT, make_partitions
-from timing import ROUNDS, Scoreboard
+from timing import ROUNDS, Scoreboard, rate, run_parts
 
 from kafkafs.allocation import keep_freed_memory
 from storage.record import BATCH_HEADER_BYTES, Codec, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 SMALL, LARGE = 16 * 1024, 1024 * 1024
 STREAM_BYTES = 300_000_000
@@ -34,7 +43,6 @@ COMPRESSED_BYTES = 60_000_000  # which a `stat` counts at once
 RECORDS_BYTES = 4_000_000
 APPENDED_BYTES = 200_000_000
 CHUNK_FILES = 500
-READ_BYTES = 1024 * 1024
 LISTED = 1000
 
 
@@ -84,17 +92,6 @@ def bench_records(board: Scoreboard, folder: Path) -> None:
         board.at_most(f"offset/<n>, {state}: times of a server in C", figures, times, 2.5, "x")
 
 
-def read_all(path: Path) -> tuple[float, int]:
-    """Seconds to read a file from its beginning to its end, and its bytes."""
-    start = time.perf_counter()
-    size_bytes = 0
-    buffer = bytearray(READ_BYTES)
-    with path.open("rb", buffering=0) as file:
-        while count := file.readinto(buffer):
-            size_bytes += count
-    return time.perf_counter() - start, size_bytes
-
-
 def first_read(served: Callable[[], Served], name: str) -> tuple[float, int]:
     """The median of several, each from a mount of its own."""
     taken = []
@@ -111,10 +108,6 @@ def made_place(folder: Path, shape: Shape) -> Path:
     place = folder / str(shape).replace(", ", "-").replace(" ", "")  # a comma would end the name of a log dir
     place.mkdir()
     return place
-
-
-def rate(size_bytes: int, seconds: float) -> str:
-    return f"{size_bytes / seconds / 1e6:.0f} MB/s"
 
 
 def bench_streams(board: Scoreboard, folder: Path) -> None:
@@ -231,16 +224,7 @@ PARTS = {
 
 def main() -> int:
     keep_freed_memory()  # as a mount does, so that the bare codec is no slower here
-    board = Scoreboard()
-    chosen = sys.argv[1:] or list(PARTS)
-    version = subprocess.run(["uname", "-sr"], capture_output=True, text=True, check=True).stdout.strip()
-    print(f"{version}, {os.cpu_count()} cores; medians of wall time, contenders in turn")
-    for name in chosen:
-        with tempfile.TemporaryDirectory() as folder:
-            PARTS[name](board, Path(folder))
-    for miss in board.missed:
-        print(f"target missed: {miss}")
-    return 1 if board.missed else 0
+    return run_parts(PARTS)
 
 
 if __name__ == "__main__":

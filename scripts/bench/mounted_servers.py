@@ -25,6 +25,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PEER = Path(__file__).with_name("empty_mount.py")
 C_PEER = Path(__file__).with_name("empty_server.c")
 TOPIC = "t"
+READ_BYTES = 1024 * 1024
 NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -105,3 +106,13 @@ def wall_seconds(command: Sequence[str | Path]) -> float:
     start = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - start
+
+
+def read_all(path: Path) -> tuple[float, int]:
+    """Seconds to read a file from its beginning to its end, and its bytes."""
+    start = time.perf_counter()
+    size_bytes, buffer = 0, bytearray(READ_BYTES)
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(buffer):
+            size_bytes += count
+    return time.perf_counter() - start, size_bytes

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -65,3 +70,21 @@ class Scoreboard:
         print(f"{label:<44} {figures:<58} {shown:>8} {goal:>9} {verdict}", flush=True)
         if verdict == "MISSED":
             self.missed.append(f"{label}: {shown}, {goal}")
+
+
+def rate(size_bytes: int, seconds: float) -> str:
+    """Return megabytes a second."""
+    return f"{size_bytes / seconds / 1e6:.0f} MB/s"
+
+
+def run_parts(parts: Mapping[str, Callable[[Scoreboard, Path], None]]) -> int:
+    """Measure the parts that the command line names, or all, each in a folder of its own; returns the exit code."""
+    board = Scoreboard()
+    version = subprocess.run(["uname", "-sr"], capture_output=True, text=True, check=True).stdout.strip()
+    print(f"{version}, {os.cpu_count()} cores; medians of wall time, contenders in turn")
+    for name in sys.argv[1:] or parts:
+        with tempfile.TemporaryDirectory() as folder:
+            parts[name](board, Path(folder))
+    for miss in board.missed:
+        print(f"target missed: {miss}")
+    return 1 if board.missed else 0

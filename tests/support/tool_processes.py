@@ -79,7 +79,7 @@ def _asked(process: subprocess.Popen[str], call: dict[str, Any]) -> dict[str, An
 
 
 def _end(process: subprocess.Popen[str]) -> int:
-    """End a process, whatever it does, and return its exit status."""
+    """Kill a process, and return its exit status."""
     process.kill()
     with process:
         return process.wait()
