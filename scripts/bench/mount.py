@@ -56,19 +56,23 @@ def open_each(directory: int, names: range) -> float:
     return time.perf_counter() - start
 
 
-def bench_records(board: Scoreboard, folder: Path) -> None:
-    """All are mounted at once and asked in turn for the same names, first unknown to the kernel and then known."""
-    make_store(folder / "store", Shape(100, SMALL), RECORDS_BYTES)
-    count = RECORDS_BYTES // 200
+Took = dict[tuple[str, str], list[tuple[float, float]]]
+"""By contender and state, for each chunk of files: seconds of wall time and of the server's processor time."""
+
+
+def times_of_records(folder: Path, processor: int) -> Took:
+    """Ask all servers in turn for the same names, first unknown to the kernel and then known.
+
+    They run on that processor, and the reader on the first.
+    """
+    took: Took = {}
     with ours(folder / "store") as mine, empty(folder) as peer, empty_in_c(folder) as limit:
-        directories = {
-            "ours": os.open(mine.path / TOPIC / "0" / "offset", os.O_RDONLY | os.O_DIRECTORY),
-            "stock": os.open(peer.path, os.O_RDONLY | os.O_DIRECTORY),
-            "C": os.open(limit.path, os.O_RDONLY | os.O_DIRECTORY),
-        }
         served = {"ours": mine, "stock": peer, "C": limit}
-        took: dict[tuple[str, str], list[tuple[float, float]]] = {}
-        for start in range(0, count, CHUNK_FILES):
+        for server in served.values():
+            server.run_on(processor)
+        paths = {"ours": mine.path / TOPIC / "0" / "offset", "stock": peer.path, "C": limit.path}
+        directories = {name: os.open(path, os.O_RDONLY | os.O_DIRECTORY) for name, path in paths.items()}
+        for start in range(0, RECORDS_BYTES // 200, CHUNK_FILES):
             for name, directory in directories.items():
                 for state in ("cold", "warm"):
                     before = served[name].cpu_seconds()
@@ -77,19 +81,31 @@ def bench_records(board: Scoreboard, folder: Path) -> None:
                     took.setdefault((name, state), []).append((seconds, used))
         for directory in directories.values():
             os.close(directory)
-    for state, target in (("cold", 1.2), ("warm", 1.3)):
-        pairs = list(zip(took["stock", state][1:], took["ours", state][1:], strict=True))  # the first ones warm up
-        ratio = statistics.median(stock[0] / mine[0] for stock, mine in pairs)
-        figures = ", ".join(
-            f"{name} {statistics.median(each[0] for each in took[name, state]) / CHUNK_FILES * 1e6:.0f} us"
-            f" ({statistics.median(each[1] for each in took[name, state]) / CHUNK_FILES * 1e6:.0f} us of CPU)"
-            for name in ("ours", "stock")
-        )
-        board.line(f"offset/<n>, {state} / empty handlers", figures, ratio, target)
-        limits = list(zip(took["C", state][1:], took["ours", state][1:], strict=True))
-        times = statistics.median(mine[0] / c[0] for c, mine in limits)
-        figures = f"C {statistics.median(each[0] for each in took['C', state]) / CHUNK_FILES * 1e6:.0f} us"
-        board.at_most(f"offset/<n>, {state}: times of a server in C", figures, times, 2.5, "x")
+    return {key: times[1:] for key, times in took.items()}  # the first ones warm up
+
+
+def bench_records(board: Scoreboard, folder: Path) -> None:
+    """Measure servers on the reader's processor, and on another.
+
+    Left to itself, the scheduler puts servers now here and now there, and that weighs more than what they do.
+    """
+    make_store(folder / "store", Shape(100, SMALL), RECORDS_BYTES)
+    processors = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, processors[:1])
+    for place, processor in zip(("same processor", "another processor"), processors, strict=False):
+        took = times_of_records(folder, processor)
+        for state, target in (("cold", 1.2), ("warm", 1.3)):
+            figures = ", ".join(
+                f"{name} {statistics.median(each[0] for each in took[name, state]) / CHUNK_FILES * 1e6:.0f} us"
+                f" ({statistics.median(each[1] for each in took[name, state]) / CHUNK_FILES * 1e6:.0f} us of CPU)"
+                for name in ("ours", "stock", "C")
+            )
+            print(f"offset/<n>, {state}, {place}: {figures}")
+            for peer, label in (("stock", "empty handlers"), ("C", "a server in C")):
+                pairs = zip(took[peer, state], took["ours", state], strict=True)
+                ratio = statistics.median(other[0] / mine[0] for other, mine in pairs)
+                board.line(f"  / {label}", "", ratio, target if peer == "stock" else 1 / 2.5)
+    os.sched_setaffinity(0, processors)
 
 
 def first_read(served: Callable[[], Served], name: str) -> tuple[float, int]:
