@@ -5,7 +5,10 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.budget import MEMORY
+
 if TYPE_CHECKING:
+    from kafkafs.budget import Budget
     from kafkafs.content.counted_file import CountedFile
     from kafkafs.content.piece import Piece
 
@@ -15,12 +18,13 @@ KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 class KeptPieces:
     """Pieces of the log that was counted last, within a number of bytes; each is given once. Any thread may use it."""
 
-    def __init__(self, limit_bytes: int = KEPT_BYTES_MAX) -> None:
+    def __init__(self, limit_bytes: int = KEPT_BYTES_MAX, *, budget: Budget = MEMORY) -> None:
         self._limit_bytes = limit_bytes
-        self._left_bytes = limit_bytes
+        self._kept_bytes = 0
         self._lock = Lock()
         self._owner: object = None
         self._pieces: dict[tuple[CountedFile, int], Piece] = {}
+        self._account = budget.account(self.shrink)
 
     def keep(self, owner: object, counted: CountedFile, at: int, piece: Piece) -> bool:
         """Keep the piece of a file that begins at a position; False if there is no room for it.
@@ -30,18 +34,32 @@ class KeptPieces:
         with self._lock:
             if owner is not self._owner:
                 self._owner = owner
-                self._pieces.clear()
-                self._left_bytes = self._limit_bytes
-            has_room = piece.size_bytes <= self._left_bytes
-            if has_room and (counted, at) not in self._pieces:
-                self._pieces[counted, at] = piece
-                self._left_bytes -= piece.size_bytes
-            return has_room
+                self._clear()
+            if (counted, at) in self._pieces:
+                return True
+            if self._kept_bytes + piece.size_bytes > self._limit_bytes or not self._account.keep(piece.size_bytes):
+                return False
+            self._pieces[counted, at] = piece
+            self._kept_bytes += piece.size_bytes
+            return True
 
     def take(self, counted: CountedFile, at: int) -> Piece | None:
         """Remove and return the piece of a file that begins at a position, if it is kept."""
         with self._lock:
             piece = self._pieces.pop((counted, at), None)
             if piece is not None:
-                self._left_bytes += piece.size_bytes
+                self._give(piece.size_bytes)
             return piece
+
+    def shrink(self, _: int) -> None:
+        """Drop all pieces: a reader uses the first ones only if it finds them all."""
+        with self._lock:
+            self._clear()
+
+    def _clear(self) -> None:
+        self._pieces.clear()
+        self._give(self._kept_bytes)
+
+    def _give(self, size_bytes: int) -> None:
+        self._kept_bytes -= size_bytes
+        self._account.give(size_bytes)

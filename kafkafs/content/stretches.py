@@ -11,6 +11,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from kafkafs.budget import MEMORY
 from kafkafs.content.piece import Piece
 from storage.errors import CorruptBatchError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import TypeAlias
 
+    from kafkafs.budget import Budget
     from kafkafs.render.batch_lines import BatchLines, Visible
     from storage.record import Batch
 
@@ -80,7 +82,10 @@ class RenderedStretches:
     damage, since nothing belongs there.
     """
 
-    def __init__(self, lines: BatchLines, visible: Visible, *, only_sizes: bool, to_tail: bool) -> None:
+    def __init__(
+        self, lines: BatchLines, visible: Visible, *, only_sizes: bool, to_tail: bool, budget: Budget = MEMORY
+    ) -> None:
+        self._budget = budget
         self._lines = lines
         self._visible = visible
         self._only_sizes = only_sizes
@@ -97,25 +102,39 @@ class RenderedStretches:
     def _in_order(self, stretches: Iterable[Stretch]) -> Iterator[_Rendered]:
         waiting: deque[Begun] = deque()
         ahead = 0
-        failure: Exception | None = None
-        try:
-            for stretch in stretches:
-                waiting.append(self._begin(stretch))
-                if len(waiting) > ahead:
-                    yield waiting.popleft().result()
-                    ahead = min(ahead + 1, _THREADS)
-        except Exception as error:  # noqa: BLE001 -- it is raised once what came before it is rendered
-            failure = error
-        while waiting:
-            yield waiting.popleft().result()
-        if failure is not None:
-            raise failure
+        taken_bytes = 0 if self._only_sizes else _AHEAD_BYTES_MAX
 
-    def _begin(self, stretch: Stretch) -> Begun:
+        def next_one() -> _Rendered:
+            self._budget.give(taken_bytes)
+            return waiting.popleft().result()
+
+        try:
+            for stretch in _with_error(stretches):
+                if ahead and self._budget.take(taken_bytes):
+                    waiting.append(self._begin(stretch))
+                    if len(waiting) > ahead:
+                        yield next_one()
+                else:
+                    while waiting:
+                        yield next_one()
+                    yield self._begin(stretch).result()
+                ahead = min(ahead + 1, _THREADS)
+            while waiting:
+                yield next_one()
+        finally:
+            self._budget.give(taken_bytes * len(waiting))  # the reader has stopped, or a stretch has failed
+
+    def _begin(self, stretch: Stretch | Exception) -> Begun:
+        begun: Begun = Future()
+        if isinstance(stretch, Exception):
+            begun.set_exception(stretch)
+            return begun
         if _THREADS > 1 and stretch.end - stretch.start >= _APART_BYTES_MIN:
             return _POOL.submit(self._render, stretch)
-        begun: Begun = Future()
-        begun.set_result(self._render(stretch))
+        try:
+            begun.set_result(self._render(stretch))
+        except Exception as error:  # noqa: BLE001 -- it is raised in its turn
+            begun.set_exception(error)
         return begun
 
     def _render(self, stretch: Stretch) -> _Rendered:
@@ -148,6 +167,14 @@ class RenderedStretches:
             stretch.move_to(position)
             last_batch = batch.position + found.last_at
             yield Piece(position, last_batch, found.size_bytes, found.lines, first_offset=batch.base_offset)
+
+
+def _with_error(stretches: Iterable[Stretch]) -> Iterator[Stretch | Exception]:
+    """Yield the stretches, and at last the error with which their iteration ends."""
+    try:
+        yield from stretches
+    except Exception as error:  # noqa: BLE001 -- it is raised once what came before it is rendered
+        yield error
 
 
 def _beyond(batch: Batch, end_offset: int) -> CorruptBatchError:

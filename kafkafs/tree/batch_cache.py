@@ -13,7 +13,10 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from kafkafs.budget import MEMORY
+
 if TYPE_CHECKING:
+    from kafkafs.budget import Budget
     from kafkafs.tree.held_batch import HeldBatch
     from storage.errors import CorruptBatchError
     from storage.segment import Segment
@@ -40,13 +43,14 @@ class BatchCache:
     Users of one cache need the same isolation: they see the same records of a batch. Any thread may use it.
     """
 
-    def __init__(self, limit_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, limit_bytes: int = CACHE_BYTES, *, budget: Budget = MEMORY) -> None:
         self._limit_bytes = limit_bytes
         self._left_bytes = limit_bytes
         self._lock = Lock()
         self._shelves: dict[_Key, _Shelf] = {}
         self._recent: OrderedDict[HeldBatch, _Key] = OrderedDict()  # the one used last at the end
         self._places: OrderedDict[tuple[str | None, int | None], None] = OrderedDict()
+        self._account = budget.account(self.shrink)
 
     @property
     def size_bytes(self) -> int:
@@ -74,16 +78,25 @@ class BatchCache:
             return
         key = (held.segment, truncations)
         with self._lock:
+            if self._has(key, held.first_offset):
+                return  # another thread was faster
+            while held.size_bytes > self._left_bytes or not self._account.keep(held.size_bytes):
+                if not self._recent:
+                    return
+                self._drop_oldest()
             shelf = self._shelves.setdefault(key, _Shelf([], []))
             index = bisect_left(shelf.first_offsets, held.first_offset)
-            if index < len(shelf.batches) and shelf.first_offsets[index] == held.first_offset:
-                return  # another thread was faster
             shelf.first_offsets.insert(index, held.first_offset)
             shelf.batches.insert(index, held)
             self._recent[held] = key
             self._left_bytes -= held.size_bytes
-            while self._left_bytes < 0:
-                self._drop(*self._recent.popitem(last=False))
+
+    def shrink(self, size_bytes: int) -> None:
+        """Drop the batches that were not used for longest, as many bytes of them or all."""
+        with self._lock:
+            left_bytes = self._left_bytes + size_bytes
+            while self._recent and self._left_bytes < left_bytes:
+                self._drop_oldest()
 
     def report(self, error: CorruptBatchError) -> None:
         """Log damage, each place once."""
@@ -96,10 +109,17 @@ class BatchCache:
                 self._places.popitem(last=False)
         logger.warning("damage in the log: %s", error)
 
-    def _drop(self, held: HeldBatch, key: _Key) -> None:
+    def _has(self, key: _Key, first_offset: int) -> bool:
+        offsets = self._shelves[key].first_offsets if key in self._shelves else []
+        index = bisect_left(offsets, first_offset)
+        return index < len(offsets) and offsets[index] == first_offset
+
+    def _drop_oldest(self) -> None:
+        held, key = self._recent.popitem(last=False)
         shelf = self._shelves[key]
         index = bisect_left(shelf.first_offsets, held.first_offset)
         del shelf.first_offsets[index], shelf.batches[index]
         if not shelf.batches:
             del self._shelves[key]
         self._left_bytes += held.size_bytes
+        self._account.give(held.size_bytes)

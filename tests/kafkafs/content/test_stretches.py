@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkafs.budget import Budget
 from kafkafs.content import stretches
 from kafkafs.content.stretches import STRETCH_BYTES_MAX, DamagedBatchFound, EndReached, RenderedStretches
 from kafkafs.render.batch_lines import RenderedBatches, ValueLines, Visible
 from storage.errors import FramingError
-from storage.record import BatchForm, Codec, batches_of_rows
+from storage.record import BatchForm, Codec, batches_of_rows, read_batches
 from storage.segment.scan import LogScan
 from storage.testing.memory_files import MemoryFiles
 
@@ -153,3 +154,43 @@ def test_what_is_rendered_ahead_of_the_reader_is_bounded(monkeypatch: pytest.Mon
         next(pieces)
         assert lines.count <= taken + 4 * 3  # three for each stretch under way, and one that its reader is at
     assert next(pieces, None) is None
+
+
+class FailingLines(ValueLines):
+    """Runs out of memory at a batch."""
+
+    def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:
+        if first.last_offset == 14:
+            raise MemoryError
+        return super().render(first, visible, end_position, only_size=only_size)
+
+
+@pytest.mark.parametrize("apart_bytes_min", [1, 1 << 20])
+def test_nothing_is_given_after_a_stretch_that_fails(monkeypatch: pytest.MonkeyPatch, apart_bytes_min: int) -> None:
+    monkeypatch.setattr(stretches, "_APART_BYTES_MIN", apart_bytes_min)
+    log, budget = log_of([Codec.LZ4] * 20), Budget(1 << 30)
+    renderer = RenderedStretches(FailingLines(), Visible(1000), only_sizes=False, to_tail=False, budget=budget)
+    found = []
+    with pytest.raises(MemoryError):
+        found.extend(piece.last_batch for piece in renderer.of(scanned(log, bytes_max=1)))
+    assert [batch.last_offset for batch in read_batches(log) if batch.position in found] == [2, 5, 8, 11]
+    assert budget.left_bytes == 1 << 30
+
+
+def test_a_reader_without_memory_goes_on_with_one_stretch_at_a_time() -> None:
+    log, budget = log_of([Codec.LZ4] * 20), Budget(stretches._AHEAD_BYTES_MAX - 1)
+    lines = WatchedLines()
+    renderer = RenderedStretches(lines, Visible(1000), only_sizes=False, to_tail=False, budget=budget)
+    for number, _ in enumerate(renderer.of(scanned(log, bytes_max=1))):
+        assert lines.asked == [3 * each + 2 for each in range(number + 1)]
+    assert len(lines.asked) == 20
+
+
+def test_a_reader_that_stops_gives_its_memory_back() -> None:
+    budget = Budget(1 << 30)
+    renderer = RenderedStretches(ValueLines(), Visible(1000), only_sizes=False, to_tail=False, budget=budget)
+    pieces = renderer.of(scanned(log_of([Codec.LZ4] * 20), bytes_max=1))
+    taken = [budget.left_bytes for _ in zip(range(5), pieces, strict=False)]
+    assert min(taken) < 1 << 30
+    pieces.close()
+    assert budget.left_bytes == 1 << 30

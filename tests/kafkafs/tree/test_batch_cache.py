@@ -8,6 +8,7 @@ import threading
 import pytest
 from memory_logs import NOW_MS, LogOnMemory, sent
 
+from kafkafs.budget import Budget
 from kafkafs.tree.batch_cache import BatchCache
 from kafkafs.tree.held_batch import HeldBatch
 from storage.errors import ChecksumError, MalformedRecordsError
@@ -59,6 +60,24 @@ def test_what_was_not_used_for_longest_goes_first(held):
         cache.put(each, 0)
         cache.put(each, 0)
     assert 0 < cache.size_bytes <= weight * 10
+
+
+def test_the_cache_gives_way_to_work(held):
+    weight = held[0].size_bytes
+    budget = Budget(weight * 10)
+    cache = BatchCache(weight * 20, budget=budget)
+    for each in held:
+        cache.put(each, 0)
+    assert weight * 9 <= cache.size_bytes <= weight * 10
+    assert budget.take(weight * 9)
+    assert cache.size_bytes <= weight
+    cache.put(held[0], 0)
+    cache.put(held[1], 0)
+    assert cache.get(held[1].segment, 0, 3) is held[1]
+    assert budget.take(weight)
+    assert cache.size_bytes == 0
+    cache.put(held[0], 0)
+    assert cache.size_bytes == 0
 
 
 def test_what_is_too_large_is_not_kept(held):
