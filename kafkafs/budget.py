@@ -7,7 +7,7 @@ work leaves, and give it back when work asks. What a reader has been handed is n
 from __future__ import annotations
 
 import os
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Final
 from weakref import WeakMethod, WeakSet
 
@@ -21,7 +21,7 @@ class Budget:
     """A number of bytes that work and caches share. Any thread may use it."""
 
     def __init__(self, limit_bytes: int) -> None:
-        self._lock = Lock()
+        self._lock = RLock()  # an account may be collected, and give back, while its thread is in here
         self._left_bytes = limit_bytes
         self._accounts: WeakSet[Account] = WeakSet()
 

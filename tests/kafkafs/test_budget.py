@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+from threading import Thread
+from weakref import WeakSet
+
 from kafkafs.budget import LIMIT_BYTES_MAX, MEMORY, Account, Budget
+
+DEADLINE_S = 10
 
 
 class Cache:
@@ -51,6 +57,28 @@ def test_a_cache_that_is_gone_has_nothing() -> None:
     del cache
     assert budget.left_bytes == 10
     assert budget.take(10)
+
+
+class Collecting(WeakSet):  # type: ignore[type-arg]
+    """Lets cycles be collected in the middle."""
+
+    def add(self, item: object) -> None:
+        gc.collect()
+        super().add(item)
+
+
+def test_a_cache_may_be_collected_while_another_is_added() -> None:
+    budget = Budget(10)
+    budget._accounts = Collecting()
+    cache = Cache(budget)
+    cache.keep(10)
+    cache.itself = cache  # type: ignore[attr-defined]
+    del cache
+    thread = Thread(target=Cache, args=[budget], daemon=True)
+    thread.start()
+    thread.join(DEADLINE_S)
+    assert not thread.is_alive()
+    assert budget.left_bytes == 10
 
 
 def test_a_process_has_a_budget() -> None:
