@@ -2,8 +2,8 @@
 
 pyfuse3 goes through trio's event loop for each request, and hands the waiting on to another worker each time, which
 costs more than most requests do. Here the worker that waited answers, and waits again, without the event loop; only
-when an answer has to wait for something does another worker take the turn. So other tasks are delayed for `WAIT_MS` at
-most, or for as long as `STREAK_MAX` short requests take.
+when an answer has to wait for something does another worker take the turn. So other tasks are delayed for `STREAK_NS`
+at most, one request and `WAIT_MS`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import select
 from contextlib import asynccontextmanager, suppress
+from time import perf_counter_ns
 from types import SimpleNamespace, coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
     from contextlib import AbstractContextManager
 
-STREAK_MAX: Final = 64
+STREAK_NS: Final = 3_000_000
 WAIT_MS: Final = 1
 LOOKS: Final = 40
 """How often to poll before sleeping: waking up takes longer than most requests."""
@@ -36,7 +37,7 @@ class RequestLoop:
 
     def __init__(self) -> None:
         self._poll: select.poll | None = None
-        self._streak = 0  # requests since other tasks last ran
+        self._streak_begun_ns = 0  # when other tasks last ran
         self._unanswered = 0  # requests whose answers wait for something
         self._turn = Turn()  # to wait for requests
         self._is_kept = False  # by a worker that is answering in place, while no other task can run
@@ -55,6 +56,11 @@ class RequestLoop:
             open_nursery=self._open_nursery,
         )
         return waiting_by(stand_in)
+
+    @property
+    def is_awaited(self) -> bool:
+        """True while an answer waits for something, such as a thread."""
+        return self._unanswered > 0
 
     @coroutine
     def awaited(self, answer: Coroutine[Any, Any, Answer], awaited: object) -> Generator[Any, Any, Answer]:
@@ -106,13 +112,12 @@ class RequestLoop:
             os.set_blocking(descriptor, False)  # the request may be gone: its process was killed
             self._poll = select.poll()
             self._poll.register(descriptor, select.POLLIN)
-        if self._streak < STREAK_MAX and self._is_soon(self._poll):
-            self._streak += 1
+        if perf_counter_ns() - self._streak_begun_ns < STREAK_NS and self._is_soon(self._poll):
             return
-        self._streak = 0
         await trio.lowlevel.wait_readable(descriptor)
         while not self._poll.poll(0):
             await trio.lowlevel.wait_readable(descriptor)
+        self._streak_begun_ns = perf_counter_ns()
 
     def _is_soon(self, poll: select.poll) -> bool:
         """True if a request comes within a moment."""
