@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
     from kafkafs.mount.inodes import Inode
     from kafkafs.mount.pace import Pace
+    from kafkafs.mount.request_loop import RequestLoop
     from kafkafs.tree.node import NodeTree, Reading, Writing
 
 Result = TypeVar("Result")
 
-INLINE_BYTES_MAX: Final = 128 * 1024
-"""A larger write always goes to a thread."""
+SHORT_BYTES_MAX: Final = 128 * 1024
+"""A larger write is long work, which leaves the event loop while another request waits for its answer."""
 PIECE_BYTES_MIN: Final = 1024 * 1024 - 4095
 """A smaller write is at most the last piece of a longer one: the kernel splits writes at full pages."""
 
@@ -125,9 +126,10 @@ class FileForWriting:
     refused as well.
     """
 
-    def __init__(self, inode: Inode, writing: Writing, pace: Pace, *, is_durable: bool) -> None:
+    def __init__(self, inode: Inode, writing: Writing, pace: Pace, requests: RequestLoop, *, is_durable: bool) -> None:
         self.inode = inode
         self._writing = writing
+        self._requests = requests
         self._pace = pace
         self._is_durable = is_durable
         self._turn = Turn()
@@ -145,7 +147,7 @@ class FileForWriting:
         follows_piece, self._follows_piece = self._follows_piece, len(data) >= PIECE_BYTES_MIN
         self._tell_unheard()
         try:
-            await self._in_turn(lambda: self._writing.write(data), is_long=len(data) > INLINE_BYTES_MAX)
+            await self._in_turn(lambda: self._writing.write(data), is_long=len(data) > SHORT_BYTES_MAX)
         except Exception as error:
             self._unheard = error if follows_piece else None
             raise
@@ -176,7 +178,9 @@ class FileForWriting:
         try:
             if self._is_durable and self._is_unsynced:
                 return await self._pace.run_in_thread(lambda: self._synced(work))
-            return await (self._pace.run_in_thread(work) if is_long else self._pace.run(work))
+            if is_long and self._requests.is_awaited:
+                return await self._pace.run_in_thread(work, is_long=True)
+            return await self._pace.run(work, is_long=is_long)
         finally:
             self._turn.release()
 

@@ -320,7 +320,7 @@ class TreeOperations(ForbiddenOperations):
 
         writing = await inode.quick.run(opened)
         is_durable = self._is_durable or bool(flags & os.O_DSYNC)
-        file = FileForWriting(inode, writing, inode.writes, is_durable=is_durable)
+        file = FileForWriting(inode, writing, inode.writes, self.requests, is_durable=is_durable)
         return pyfuse3.FileInfo(fh=self._opened(file), direct_io=True, nonseekable=inode.path.view.kind is Kind.INPUT)
 
     @guarded(is_open=True)

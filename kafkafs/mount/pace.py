@@ -15,7 +15,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-QUICK_NS: Final = 500_000
+QUICK_NS: Final = 1_000_000
 SLOW_NS: Final = 1_500_000
 PROBATION: Final = 8  # how many go to threads after one that was slow
 
@@ -23,26 +23,26 @@ T = TypeVar("T")
 
 
 class Pace:
-    """How quick recent work of one kind was."""
+    """How quick recent work of one kind was; long work is timed apart from short work."""
 
     __slots__ = ("_in_threads", "_to_prove")
 
     def __init__(self) -> None:
-        self._to_prove = 1
+        self._to_prove = [1, 1]  # short and long
         self._in_threads = 0
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T], *, is_long: bool = False) -> T:
         """Run it. A cancelled call finishes first."""
-        if self._to_prove <= 0 and not self._in_threads:
+        if self._to_prove[is_long] <= 0 and not self._in_threads:
             begun_ns = perf_counter_ns()
             try:
                 return work()
             finally:
                 if perf_counter_ns() - begun_ns > SLOW_NS:
-                    self._to_prove = PROBATION
-        return await self.run_in_thread(work)
+                    self._to_prove[is_long] = PROBATION
+        return await self.run_in_thread(work, is_long=is_long)
 
-    async def run_in_thread(self, work: Callable[[], T]) -> T:
+    async def run_in_thread(self, work: Callable[[], T], *, is_long: bool = False) -> T:
         """Run it in a thread, however quick it may be."""
         taken_ns = SLOW_NS
 
@@ -59,7 +59,7 @@ class Pace:
             return await in_thread(timed)
         finally:
             self._in_threads -= 1
-            self._to_prove -= taken_ns <= QUICK_NS
+            self._to_prove[is_long] -= taken_ns <= QUICK_NS
 
 
 class DirectoryPaces:

@@ -179,6 +179,7 @@ def bench_appends(board: Scoreboard, folder: Path) -> None:
         for label, command in (
             ("cat >> append", f"cat {lines} >>"),
             ("dd bs=16k of=append", f"dd if={lines} bs=16k conv=notrunc status=none of="),
+            ("dd bs=1M of=append", f"dd if={lines} bs=1M conv=notrunc status=none of="),
         ):
             taken: dict[str, list[float]] = {name: [] for name in places}
             for _ in range(ROUNDS):
