@@ -11,7 +11,7 @@ import pyfuse3
 import trio
 
 from kafkafs.mount.caching import LOOK_S
-from kafkafs.mount.pace import in_thread
+from kafkafs.mount.dispatch import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

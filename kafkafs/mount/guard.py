@@ -16,8 +16,8 @@ from kafkafs.tree.errors import AmbiguousPathError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from kafkafs.mount.dispatch import RequestLoop
     from kafkafs.mount.metrics import Metrics
-    from kafkafs.mount.request_loop import RequestLoop
 
 log: Final = logging.getLogger("kafkafs.mount")
 

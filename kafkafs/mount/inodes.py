@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.mount.caching import DIRECTORY, GROWING, LASTING, MOMENTARY
+from kafkafs.mount.dispatch import Pace
 from kafkafs.mount.inode_numbers import ROOT_NUMBER, InodeNumbers, digest, log_of
-from kafkafs.mount.pace import Pace
 from kafkafs.tree.node import Attributes, Directory, Link
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from kafkafs.tree.node import Entry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kafkafs.mount.dispatch import Pace
     from kafkafs.mount.inodes import Inode
-    from kafkafs.mount.pace import Pace
     from kafkafs.mount.walks import Walk
     from kafkafs.tree.node import Directory
 

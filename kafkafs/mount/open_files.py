@@ -11,8 +11,7 @@ import trio
 
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
-from kafkafs.mount.pace import in_thread
-from kafkafs.mount.turn import Turn
+from kafkafs.mount.dispatch import Turn, in_thread
 from kafkafs.tree.node import WritableFile
 
 if TYPE_CHECKING:
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from kafkafs.mount.dispatch import Pace, RequestLoop
     from kafkafs.mount.inodes import Inode
-    from kafkafs.mount.pace import Pace
-    from kafkafs.mount.request_loop import RequestLoop
     from kafkafs.tree.node import NodeTree, Reading, Writing
 
 Result = TypeVar("Result")

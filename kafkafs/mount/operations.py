@@ -14,6 +14,7 @@ from kafkafs.locator.paths import RootPath
 from kafkafs.locator.views import Kind
 from kafkafs.mount.attributes import EntryMaker
 from kafkafs.mount.caching import LASTING, MOMENTARY, caching_of
+from kafkafs.mount.dispatch import DirectoryPaces, RequestLoop, in_thread
 from kafkafs.mount.footing import Watcher
 from kafkafs.mount.forbidden import ForbiddenOperations
 from kafkafs.mount.growth import Growth, forget_attributes
@@ -22,8 +23,6 @@ from kafkafs.mount.inodes import Inodes
 from kafkafs.mount.listed_names import can_be_quick, is_directory_of_log, path_of_name, type_of_path
 from kafkafs.mount.listing import Listing
 from kafkafs.mount.open_files import FileForReading, FileForWriting, sync_log
-from kafkafs.mount.pace import DirectoryPaces, in_thread
-from kafkafs.mount.request_loop import RequestLoop
 from kafkafs.mount.walks import Walks
 from kafkafs.tree.errors import GoneError, NotPermittedError
 from kafkafs.tree.generated_file import GeneratedFile

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from kafkafs.allocation import give_back_freed_memory
-from kafkafs.mount.pace import in_thread
+from kafkafs.mount.dispatch import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,9 +1,13 @@
-"""How pyfuse3 waits for the kernel's next request: in place, for a moment, before the event loop is asked.
+"""Dispatch: how pyfuse3 waits for requests, and where the work for them runs.
 
 pyfuse3 goes through trio's event loop for each request, and hands the waiting on to another worker each time, which
 costs more than most requests do. Here the worker that waited answers, and waits again, without the event loop; only
 when an answer has to wait for something does another worker take the turn. So other tasks are delayed for `STREAK_NS`
 at most, one request and `WAIT_MS`.
+
+Work runs inline while recent work of its kind was quick, and otherwise in a thread. A thread costs more than a small
+read, and a long read in the event loop delays every request. So the first work of a kind goes to a thread, where it is
+timed; so does work that comes while other work of its kind is in one, as it may have to wait.
 """
 
 from __future__ import annotations
@@ -13,23 +17,117 @@ import select
 from contextlib import asynccontextmanager, suppress
 from time import perf_counter_ns
 from types import SimpleNamespace, coroutine
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import trio
 
 from kafkafs.mount.pyfuse3_internals import waiting_by
-from kafkafs.mount.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
     from contextlib import AbstractContextManager
 
+
+QUICK_NS: Final = 1_000_000
+SLOW_NS: Final = 1_500_000
+PROBATION: Final = 8  # how many go to threads after one that was slow
 STREAK_NS: Final = 3_000_000
 WAIT_MS: Final = 1
 LOOKS: Final = 40
 """How often to poll before sleeping: waking up takes longer than most requests."""
 
+T = TypeVar("T")
 Answer = TypeVar("Answer")
+
+
+class Turn:
+    """A fair lock that costs nothing without contention: one task at a time, in the order in which they come."""
+
+    __slots__ = ("_is_taken", "_waiting")
+
+    def __init__(self) -> None:
+        self._is_taken = False
+        self._waiting: trio.lowlevel.ParkingLot | None = None
+
+    def take_at_once(self) -> bool:
+        """Take the turn if it is free; False if it is another task's."""
+        if self._is_taken:
+            return False
+        self._is_taken = True
+        return True
+
+    async def take(self) -> None:
+        """Return once it is the caller's turn; a cancelled caller does not get it."""
+        if self.take_at_once():
+            return
+        if self._waiting is None:
+            self._waiting = trio.lowlevel.ParkingLot()
+        await self._waiting.park()  # it is handed over taken
+
+    def release(self) -> None:
+        """Pass it to the task that has waited longest."""
+        assert self._is_taken
+        if not (self._waiting and self._waiting.unpark()):
+            self._is_taken = False
+
+    async def __aenter__(self) -> Self:
+        await self.take()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.release()
+
+
+class Pace:
+    """How quick recent work of one kind was; long work is timed apart from short work."""
+
+    __slots__ = ("_in_threads", "_to_prove")
+
+    def __init__(self) -> None:
+        self._to_prove = [1, 1]  # short and long
+        self._in_threads = 0
+
+    async def run(self, work: Callable[[], T], *, is_long: bool = False) -> T:
+        """Run it. A cancelled call finishes first."""
+        if self._to_prove[is_long] <= 0 and not self._in_threads:
+            begun_ns = perf_counter_ns()
+            try:
+                return work()
+            finally:
+                if perf_counter_ns() - begun_ns > SLOW_NS:
+                    self._to_prove[is_long] = PROBATION
+        return await self.run_in_thread(work, is_long=is_long)
+
+    async def run_in_thread(self, work: Callable[[], T], *, is_long: bool = False) -> T:
+        """Run it in a thread, however quick it may be."""
+        taken_ns = SLOW_NS
+
+        def timed() -> T:
+            nonlocal taken_ns
+            begun_ns = perf_counter_ns()
+            try:
+                return work()
+            finally:
+                taken_ns = perf_counter_ns() - begun_ns
+
+        self._in_threads += 1
+        try:
+            return await in_thread(timed)
+        finally:
+            self._in_threads -= 1
+            self._to_prove[is_long] -= taken_ns <= QUICK_NS
+
+
+class DirectoryPaces:
+    """How quickly the directories of logs were found, opened and listed."""
+
+    def __init__(self) -> None:
+        self.lookup, self.opendir, self.readdir = Pace(), Pace(), Pace()
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run it in a thread. A cancelled call finishes first."""
+    return await trio.to_thread.run_sync(work)
 
 
 class RequestLoop:
