@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkafs.locator.paths import TreePath
-    from kafkafs.mount.growth import Growth
     from kafkafs.mount.inodes import Inode, Inodes
+    from kafkafs.mount.invalidation import Growth
     from kafkafs.mount.ownership import Ownership
     from kafkafs.tree.node import Attributes
 

@@ -15,11 +15,10 @@ from kafkafs.locator.views import Kind
 from kafkafs.mount.attributes import EntryMaker
 from kafkafs.mount.caching import LASTING, MOMENTARY, caching_of
 from kafkafs.mount.dispatch import DirectoryPaces, RequestLoop, in_thread
-from kafkafs.mount.footing import Watcher
 from kafkafs.mount.forbidden import ForbiddenOperations
-from kafkafs.mount.growth import Growth, forget_attributes
 from kafkafs.mount.guard import Refusals, guarded
 from kafkafs.mount.inodes import Inodes
+from kafkafs.mount.invalidation import Growth, Watcher, forget_attributes
 from kafkafs.mount.listed_names import can_be_quick, is_directory_of_log, path_of_name, type_of_path
 from kafkafs.mount.listing import Listing
 from kafkafs.mount.open_files import FileForReading, FileForWriting, sync_log
@@ -49,8 +48,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from kafkafs.locator.paths import LogPath
-    from kafkafs.mount.footing import Footing
     from kafkafs.mount.inodes import Inode
+    from kafkafs.mount.invalidation import Footing
     from kafkafs.mount.metrics import Metrics
     from kafkafs.mount.open_files import OpenFile
     from kafkafs.mount.ownership import Ownership

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.content import SizeCache, cache_directory
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.footing import Footing
+from kafkafs.mount.invalidation import Footing
 from kafkafs.mount.log_directories import resolved
 from kafkafs.mount.maintaining import is_maintained, maintained
 from kafkafs.mount.metrics import Metrics

@@ -35,7 +35,7 @@ from kafkafs.locator.paths import (
     TopicPath,
 )
 from kafkafs.locator.views import CONTROL_VIEWS, PARTITION_VIEWS, Kind, View
-from kafkafs.mount.footing import Footing
+from kafkafs.mount.invalidation import Footing
 from kafkafs.tree import errors as tree_errors
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile

@@ -11,8 +11,8 @@ import trio.testing
 
 from kafkafs.locator.offsets import parse_offset_name
 from kafkafs.locator.paths import OffsetPath, PartitionPath, RootPath, TopicPath
-from kafkafs.mount.footing import WATCHED_MAX, Footing, Watcher
 from kafkafs.mount.inodes import Inodes
+from kafkafs.mount.invalidation import WATCHED_MAX, Footing, Watcher
 from kafkafs.tree.node import Attributes, Directory
 
 if TYPE_CHECKING:

@@ -1,16 +1,23 @@
-"""Invalidation: logs are checked now and then, so that the kernel drops cached files that were removed."""
+"""Invalidation: the kernel is made to forget what it cached before that is outdated.
+
+Logs are checked now and then, so that the kernel drops cached files that were removed. The kernel may cache the sizes
+of a log at rest for a moment, and the first append invalidates them. While appends go on it may cache none:
+invalidating each time would drop sizes on their way to it, so that a process would find the file shorter than its size,
+and get SIGBUS if it maps it.
+"""
 
 from __future__ import annotations
 
 import logging
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyfuse3
 import trio
 
-from kafkafs.mount.caching import LOOK_S
+from kafkafs.mount.caching import GROWING, LOOK_S
 from kafkafs.mount.dispatch import in_thread
 
 if TYPE_CHECKING:
@@ -22,8 +29,42 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("kafkafs.mount")
 
+REST_S: Final = 0.5
+"""How long after an append a log is at rest."""
 WATCHED_MAX: Final = 64
 """How many logs the kernel keeps files of for long, open ones not counted: each is looked at twice a second."""
+
+
+class Growth:
+    """The logs that are being appended to. Only the event loop's thread may use it."""
+
+    def __init__(self, inodes: Inodes) -> None:
+        self._inodes = inodes
+        self._rests_at_s: dict[LogPath, float] = {}
+
+    def appended(self, log: LogPath) -> None:
+        """Note an append, before its writer gets the reply."""
+        now_s = monotonic()
+        was_at_rest = self._is_at_rest(log, now_s)
+        self._rests_at_s[log] = now_s + REST_S
+        if was_at_rest:
+            for inode in self._inodes.growing(log):
+                forget_attributes(inode)
+
+    def attributes_s(self, inode: Inode) -> float:
+        """Return how long the kernel may cache a file's attributes now."""
+        if inode.caching is GROWING and inode.log is not None and not self._is_at_rest(inode.log, monotonic()):
+            return 0.0
+        return inode.caching.attributes_s
+
+    def _is_at_rest(self, log: LogPath, now_s: float) -> bool:
+        return self._rests_at_s.get(log, 0.0) <= now_s
+
+
+def forget_attributes(inode: Inode) -> None:
+    """Make the kernel ask for the attributes again. It may have forgotten the file already."""
+    with suppress(OSError):
+        pyfuse3.invalidate_inode(inode.key, attr_only=True)
 
 
 class Footing(NamedTuple):
