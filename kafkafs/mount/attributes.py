@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyfuse3
 
 from kafkafs.mount.caching import LOOK_S
-from kafkafs.mount.listed_names import type_of_path
+from kafkafs.mount.listing import type_of_path
 from kafkafs.mount.pyfuse3_internals import set_key
 
 if TYPE_CHECKING:

@@ -1,27 +1,115 @@
-"""An open directory: its entries as they were when it was opened, a chunk at a time."""
+"""Directories as they are listed: open ones, what a name tells before the tree is asked, and walks through many.
+
+A walk through many partitions, as by `du`, `find` and `grep -r`, asks for all that is listed in every directory, and
+what the kernel then knows stays in memory here. So a listing in a walk tells the kernel at once what takes little to
+find, and nothing is kept of that. A name whose size takes reading a log is looked up when it is asked for: its size is
+never said to be unknown only because of the walk. Once a walk has asked for such a name, as `du` does and `find` does
+not, its listings tell the sizes of short logs too.
+"""
 
 from __future__ import annotations
 
+import re
+import stat
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from time import monotonic
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.locator.descent import child
+from kafkafs.locator.errors import BadNameError
+from kafkafs.locator.paths import PartitionDirectoryPath, PartitionPath, TopicPath
+from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
 from kafkafs.tree.node import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from kafkafs.locator.paths import LogPath, TreePath
     from kafkafs.mount.dispatch import Pace
     from kafkafs.mount.inodes import Inode
-    from kafkafs.mount.walks import Walk
     from kafkafs.tree.node import Directory
+
+_TYPES: Final = {Kind.DIRECTORY: stat.S_IFDIR, Kind.LINK: stat.S_IFLNK}
+_RECORD: Final = re.compile(r"[0-9]+(\.[a-z]+)?")
+
+WALK_LOGS: Final = 64
+"""In how many logs directories are opened, one after another, before that is a walk."""
+PAUSE_S: Final = 2.0
+"""How long no directory is opened once a walk is over."""
 
 CHUNK_NAMES: Final = 2048
 _WINDOW_NAMES: Final = 2 * CHUNK_NAMES
 
 
+def path_of_name(parent: TreePath, name: str) -> TreePath | None:
+    """Return the path of a listed name, as far as the name tells."""
+    try:
+        return child(parent, name)
+    except BadNameError:
+        return None
+
+
+def type_of_path(path: TreePath | None) -> int:
+    """Return the type of the node at a path; 0 for no path."""
+    return 0 if path is None else _TYPES.get(path.view.kind, stat.S_IFREG)
+
+
+def can_be_quick(parent: TreePath, name: str) -> bool:
+    """True if a node of this name is as a rule found in less than a millisecond, once one like it was.
+
+    Records and `append` files are. Sizes of streams, ranges and names that count from the end may take long.
+    """
+    if isinstance(parent, PartitionDirectoryPath):
+        return parent.view is View.OFFSET and _RECORD.fullmatch(name) is not None
+    view = PARTITION_VIEWS.get(name) if isinstance(parent, PartitionPath) else None
+    return view is not None and view.kind is Kind.INPUT
+
+
+def is_directory_of_log(parent: TreePath, name: str) -> bool:
+    """True if a node of this name is a partition, or a directory in one, if there is one."""
+    if isinstance(parent, TopicPath):
+        return name.isdigit()
+    view = PARTITION_VIEWS.get(name) if isinstance(parent, PartitionPath) else None
+    return view is not None and view.kind is Kind.DIRECTORY
+
+
+class Walk(NamedTuple):
+    """A walk that goes on. It `is_sized` if it asks for sizes."""
+
+    is_sized: bool
+
+
+class Walks:
+    """Notes the directories that are opened. Only the event loop's thread may use it."""
+
+    def __init__(self, now_s: Callable[[], float] = monotonic) -> None:
+        self._now_s = now_s
+        self._logs: set[LogPath] = set()
+        self._asks_for_sizes = False
+        self._opened_s = now_s()
+
+    def opened(self, log: LogPath) -> Walk | None:
+        """Return the walk in which a directory of the log is opened, if it is one."""
+        now_s = self._now_s()
+        if now_s - self._opened_s > PAUSE_S:
+            self._logs.clear()
+            self._asks_for_sizes = False
+        self._opened_s = now_s
+        if len(self._logs) <= WALK_LOGS:
+            self._logs.add(log)
+        return Walk(is_sized=self._asks_for_sizes) if len(self._logs) > WALK_LOGS else None
+
+    def looked_up(self) -> None:
+        """Note that a name in a log is looked up which is no directory: a walk that goes on asks for sizes."""
+        self._asks_for_sizes = len(self._logs) > WALK_LOGS
+
+
 class Listing:
-    """The names in a directory by their positions, `.` and `..` first. `pace` is that of recent listings."""
+    """An open directory: its entries by their positions as they were when it was opened, `.` and `..` first.
+
+    `pace` is that of recent listings.
+    """
 
     def __init__(self, inode: Inode, directory: Directory, pace: Pace, walk: Walk | None = None) -> None:
         self.inode = inode

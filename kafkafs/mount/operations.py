@@ -19,10 +19,8 @@ from kafkafs.mount.forbidden import ForbiddenOperations
 from kafkafs.mount.guard import Refusals, guarded
 from kafkafs.mount.inodes import Inodes
 from kafkafs.mount.invalidation import Growth, Watcher, forget_attributes
-from kafkafs.mount.listed_names import can_be_quick, is_directory_of_log, path_of_name, type_of_path
-from kafkafs.mount.listing import Listing
+from kafkafs.mount.listing import Listing, Walks, can_be_quick, is_directory_of_log, path_of_name, type_of_path
 from kafkafs.mount.open_files import FileForReading, FileForWriting, sync_log
-from kafkafs.mount.walks import Walks
 from kafkafs.tree.errors import GoneError, NotPermittedError
 from kafkafs.tree.generated_file import GeneratedFile
 from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile

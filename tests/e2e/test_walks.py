@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.mount.walks import WALK_LOGS
+from kafkafs.mount.listing import WALK_LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
