@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import TreePath
     from kafkafs.mount.inodes import Inode, Inodes
     from kafkafs.mount.invalidation import Growth
-    from kafkafs.mount.ownership import Ownership
+    from kafkafs.mount.options import Ownership
     from kafkafs.tree.node import Attributes
 
 _PLACE_S: Final = 1.0

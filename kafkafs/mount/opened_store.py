@@ -5,16 +5,16 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from contextlib import contextmanager
+import resource
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.mount.descriptors import awake_logs_max, raise_limit
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.holds import elsewhere, holds, is_from_here, server_of, text_of
 from storage.clock import Clock
 from storage.errors import StorageError, StoreLockedError
 from storage.files import Files, NamedFiles
-from storage.log import AwakeLogs
+from storage.log import DESCRIPTORS_A_LOG, AwakeLogs
 from storage.log_dir import LOCK_NAME, are_vacant, read_server_properties
 from storage.store import FlushThread, LogOpener, Mode, Store
 
@@ -31,6 +31,10 @@ log: Final = logging.getLogger("kafkafs.mount")
 
 _NO_RIGHT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NAMED_MAX: Final = 10
+AWAKE_LOGS_MAX: Final = 10_000
+"""The kernel allows a process some 65,000 maps, and a log with open files has two."""
+_AWAKE_SHARE: Final = 2
+"""The share of descriptors for logs that are written; the rest is for readers, and for opening and recovering."""
 
 
 @contextmanager
@@ -136,3 +140,17 @@ def _say_what_is_recovered(store: Store, paths: Sequence[Path]) -> None:
             names_of(paths),
             "a partition is" if len(unclean) == 1 else f"each of {len(unclean)} partitions is",
         )
+
+
+def raise_limit() -> int:
+    """Raise this process's limit of descriptors to its hard limit, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # a hard limit above what the kernel allows
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return AWAKE_LOGS_MAX * DESCRIPTORS_A_LOG * _AWAKE_SHARE if soft == resource.RLIM_INFINITY else soft
+
+
+def awake_logs_max(descriptors: int) -> int:
+    """Return how many logs may hold descriptors at once under this limit."""
+    return max(min(descriptors // _AWAKE_SHARE // DESCRIPTORS_A_LOG, AWAKE_LOGS_MAX), 1)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from kafkafs.mount.invalidation import Footing
     from kafkafs.mount.metrics import Metrics
     from kafkafs.mount.open_files import OpenFile
-    from kafkafs.mount.ownership import Ownership
+    from kafkafs.mount.options import Ownership
     from kafkafs.tree.node import Node, NodeTree, Reading, Writing
 
 NAME_BYTES_MAX: Final = 255

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.ownership import Ownership
 from kafkafs.render.key_values import KeyValueSyntax
 from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.store_texts import in_a_line
@@ -25,6 +24,14 @@ class DurabilityOption(Enum):
 
     BUFFERED = "buffered"  # the death of kafkafs, as in Kafka
     FSYNC = "fsync"  # a loss of power
+
+
+class Ownership(NamedTuple):
+    """Owner and umask of files; None means those of the directory in the store."""
+
+    uid: int | None = None
+    gid: int | None = None
+    umask: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
