@@ -17,11 +17,18 @@ from kafkafs.cli.standard_streams import abandon_output
 from kafkafs.cli.store import store_argument
 from kafkafs.cli.umount import mount_point_argument
 from kafkafs.mount.apart import check_apart
-from kafkafs.mount.background import LOG_VARIABLE, Report, log_file, log_path, python_command, start
-from kafkafs.mount.ending_signals import taking_effect_afterwards
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.log_directories import resolved
 from kafkafs.mount.options import parse_options
+from kafkafs.mount.process import (
+    LOG_VARIABLE,
+    Report,
+    log_file,
+    log_path,
+    python_command,
+    start,
+    taking_effect_afterwards,
+)
 from storage.files import Files
 from storage.log_dir import are_vacant
 

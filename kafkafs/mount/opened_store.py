@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkafs.mount.options import MountOptions
-    from kafkafs.mount.parting import Parting
+    from kafkafs.mount.process import Parting
     from storage.log_dir import Partition
     from storage.topics import PartitionLog
 

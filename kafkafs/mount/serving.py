@@ -18,9 +18,9 @@ from kafkafs.mount.mount_point import check_mount_point, mount_point
 from kafkafs.mount.opened_store import names_of, opened_store
 from kafkafs.mount.operations import TreeOperations
 from kafkafs.mount.options import DurabilityOption
-from kafkafs.mount.parting import parting as awaited_parting
+from kafkafs.mount.process import parting as awaited_parting
+from kafkafs.mount.process import tell_ready, tell_status, tell_stopping
 from kafkafs.mount.recovering import recovered_beside
-from kafkafs.mount.service_manager import tell_ready, tell_status, tell_stopping
 from kafkafs.mount.session import Session, kernel_options
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.tree import Tree

@@ -17,7 +17,7 @@ from kafkafs.mount.answering import Answer, answer_of, is_dead, is_stopped, stat
 from kafkafs.mount.errors import MountError, NotMountedError
 from kafkafs.mount.holds import Hold, elsewhere, holds, holds_of, is_from_here, is_serving, server_of, text_of
 from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, mount_at, place_of, uses_of
-from kafkafs.mount.parting import Awaited
+from kafkafs.mount.process import Awaited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

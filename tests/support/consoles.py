@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from kafkafs.mount.background import log_file
 from kafkafs.mount.mounts import mounts
+from kafkafs.mount.process import log_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from mounts import DEADLINE_S, require_fuse
 
-from kafkafs.mount.background import log_file
 from kafkafs.mount.mounts import mounts
+from kafkafs.mount.process import log_file
 from kafkafs.mount.unmounting import unmount
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafkafs.mount.apart import check_apart
-from kafkafs.mount.background import log_path
 from kafkafs.mount.errors import MountError
+from kafkafs.mount.process import log_path
 
 if TYPE_CHECKING:
     from pathlib import Path

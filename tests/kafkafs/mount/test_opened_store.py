@@ -14,7 +14,7 @@ from waiting import until
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.opened_store import opened_store
 from kafkafs.mount.options import parse_options
-from kafkafs.mount.parting import Awaited, Parting, parting
+from kafkafs.mount.process import Awaited, Parting, parting
 from kafkafs.mount.recovering import recovered_beside
 from storage.clock import Clock
 from storage.errors import PoisonedLogError

@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.mount.background import REPORT_VARIABLE, Report, log_file, start
-from kafkafs.mount.ending_signals import taking_effect_afterwards
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.service_manager import tell_ready, tell_stopping
+from kafkafs.mount.process import (
+    REPORT_VARIABLE,
+    Report,
+    log_file,
+    start,
+    taking_effect_afterwards,
+    tell_ready,
+    tell_stopping,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-REPORTING = "from kafkafs.mount.background import Report; report = Report(); report.doing('this'); "
+REPORTING = "from kafkafs.mount.process import Report; report = Report(); report.doing('this'); "
 
 
 def run(tmp_path: Path, code: str) -> tuple[list[str], str]:
@@ -66,13 +72,13 @@ def test_who_reports_knows_whether_it_was_heard(monkeypatch: pytest.MonkeyPatch)
 STARTING = """
 import sys
 from pathlib import Path
-from kafkafs.mount.background import start
+from kafkafs.mount.process import start
 start([sys.executable, "-P", "-c", sys.argv[1]], Path(sys.argv[2]), doing=lambda what: print(what, flush=True))
 """
 UNDOING = """
 import os, signal
-from kafkafs.mount.background import Report
-from kafkafs.mount.ending_signals import taking_effect_afterwards
+from kafkafs.mount.process import Report
+from kafkafs.mount.process import taking_effect_afterwards
 report = Report()
 with taking_effect_afterwards([signal.SIGTERM]):
     try:
