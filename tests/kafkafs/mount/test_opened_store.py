@@ -12,10 +12,10 @@ import pytest
 from waiting import until
 
 from kafkafs.mount.errors import MountError
+from kafkafs.mount.maintenance import recovered_beside
 from kafkafs.mount.opened_store import opened_store
 from kafkafs.mount.options import parse_options
 from kafkafs.mount.process import Awaited, Parting, parting
-from kafkafs.mount.recovering import recovered_beside
 from storage.clock import Clock
 from storage.errors import PoisonedLogError
 from storage.files import FileLock

@@ -1,4 +1,4 @@
-"""Maintenance beside a mount: a thread of its own, counted in the mount's metrics."""
+"""Recovery and maintenance beside a mount: each in a thread of its own, maintenance counted in its metrics."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
-from storage.store import Maintenance, Mode
+from storage.store import Maintenance, Mode, recover_unclosed_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kafkafs.mount.metrics import Metrics
     from kafkafs.mount.options import MountOptions
@@ -18,6 +18,36 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 log: Final = logging.getLogger("kafkafs.mount")
+
+
+@contextmanager
+def recovered_beside(store: Store, clock: Clock) -> Iterator[Callable[[], None]]:
+    """Recover the logs of log directories that were not closed properly, in a thread of its own.
+
+    A log that a request opens first is recovered for that request. At the end of the block the current log is finished,
+    and no other is begun.
+    """
+    stopped = Event()
+    thread = Thread(target=_recover, args=(store, clock, stopped), name="kafkafs-recovery")
+    try:
+        yield thread.start
+    finally:
+        stopped.set()
+        if thread.ident is not None:
+            thread.join()
+
+
+def _recover(store: Store, clock: Clock, stopped: Event) -> None:
+    try:
+        rest = recover_unclosed_logs(store, clock, is_stopped=stopped.is_set)
+    except Exception:
+        log.exception("recovering the logs ended with an error that kafkafs does not handle: this is a bug")
+        return
+    for failure in rest.failures:
+        log.warning("%s; its log directory still counts as not closed properly", failure)
+    if rest.recovered or rest.failures:
+        number = f"{rest.recovered} {'log was' if rest.recovered == 1 else 'logs were'} recovered"
+        log.info("%s%s", number, ", the others at the next mount" if rest.is_given_up else "")
 
 
 @contextmanager
@@ -32,7 +62,7 @@ def maintained(store: Store, options: MountOptions, metrics: Metrics, clock: Clo
     stopped = Event()
     maintenance = Maintenance(store, clock, stopped)
     _show(maintenance, metrics)
-    thread = Thread(target=_run, args=(maintenance,), name="kafkafs-maintenance")
+    thread = Thread(target=_maintain, args=(maintenance,), name="kafkafs-maintenance")
     thread.start()
     try:
         yield
@@ -47,7 +77,7 @@ def is_maintained(store: Store, options: MountOptions) -> bool:
     return store.mode is Mode.READ_WRITE and wanted
 
 
-def _run(maintenance: Maintenance) -> None:
+def _maintain(maintenance: Maintenance) -> None:
     try:
         maintenance.run()
     except Exception:

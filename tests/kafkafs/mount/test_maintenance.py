@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.mount.maintaining import maintained
+from kafkafs.mount.maintenance import maintained
 from kafkafs.mount.metrics import Metrics
 from kafkafs.mount.options import MountOptions
 from storage.clock import Clock
