@@ -1,4 +1,7 @@
-"""A mount from its beginning to its end: served until it is unmounted or a signal comes, and then ended cleanly."""
+"""A mount from its beginning to its end: served until it is unmounted or a signal comes, and then ended cleanly.
+
+Memory that a burst of requests leaves behind is given back once the mount is quiet.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,16 @@ import os
 import re
 import signal
 import sys
+from time import process_time
 from typing import TYPE_CHECKING, Final
 
 import pyfuse3
 import trio
 
+from kafkafs.allocation import give_back_freed_memory
+from kafkafs.mount.dispatch import in_thread
 from kafkafs.mount.kernel_mount import mounted, read_ahead
 from kafkafs.mount.pyfuse3_internals import OptionText
-from kafkafs.mount.quiet import Quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,12 +31,42 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("kafkafs.mount")
 
+LOOK_S: Final = 2.0
+BUSY_S: Final = 0.1
+"""A process that used more processor time than this since the last look was busy."""
 GRACE_S: Final = 0.5
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SWITCH_INTERVAL_S: Final = 0.001
 """How long a decoding thread may delay the event loop; Python's default is five times that."""
 _GARBAGE_OBJECTS: Final = 20_000
 """How many new objects start a search for cycles: requests make many objects and hardly ever a cycle."""
+
+
+class Quiet:
+    """Gives memory back when a busy time has ended. `used_s` is the processor time that the process has used so far."""
+
+    def __init__(
+        self, give_back: Callable[[], None] = give_back_freed_memory, used_s: Callable[[], float] = process_time
+    ) -> None:
+        self._give_back = give_back
+        self._used_s = used_s
+        self._seen_s = used_s()
+        self._was_busy = False
+
+    async def run(self) -> None:
+        """Look now and then until cancelled."""
+        while True:
+            await trio.sleep(LOOK_S)
+            await self.look()
+
+    async def look(self) -> None:
+        """Give memory back if the process was busy, and is not since the last look."""
+        used_s = self._used_s()
+        is_busy = used_s - self._seen_s > BUSY_S
+        self._seen_s = used_s
+        if self._was_busy and not is_busy:
+            await in_thread(self._give_back)
+        self._was_busy = is_busy
 
 
 def kernel_options(options: MountOptions, source: str, *, is_read_only: bool) -> set[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 from kafkafs.mount.answering import is_dead
 from kafkafs.mount.errors import MountError
@@ -20,7 +21,7 @@ from kafkafs.mount.kernel_mount import sentence_for
 from kafkafs.mount.mount_point import mount_point
 from kafkafs.mount.mounts import mount_at, uses_of
 from kafkafs.mount.options import parse_options
-from kafkafs.mount.session import kernel_options
+from kafkafs.mount.session import BUSY_S, Quiet, kernel_options
 from kafkafs.mount.unmounting import unmount
 
 if TYPE_CHECKING:
@@ -247,3 +248,14 @@ def test_who_has_no_rights_reads_one_sentence(mode: int, sentence: str) -> None:
 def test_what_libfuse_says_becomes_what_to_do(said: str, sentence: str) -> None:
     assert sentence in sentence_for(said)
     assert "\n" not in sentence_for(said)
+
+
+def test_memory_is_given_back_once_a_busy_time_has_ended() -> None:
+    used_s: list[float] = []
+    given_at: list[int] = []
+    quiet = Quiet(lambda: given_at.append(len(used_s)), lambda: sum(used_s))
+    busy, idle = 2 * BUSY_S, BUSY_S / 2
+    for each_s in (idle, busy, busy, idle, idle, idle, busy, idle):
+        used_s.append(each_s)
+        trio.run(quiet.look)
+    assert given_at == [4, 8]
