@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.mount.answering import Answer, answer_of
-from kafkafs.mount.apart import check_apart
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, mount_at, place_of
+from kafkafs.mount.places import check_apart
 from kafkafs.mount.unmounting import detach
 
 if TYPE_CHECKING:

@@ -1,21 +1,50 @@
-"""Checks that a store and its mount point lie apart: neither is in the other, by any route.
+"""The places of a store and of its mount point: where their paths lead, and that they lie apart.
 
-A process that meets its own mount below a path of its own waits for itself, and every user of the mount for it.
+Neither may be in the other, by any route: a process that meets its own mount below a path of its own waits for itself,
+and every user of the mount for it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.log_directories import followed
-from kafkafs.mount.mounts import mounts
+from kafkafs.mount.mounts import mounts, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from kafkafs.mount.mounts import Mount
+
+_WRONG_USAGE: Final = 2
+
+
+def resolved(paths: Sequence[Path]) -> list[Path]:
+    """The paths without links and `..`; a directory that is to be made need not exist.
+
+    Raises `MountError` for circular links and for a dangling link: a store would be made at a place that the user has
+    not named.
+    """
+    return [_resolved(path) for path in paths]
+
+
+def followed(path: Path) -> Path:
+    """Return where a path leads; raises `MountError` for circular links."""
+    try:
+        return place_of(path)
+    except OSError as error:
+        raise MountError(f"{path}: {error.strerror}", exit_code=_WRONG_USAGE) from None
+
+
+def _resolved(path: Path) -> Path:
+    place = followed(path)
+    if path.is_symlink() and not place.exists():
+        raise MountError(
+            f"{path} is a link to {place}, which does not exist: make that directory first, or remove the link",
+            exit_code=_WRONG_USAGE,
+        )
+    return place
 
 
 def check_apart(mount_point: Path, store: Sequence[Path], kept: Mapping[str, Path]) -> None:
