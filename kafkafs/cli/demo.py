@@ -15,9 +15,9 @@ from kafkafs.cli.failures import EXIT_FAILED, say
 from kafkafs.cli.mount import mount_in_background
 from kafkafs.demo.demo_store import make_demo_store
 from kafkafs.demo.tour import mount_tour, store_tour, tour_text
-from kafkafs.mount.answering import Answer, answer_of
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, mount_at, place_of
+from kafkafs.mount.mountpoints.answering import Answer, answer_of
+from kafkafs.mount.mountpoints.mounts import FILE_SYSTEM_TYPE, mount_at, place_of
 from kafkafs.mount.process import python_command
 from storage.clock import Clock
 from storage.files import Files

@@ -17,8 +17,8 @@ from kafkafs.cli.standard_streams import abandon_output
 from kafkafs.cli.store import store_argument
 from kafkafs.cli.umount import mount_point_argument
 from kafkafs.mount.errors import MountError
+from kafkafs.mount.mountpoints.places import check_apart, resolved
 from kafkafs.mount.options import parse_options
-from kafkafs.mount.places import check_apart, resolved
 from kafkafs.mount.process import (
     LOG_VARIABLE,
     Report,

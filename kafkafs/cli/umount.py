@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.failures import say
-from kafkafs.mount.unmounting import unmount
+from kafkafs.mount.mountpoints.unmounting import unmount
 
 if TYPE_CHECKING:
     import os

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.holds import elsewhere, holds, is_from_here, server_of, text_of
+from kafkafs.mount.mountpoints.holds import elsewhere, holds, is_from_here, server_of, text_of
 from storage.clock import Clock
 from storage.errors import StorageError, StoreLockedError
 from storage.files import Files, NamedFiles

@@ -19,7 +19,7 @@ import trio
 
 from kafkafs.allocation import give_back_freed_memory
 from kafkafs.mount.dispatch import in_thread
-from kafkafs.mount.kernel_mount import mounted, read_ahead
+from kafkafs.mount.mountpoints.kernel_mount import mounted, read_ahead
 from kafkafs.mount.pyfuse3_internals import OptionText
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from command_mounts import DEADLINE_S, KAFKAFS, apart, run
 
-from kafkafs.mount.mounts import mount_at
+from kafkafs.mount.mountpoints.mounts import mount_at
 
 pytestmark = pytest.mark.e2e
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from kafkafs.mount.mounts import mounts
+from kafkafs.mount.mountpoints.mounts import mounts
 from kafkafs.mount.process import log_file
 
 if TYPE_CHECKING:

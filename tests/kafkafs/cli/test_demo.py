@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 from mounts import DEADLINE_S, require_fuse
 
-from kafkafs.mount.mounts import mounts
+from kafkafs.mount.mountpoints.mounts import mounts
+from kafkafs.mount.mountpoints.unmounting import unmount
 from kafkafs.mount.process import log_file
-from kafkafs.mount.unmounting import unmount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

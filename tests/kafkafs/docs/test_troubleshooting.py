@@ -12,7 +12,7 @@ import pytest
 from mounts import require_fuse
 
 import kafkafs
-from kafkafs.mount.kernel_mount import sentence_for
+from kafkafs.mount.mountpoints.kernel_mount import sentence_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from kafkafs.mount.answering import is_dead
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.kernel_mount import sentence_for
-from kafkafs.mount.mount_point import mount_point
-from kafkafs.mount.mounts import mount_at, uses_of
+from kafkafs.mount.mountpoints.answering import is_dead
+from kafkafs.mount.mountpoints.kernel_mount import sentence_for
+from kafkafs.mount.mountpoints.mount_point import mount_point
+from kafkafs.mount.mountpoints.mounts import mount_at, uses_of
+from kafkafs.mount.mountpoints.unmounting import unmount
 from kafkafs.mount.options import parse_options
 from kafkafs.mount.session import BUSY_S, Quiet, kernel_options
-from kafkafs.mount.unmounting import unmount
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,7 +193,7 @@ UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.kernel_mount import mounted
+from kafkafs.mount.mountpoints.kernel_mount import mounted
 import pyfuse3
 os.setgid(65534); os.setuid(65534)
 try:

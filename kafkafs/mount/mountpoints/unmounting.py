@@ -13,16 +13,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.mount.answering import Answer, answer_of, is_dead, is_stopped, state_text
 from kafkafs.mount.errors import MountError, NotMountedError
-from kafkafs.mount.holds import Hold, elsewhere, holds, holds_of, is_from_here, is_serving, server_of, text_of
-from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, mount_at, place_of, uses_of
+from kafkafs.mount.mountpoints.answering import Answer, answer_of, is_dead, is_stopped, state_text
+from kafkafs.mount.mountpoints.holds import (
+    Hold,
+    elsewhere,
+    holds,
+    holds_of,
+    is_from_here,
+    is_serving,
+    server_of,
+    text_of,
+)
+from kafkafs.mount.mountpoints.mounts import FILE_SYSTEM_TYPE, mount_at, place_of, uses_of
 from kafkafs.mount.process import Awaited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kafkafs.mount.mounts import Mount
+    from kafkafs.mount.mountpoints.mounts import Mount
 
 _FORCE: Final = 1  # MNT_FORCE
 _DETACH: Final = 2  # MNT_DETACH

@@ -10,13 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkafs.mount.answering import contents_of
-from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, mounts, pids
+from kafkafs.mount.mountpoints.answering import contents_of
+from kafkafs.mount.mountpoints.mounts import FILE_SYSTEM_TYPE, mounts, pids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kafkafs.mount.mounts import Mount
+    from kafkafs.mount.mountpoints.mounts import Mount
 
 _SHOWN_MAX = 10
 _ROOT = Path("/")

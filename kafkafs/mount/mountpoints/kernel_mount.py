@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import pyfuse3
 
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.mount_point import claimed
-from kafkafs.mount.mounts import mount_at
+from kafkafs.mount.mountpoints.mount_point import claimed
+from kafkafs.mount.mountpoints.mounts import mount_at
 from kafkafs.mount.pyfuse3_internals import check_pyfuse3
 
 if TYPE_CHECKING:

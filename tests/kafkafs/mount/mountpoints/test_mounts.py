@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkafs.mount import mounts
-from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, Mount, place_of
+from kafkafs.mount.mountpoints import mounts
+from kafkafs.mount.mountpoints.mounts import FILE_SYSTEM_TYPE, Mount, place_of
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.places import check_apart, resolved
+from kafkafs.mount.mountpoints.places import check_apart, resolved
 from kafkafs.mount.process import log_path
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def test_bind_mounts_are_seen_through(place: Path, bound: str, mount_point: str,
     code = f"""
 import sys
 from pathlib import Path
-from kafkafs.mount.places import check_apart
+from kafkafs.mount.mountpoints.places import check_apart
 from kafkafs.mount.errors import MountError
 try:
     check_apart(Path({str(place / mount_point)!r}), [Path({str(place / store)!r})], {{}})

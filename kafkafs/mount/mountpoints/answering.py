@@ -14,10 +14,10 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.mount.mounts import mount_at
+from kafkafs.mount.mountpoints.mounts import mount_at
 
 if TYPE_CHECKING:
-    from kafkafs.mount.mounts import Mount
+    from kafkafs.mount.mountpoints.mounts import Mount
 
 ANSWER_S: Final = 2
 _KILLED_S: Final = 1

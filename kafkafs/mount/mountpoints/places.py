@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.mounts import mounts, place_of
+from kafkafs.mount.mountpoints.mounts import mounts, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from kafkafs.mount.mounts import Mount
+    from kafkafs.mount.mountpoints.mounts import Mount
 
 _WRONG_USAGE: Final = 2
 

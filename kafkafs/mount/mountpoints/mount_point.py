@@ -13,11 +13,11 @@ from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.mount.answering import Answer, answer_of
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.mounts import FILE_SYSTEM_TYPE, mount_at, place_of
-from kafkafs.mount.places import check_apart
-from kafkafs.mount.unmounting import detach
+from kafkafs.mount.mountpoints.answering import Answer, answer_of
+from kafkafs.mount.mountpoints.mounts import FILE_SYSTEM_TYPE, mount_at, place_of
+from kafkafs.mount.mountpoints.places import check_apart
+from kafkafs.mount.mountpoints.unmounting import detach
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from mounts import DEADLINE_S
 
-from kafkafs.mount.answering import Answer, answer_of, contents_of, is_dead, is_stopped, state_text
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.mounts import mount_at
-from kafkafs.mount.unmounting import unmount
+from kafkafs.mount.mountpoints.answering import Answer, answer_of, contents_of, is_dead, is_stopped, state_text
+from kafkafs.mount.mountpoints.mounts import mount_at
+from kafkafs.mount.mountpoints.unmounting import unmount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

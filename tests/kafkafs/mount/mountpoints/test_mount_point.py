@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.mount import mount_point as module
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.mount_point import check_mount_point, claimed, mount_point
+from kafkafs.mount.mountpoints import mount_point as module
+from kafkafs.mount.mountpoints.mount_point import check_mount_point, claimed, mount_point
 
 if TYPE_CHECKING:
     from pathlib import Path

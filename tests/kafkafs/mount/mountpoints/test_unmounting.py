@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkafs.mount import holds, unmounting
 from kafkafs.mount.errors import MountError
-from kafkafs.mount.holds import Hold, Holder, holds_of
-from kafkafs.mount.mounts import Mount
+from kafkafs.mount.mountpoints import holds, unmounting
+from kafkafs.mount.mountpoints.holds import Hold, Holder, holds_of
+from kafkafs.mount.mountpoints.mounts import Mount
 
 MOUNT = Mount(Path("/mnt"), "fuse.kafkafs", "/store", "0:40", Path("/"))
 COPY = Hold(MOUNT._replace(path=Path("/copy"), root=Path("/orders")), None)
