@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.content import SizeCache, cache_directory
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.mount.errors import MountError
+from kafkafs.mount.handlers import TreeOperations
 from kafkafs.mount.invalidation import Footing
 from kafkafs.mount.maintenance import is_maintained, maintained, recovered_beside
 from kafkafs.mount.metrics import Metrics
 from kafkafs.mount.mountpoints.mount_point import check_mount_point, mount_point
 from kafkafs.mount.mountpoints.places import resolved
 from kafkafs.mount.opened_store import names_of, opened_store
-from kafkafs.mount.operations import TreeOperations
 from kafkafs.mount.options import DurabilityOption
 from kafkafs.mount.process import parting as awaited_parting
 from kafkafs.mount.process import tell_ready, tell_status, tell_stopping

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from kafkafs.mount.operations import TreeOperations
+    from kafkafs.mount.handlers import TreeOperations
     from kafkafs.mount.options import MountOptions
 
 log: Final = logging.getLogger("kafkafs.mount")

@@ -260,10 +260,10 @@ class MemoryTree:
 
 
 def main() -> None:
+    from kafkafs.mount.handlers import TreeOperations
     from kafkafs.mount.log import start_logging
     from kafkafs.mount.metrics import Metrics
     from kafkafs.mount.mountpoints.mount_point import mount_point
-    from kafkafs.mount.operations import TreeOperations
     from kafkafs.mount.options import DurabilityOption, parse_options
     from kafkafs.mount.session import Session, kernel_options
 
