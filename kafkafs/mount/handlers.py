@@ -26,7 +26,7 @@ from kafkafs.tree.generated_file import GeneratedFile
 from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
     from pathlib import Path
 
     from pyfuse3 import (
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import LogPath
     from kafkafs.mount.inodes import Inode
-    from kafkafs.mount.invalidation import Footing
     from kafkafs.mount.metrics import Metrics
     from kafkafs.mount.open_files import OpenFile
     from kafkafs.mount.options import Ownership
@@ -74,7 +73,7 @@ class TreeOperations(ForbiddenOperations):
         place: Path,
         ownership: Ownership,
         metrics: Metrics,
-        footing: Callable[[LogPath], Footing | None],
+        footing: Callable[[LogPath], Hashable | None],
         is_durable: bool = False,
     ) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ import logging
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import pyfuse3
 import trio
@@ -67,38 +67,20 @@ def forget_attributes(inode: Inode) -> None:
         pyfuse3.invalidate_inode(inode.key, attr_only=True)
 
 
-class Footing(NamedTuple):
-    """The state of a log that its cached files depend on."""
-
-    identity: int
-    start_offset: int
-    end_offset: int
-    segments: frozenset[Hashable]
-
-    def is_kept_by(self, later: Footing | None) -> bool:
-        """True if the log has only grown since, so that everything cached is still valid."""
-        return (
-            later is not None
-            and later.identity == self.identity
-            and later.start_offset == self.start_offset
-            and later.end_offset >= self.end_offset
-            and later.segments >= self.segments
-        )
-
-
 class Watcher:
     """Checks the logs whose files the kernel knows or a process has open, now and then and when `wake` is called.
 
     A walk through many logs makes the kernel know files of all of them. It is made to forget those of all but the last
     `WATCHED_MAX` logs, so that a look takes no longer afterwards.
 
-    `footing` returns a log's footing, None if the log is gone. Any thread may call it.
+    `footing` returns what stays the same while a log only grows, so that everything cached is still valid; None if the
+    log is gone. Any thread may call it.
     """
 
-    def __init__(self, inodes: Inodes, footing: Callable[[LogPath], Footing | None]) -> None:
+    def __init__(self, inodes: Inodes, footing: Callable[[LogPath], Hashable | None]) -> None:
         self._inodes = inodes
         self._footing = footing
-        self._known: dict[LogPath, Footing | None] = {}
+        self._known: dict[LogPath, Hashable | None] = {}
         self._begun: set[LogPath] = set()  # since the last look
         self._dropped: set[LogPath] = set()  # logs that the kernel was told to forget for newer ones
         self._wake = trio.Event()
@@ -138,7 +120,7 @@ class Watcher:
         found = await in_thread(lambda: {path: self._look_at(path) for path in logs})
         for path, footing in found.items():
             before, self._known[path] = self._known.get(path), footing
-            if before is None or not before.is_kept_by(footing):
+            if before is None or before != footing:
                 await in_thread(partial(_drop, self._inodes.lasting(path)))
         if open_files:
             await in_thread(partial(_keep_up, open_files))
@@ -154,7 +136,7 @@ class Watcher:
             self._dropped.update(surplus)  # what is open stays, and is looked at from the next time on
         return [path for path in watched if path not in surplus]
 
-    def _look_at(self, path: LogPath) -> Footing | None:
+    def _look_at(self, path: LogPath) -> Hashable | None:
         try:
             return self._footing(path)
         except Exception:

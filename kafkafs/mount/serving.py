@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.content import SizeCache, cache_directory
-from kafkafs.locator.paths import PartitionPath
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.handlers import TreeOperations
-from kafkafs.mount.invalidation import Footing
 from kafkafs.mount.maintenance import is_maintained, maintained, recovered_beside
 from kafkafs.mount.metrics import Metrics
 from kafkafs.mount.mountpoints.mount_point import check_mount_point, mount_point
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from kafkafs.locator.paths import LogPath
     from kafkafs.mount.log import RecentLines
     from kafkafs.mount.options import MountOptions
     from storage.store import Store
@@ -77,7 +74,7 @@ def serve(
                 place=paths[0],
                 ownership=options.ownership,
                 metrics=metrics,
-                footing=lambda path: _footing(store, path),
+                footing=tree.context.sources.footing,
                 is_durable=options.durability is DurabilityOption.FSYNC,
             )
             metrics.gauge("kafkafs_known_inodes", "Files that the kernel knows.", lambda: len(operations.inodes))
@@ -109,14 +106,3 @@ def _tree(store: Store, options: MountOptions, metrics: Metrics, recent: RecentL
         yield Tree(store, options.tree, clock=Clock(), sizes=sizes, control=control)
     finally:
         sizes.close()
-
-
-def _footing(store: Store, path: LogPath) -> Footing | None:
-    """A log's footing, as long as it is open."""
-    if not isinstance(path, PartitionPath):
-        return None
-    found = store.log_if_open(path.topic.topic, path.partition)
-    if found is None:
-        return None
-    view = found.view
-    return Footing(id(found), view.start_offset, view.end_offset, frozenset(map(id, view.segments)))

@@ -17,6 +17,8 @@ from storage.log import Log
 from storage.store import Mode
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from kafkafs.locator.paths import LogPath, UnattachedPath
     from kafkafs.tree.options import TreeOptions
     from storage.clock import Clock
@@ -100,6 +102,16 @@ class LogSources:
     def log(self, topic: str, partition: int) -> Log | FollowedLog:
         """A partition's log; raises `UnknownPartitionError` if there is no such log, or what opening it raises."""
         return self._logs.get(topic, partition)[0]
+
+    def footing(self, path: LogPath) -> Hashable | None:
+        """Return what stays the same while an open log only grows; None if the log is not open."""
+        found = self._sources.get(path)
+        if found is None or not isinstance(path, PartitionPath):
+            return None
+        if self.store.log_if_open(path.topic.topic, path.partition) is not found.source.log:
+            return None
+        visible = found.source.visible()
+        return visible.identity, visible.view.start_offset
 
     def _look_again(self) -> bool:
         """List the log directories again if they may have changed: a missing partition may have been moved."""

@@ -35,7 +35,6 @@ from kafkafs.locator.paths import (
     TopicPath,
 )
 from kafkafs.locator.views import CONTROL_VIEWS, PARTITION_VIEWS, Kind, View
-from kafkafs.mount.invalidation import Footing
 from kafkafs.tree import errors as tree_errors
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile
@@ -43,7 +42,7 @@ from storage import errors as storage_errors
 from storage.clock import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
     from kafkafs.locator.paths import TreePath
     from kafkafs.tree.node import Node, Reading, Writing
@@ -183,9 +182,9 @@ class MemoryTree:
         except KeyError:
             raise tree_errors.NotThereError(f"there is no {path}") from None
 
-    def footing(self, path: PartitionPath) -> Footing | None:
+    def footing(self, path: PartitionPath) -> Hashable:
         log = self.log(path)
-        return Footing(log.identity, log.start_offset, log.start_offset + len(log.values), frozenset())
+        return log.identity, log.start_offset
 
     def node(self, path: TreePath) -> Node:
         match path:

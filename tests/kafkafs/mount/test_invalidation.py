@@ -12,11 +12,11 @@ import trio.testing
 from kafkafs.locator.offsets import parse_offset_name
 from kafkafs.locator.paths import OffsetPath, PartitionPath, RootPath, TopicPath
 from kafkafs.mount.inodes import Inodes
-from kafkafs.mount.invalidation import WATCHED_MAX, Footing, Watcher
+from kafkafs.mount.invalidation import WATCHED_MAX, Watcher
 from kafkafs.tree.node import Attributes, Directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     import pytest
 
@@ -42,9 +42,9 @@ class Watched:
         monkeypatch.setattr(pyfuse3, "invalidate_entry", lambda *_: None)
         monkeypatch.setattr(pyfuse3, "invalidate_inode", self.dropped.append)
 
-    def footing(self, path: LogPath) -> Footing:
+    def footing(self, path: LogPath) -> Hashable:
         self.looked_at.append(path)
-        return Footing(1, 0, 1, frozenset())
+        return 1
 
     def list_record(self, number: int) -> Inode:
         log = PartitionPath(TopicPath("t"), number)
