@@ -105,6 +105,7 @@ class Session:
         gc.set_threshold(_GARBAGE_OBJECTS)
         with mounted(self._operations, self._path, self._options), self._operations.requests.installed():
             trio.run(self._serve, ready, ending)
+        gc.freeze()  # the process ends, and would look for cycles in all that it knows, several times
 
     async def _serve(self, ready: Callable[[], None], ending: Callable[[], None]) -> None:
         async with trio.open_nursery() as nursery:
