@@ -8,6 +8,7 @@ is complete, all readers see all of it at once. Applying is left to `commits`.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
@@ -122,10 +123,10 @@ class Ledger:
 
     def _found(self) -> tuple[Directory, bytes]:
         for directory in self._directories:
-            try:
-                return directory, directory.read_small(LEDGER_NAME, CorruptMetadataError)
-            except FileNotFoundError:
+            if directory.status(LEDGER_NAME) is None:  # as a rule; a look costs less than opening it in vain
                 continue
+            with suppress(FileNotFoundError):
+                return directory, directory.read_small(LEDGER_NAME, CorruptMetadataError)
         return self._directories[0], b""
 
 
