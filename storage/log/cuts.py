@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptCheckpointError
-from storage.log.epochs import LeaderEpochs
+from storage.log.epochs import EPOCHS_NAME, LeaderEpochs
 from storage.record.layout import BATCH_HEADER_BYTES
 from storage.segment.followed_segment import FollowedSegment
 
@@ -33,12 +33,14 @@ class KnownEpochs:
         self._entries: tuple[EpochStart, ...] = ()
         self._end_position = -1
 
-    def look(self, directory: Directory, end: SegmentEnd, *, is_changed: bool) -> None:
-        """Load the epochs if the directory changed, or if the log's last batch has an unknown epoch."""
+    def look(self, directory: Directory, end: SegmentEnd, changed: Sequence[str] | None) -> None:
+        """Load the epochs if the directory changed, to these names, or if the log's last batch has an unknown epoch."""
         is_new = end.position != self._end_position and _epoch_of(end) > self._latest()
         self._end_position = end.position
-        if is_changed or is_new:
+        if is_new or (changed is not None and EPOCHS_NAME in changed):
             self._entries = self._load(directory)
+        elif changed is not None:
+            self._entries = ()
 
     def first_difference(self, directory: Directory, end_offset: int) -> int | None:
         """Return the first offset below the end whose epoch is another now; None if there is none or it is unknown."""

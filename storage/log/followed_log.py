@@ -237,7 +237,7 @@ class FollowedLog(ReadableLog):
                 if is_changed:
                     self._take_in(listing[1])
                     self._listing = listing
-                self._know_epochs(is_changed=is_changed)
+                self._know_epochs(listing[1] if is_changed else None)
                 # A range that is no longer withheld is whole now, but may not have been when its batches were read.
                 before, self._withheld = self._withheld, self._ask_withheld()
                 if before.sequence != self._withheld.sequence:
@@ -301,11 +301,11 @@ class FollowedLog(ReadableLog):
         if self._left is not None:
             self._left.update(segment.own_files for segment in segments)
 
-    def _know_epochs(self, *, is_changed: bool) -> None:
+    def _know_epochs(self, changed: Sequence[str] | None) -> None:
         """Load the leader epochs of every batch that a view shows; a later truncation is found by them."""
         last = next(reversed(self._found), None)
         if isinstance(last, FollowedSegment):
-            self._epochs.look(self.directory, last.end, is_changed=is_changed)
+            self._epochs.look(self.directory, last.end, changed)
 
     def _is_still(self, segment: Segment, *, is_closed: bool) -> bool:
         """True if a segment is what it was. It may have grown, unless the same segment follows it as before."""
