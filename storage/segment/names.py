@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class FileSuffix(StrEnum):
 SEGMENT_KINDS: Final = (Kind.LOG, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
 """The files that make up a segment, in the order in which they are renamed."""
 
+_KNOWN_MAX: Final = 1024
+"""How many names are known: thousands of logs have the same ones."""
+
 _NAME: Final = re.compile(
     rf"(\d{{20}})({'|'.join(re.escape(kind) for kind in Kind)})({'|'.join(re.escape(suffix) for suffix in FileSuffix)})"
 )
@@ -61,6 +65,7 @@ class FileName:
         return FileName(self.offset, self.kind, suffix)
 
 
+@lru_cache(_KNOWN_MAX)
 def parse_name(name: str) -> FileName | None:
     """Parse the name of a file in a partition's directory; None if it is no segment's."""
     match = _NAME.fullmatch(name)
@@ -88,7 +93,12 @@ class SegmentNames(NamedTuple):
 
     def name(self, kind: Kind) -> str:
         """Return the name of the segment's file of this kind, if it has one."""
-        return str(FileName(self.base_offset, kind, FileSuffix.SWAP if kind in self.swapped else FileSuffix.LIVE))
+        return _text(self.base_offset, kind, FileSuffix.SWAP if kind in self.swapped else FileSuffix.LIVE)
+
+
+@lru_cache(_KNOWN_MAX)
+def _text(offset: int, kind: Kind, suffix: FileSuffix) -> str:
+    return str(FileName(offset, kind, suffix))
 
 
 _NONE: Final[frozenset[Kind]] = frozenset()  # one for all segments: an empty set takes 200 bytes
