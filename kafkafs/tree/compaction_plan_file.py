@@ -35,15 +35,22 @@ class CompactionPlanFile(LogFact):
         super().__init__(path, source, clock)
         self._store = store
 
+    def size_bytes(self, view: LogView) -> int | None:
+        """Return the size, unless that takes reading the log."""
+        return None if self._reads_log() else super().size_bytes(view)
+
     def attributes(self) -> Attributes:
         """Report the size, unless that takes reading the log."""
+        if not self._reads_log():
+            return super().attributes()
+        source = self._source
+        return Attributes(size_bytes=None, modified_ms=source.modified_ms(source.log.view), place=self._place)
+
+    def _reads_log(self) -> bool:
         from storage.cleanup import COMPACTION_SETTINGS
 
-        source = self._source
-        config = self._store.topics.config(source.topic) if isinstance(source.path, PartitionPath) else None
-        if config is None or not config.compact or config.why_unknown(*COMPACTION_SETTINGS):
-            return super().attributes()
-        return Attributes(size_bytes=None, modified_ms=source.modified_ms(source.log.view), place=self._place)
+        config = self._store.topics.config(self._source.topic) if isinstance(self._source.path, PartitionPath) else None
+        return config is not None and config.compact and not config.why_unknown(*COMPACTION_SETTINGS)
 
     def text(self, view: LogView) -> bytes:
         """The lines."""

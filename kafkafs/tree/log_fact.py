@@ -30,6 +30,10 @@ class LogFact(GeneratedFile):
     def text(self, view: LogView) -> bytes:
         """Return the text about the log as the view shows it."""
 
+    def size_bytes(self, view: LogView) -> int | None:
+        """Return the size of the text about the log as the view shows it; None if finding it takes long."""
+        return len(self.text(view))
+
     def xattrs(self) -> Mapping[str, bytes]:
         """That the size is unknown, if it is."""
         return unknown_xattr(self.attributes().size_bytes)
@@ -41,6 +45,10 @@ class LogFact(GeneratedFile):
 
 class ProducerFact(LogFact):
     """A text about what producers did. Its size is unknown while much of the log would have to be read for it."""
+
+    def size_bytes(self, view: LogView) -> int | None:
+        """Return the size, unless that takes longer than a `stat` may."""
+        return None if is_long_to_read(self._source) else super().size_bytes(view)
 
     def attributes(self) -> Attributes:
         """Report the size, unless that takes longer than a `stat` may."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from kafkafs.locator.paths import PartitionFilePath, PartitionPath, UnattachedPath
+from kafkafs.locator.paths import PartitionPath, UnattachedPath
 from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
 from kafkafs.tree.log_input import is_input_writable
 from kafkafs.tree.node import Attributes, Directory, Entry
-from kafkafs.tree.partition_views import view_node
 from kafkafs.tree.segment_files import segments_attributes
-from kafkafs.tree.walking import attributes_if_found, is_short, is_written_elsewhere
+from kafkafs.tree.short_sizes import short_attributes
+from kafkafs.tree.walking import is_short, is_written_elsewhere
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -50,7 +49,8 @@ class PartitionNode(Directory):
 
     def _walked(self, *, is_sized: bool) -> Iterator[Entry]:
         # The directories in it, which are looked into next, show the same for a moment.
-        log = self._source.recent(self._context.clock.now_ms()).view
+        self._source.recent(self._context.clock.now_ms())
+        log = self._source.visible().view
         directory = self.attributes()
         written = directory._replace(size_bytes=None, is_writable=is_input_writable(self._source))
         of_kind = {
@@ -63,8 +63,7 @@ class PartitionNode(Directory):
             if view is View.SEGMENTS:
                 yield Entry(name, segments_attributes(self._source))
             elif is_sized and view.kind not in {Kind.DIRECTORY, Kind.INPUT}:
-                path = PartitionFilePath(self._source.path, view)
-                yield Entry(name, attributes_if_found(partial(view_node, path, self._source, self._context)))
+                yield Entry(name, short_attributes(view, self._source, self._context, log, directory))
             else:
                 yield Entry(name, of_kind.get(view.kind, directory._replace(size_bytes=None)))
 

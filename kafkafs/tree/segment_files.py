@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of
 from kafkafs.locator.paths import TEXT_SUFFIX, SegmentPath
-from kafkafs.tree.errors import NotThereError
+from kafkafs.tree.errors import NotThereError, TreeError
 from kafkafs.tree.node import Attributes, Directory, Entry, File
-from kafkafs.tree.segment_text import EntryText, LogText
+from kafkafs.tree.segment_text import EntryText, LogText, log_text_bytes
 from kafkafs.tree.stream_file import unknown_xattr
-from kafkafs.tree.walking import SHORT_BYTES, attributes_if_found, is_written_elsewhere
+from kafkafs.tree.walking import SHORT_BYTES, is_written_elsewhere
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,12 +64,21 @@ class SegmentDirectory(Directory):
         for name, status in found:
             attributes = _attributes(status, self._source.directory)
             yield Entry(name, attributes)
-            if dumped_kind(name) is not None:
-                text: Attributes | None = attributes._replace(size_bytes=None, disk_blocks=1)
-                if is_sized and status.size_bytes <= SHORT_BYTES:
-                    path = SegmentPath(source.path, name, is_text=True)
-                    text = attributes_if_found(partial(SegmentTextFile, path, source, self._sizes))
-                yield Entry(f"{name}{TEXT_SUFFIX}", text)
+            kind = dumped_kind(name)
+            if kind is not None:
+                text = attributes._replace(size_bytes=None, disk_blocks=1)
+                is_told = is_sized and status.size_bytes <= SHORT_BYTES
+                yield Entry(f"{name}{TEXT_SUFFIX}", self._sized(text, name, kind, status) if is_told else text)
+
+    def _sized(self, text: Attributes, name: str, kind: FileKind, status: FileStatus) -> Attributes | None:
+        """Return the attributes of a file's text with its size; None for an error."""
+        source = self._source
+        try:
+            if kind is FileKind.LOG:
+                return text._replace(size_bytes=log_text_bytes(source.log.directory, name))
+            return text._replace(size_bytes=EntryText(source, name, kind).size_bytes(status))
+        except (StorageError, TreeError, OSError):
+            return None
 
 
 def segments_attributes(source: LogSource) -> Attributes:

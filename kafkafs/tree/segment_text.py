@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.content.piece import gathered
-from kafkafs.content.pieces import NamedForm
+from kafkafs.content.piece import UNSETTLED, gathered
+from kafkafs.content.pieces import DumpPieces, NamedForm
 from kafkafs.dump.dump_by_kind import DumpOptions, dump_of
 from kafkafs.dump.file_kinds import FileKind, base_offset
 from kafkafs.tree.errors import GoneError, NotThereError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafkafs.content.counted_file import CountedFile
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Reading
-    from storage.files import FileStatus, ReadableFile
+    from storage.files import Directory, FileStatus, ReadableFile
 
 _INDEX_COST: Final = 512
 """How many bytes of a log are counted in the time of one index byte: each entry takes a lookup in the log."""
@@ -158,6 +158,17 @@ class LogTextReading:
         if named is not None and named.identity == self._status.identity:
             return named
         return replace(self._status, size_bytes=self._file.size_bytes())
+
+
+def log_text_bytes(directory: Directory, name: str) -> int:
+    """Return the size of the dump of a log's file."""
+    size_bytes = 0
+    with directory.open_reading(name) as file:
+        for piece in DumpPieces().of(file, 0, file.size_bytes(), only_sizes=True):
+            size_bytes += piece.size_bytes
+            if piece.position == UNSETTLED:
+                break
+    return size_bytes
 
 
 class EntryText:

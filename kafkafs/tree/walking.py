@@ -9,14 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.tree.errors import TreeError
-from storage.errors import StorageError
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kafkafs.tree.log_source import LogSource
-    from kafkafs.tree.node import Attributes, Node
     from storage.log import LogView
 
 SHORT_BYTES: Final = 64 * 1024
@@ -31,11 +25,3 @@ def is_written_elsewhere(source: LogSource) -> bool:
 def is_short(view: LogView) -> bool:
     """True if reading the log for each of its views takes little."""
     return view.end_position <= SHORT_BYTES and len(view.segments) <= 1
-
-
-def attributes_if_found(find: Callable[[], Node]) -> Attributes | None:
-    """Return what `stat` says of a node; None if it says an error, which the request for the name gets."""
-    try:
-        return find().attributes()
-    except (StorageError, TreeError, OSError):
-        return None

@@ -24,7 +24,7 @@ from kafkafs.tree.time_views import TimeDirectory, TimeLink
 from kafkafs.tree.tree import Tree
 from kafkafs.tree.walking import SHORT_BYTES
 from storage.files import Files
-from storage.log import FollowedLog
+from storage.log import FollowedLog, Isolation
 from storage.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ def test_real_files_and_their_twins(views: Views) -> None:
             assert entry.attributes == RawSegmentFile(file, source).attributes()
 
 
-def in_store(path: Path, *, is_writable: bool, value_bytes: int = 60) -> Tree:
+def in_store(
+    path: Path, *, is_writable: bool, value_bytes: int = 60, isolation: Isolation = Isolation.UNCOMMITTED
+) -> Tree:
     clock = StandingClock()
     with Store.create([path], files=Files(), clock=clock) as store:
         store.topics.create("t", 1)
@@ -98,7 +100,8 @@ def in_store(path: Path, *, is_writable: bool, value_bytes: int = 60) -> Tree:
             store.log("t", 0).append_as_leader(sent([(NOW_MS + number * 1000, bytes(value_bytes))]))
     mode = Mode.READ_WRITE if is_writable else Mode.READ_ONLY
     store = Store.open([path], mode=mode, files=Files(), clock=clock)
-    return Tree(store, TreeOptions(), clock=clock, sizes=SizeCache(Files(), None), control=ControlNodes())
+    options = TreeOptions(isolation=isolation)
+    return Tree(store, options, clock=clock, sizes=SizeCache(Files(), None), control=ControlNodes())
 
 
 def directory_at(tree: Tree, path: str) -> Directory:
@@ -144,8 +147,9 @@ def test_no_view_of_a_partition_is_made(tmp_path: Path, is_sized: bool, is_writa
         assert (entry.attributes.size_bytes is None) == is_of_log
 
 
-def test_sizes_of_a_short_log_are_told_to_a_walk_that_asks_for_them(tmp_path: Path) -> None:
-    tree = in_store(tmp_path / "store", is_writable=False)
+@pytest.mark.parametrize("isolation", Isolation)
+def test_sizes_of_a_short_log_are_told_to_a_walk_that_asks_for_them(tmp_path: Path, isolation: Isolation) -> None:
+    tree = in_store(tmp_path / "store", is_writable=False, isolation=isolation)
     for path in ("t/0", "t/0/segments"):
         directory = directory_at(tree, path)
         walked = {entry.name: entry.attributes for entry in directory.walked(is_sized=True)}
@@ -154,6 +158,21 @@ def test_sizes_of_a_short_log_are_told_to_a_walk_that_asks_for_them(tmp_path: Pa
             found = tree.node(parse_path(f"{path}/{name}")).attributes()
             assert attributes == found, name
             assert attributes.size_bytes is not None, name
+
+
+def test_sizes_that_are_told_to_a_walk_are_kept_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The counts of a walk's logs would be of use to no other request, and their memory that of many logs."""
+
+    def counted(*_: object, **__: object) -> None:
+        pytest.fail("a walk's log is counted to be kept")
+
+    monkeypatch.setattr(SizeCache, "log", counted)
+    monkeypatch.setattr(SizeCache, "text", counted)
+    tree = in_store(tmp_path / "store", is_writable=False)
+    for path in ("t/0", "t/0/segments"):
+        for entry in directory_at(tree, path).walked(is_sized=True):
+            assert entry.attributes is not None
+            assert entry.attributes.size_bytes is not None, entry.name
 
 
 def test_a_damaged_log_has_sizes_where_they_can_be_told(tmp_path: Path) -> None:
