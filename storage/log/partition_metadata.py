@@ -6,6 +6,7 @@ It has to be on disk before a partition's first record: a KRaft broker takes a l
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptMetadataError, InvalidIdError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 PARTITION_METADATA_NAME: Final = "partition.metadata"
 
+_KNOWN_MAX: Final = 128
+
 _TEXT: Final = re.compile(r"version:[ \t]+[0-9]{1,9}[ \t]*\r?\ntopic_id:[ \t]+(\S+)[ \t]*(?:\r?\n.*)?", re.DOTALL)
 
 
@@ -28,15 +31,24 @@ def read_topic_id(directory: Directory) -> UUID | None:
         data = directory.read_small(PARTITION_METADATA_NAME, CorruptMetadataError)
     except FileNotFoundError:
         return None
+    try:
+        return _topic_id(data)
+    except InvalidIdError as error:
+        raise CorruptMetadataError(error.reason, path=path) from None
+
+
+@lru_cache(_KNOWN_MAX)
+def _topic_id(data: bytes) -> UUID:
+    """Return the id that the file's bytes say, which the partitions of a topic share; raises `InvalidIdError`."""
     match = _TEXT.fullmatch(data.decode("utf-8", "replace"))
     if match is None:
-        raise CorruptMetadataError("the file does not consist of a version and a topic id", path=path)
+        raise InvalidIdError("the file does not consist of a version and a topic id")
     try:
         topic_id = parse_id(match[1])
     except InvalidIdError as error:
-        raise CorruptMetadataError(f"the topic id {error.reason}", path=path) from None
+        raise InvalidIdError(f"the topic id {error.reason}") from None
     if topic_id == ZERO_ID:
-        raise CorruptMetadataError("the topic id is the one that stands for none", path=path)
+        raise InvalidIdError("the topic id is the one that stands for none")
     return topic_id
 
 
