@@ -53,6 +53,11 @@ class SegmentEnd(NamedTuple):
     zeros_end: int = 0
     damage: str | None = None
 
+    @property
+    def is_clean(self) -> bool:
+        """True if the batches fill the file."""
+        return self.zeros_end == 0 and self.damage is None
+
     @classmethod
     def after(cls, batch: Batch) -> Self:
         """Return the end of a segment whose last batch this is."""
@@ -240,9 +245,9 @@ class FollowedSegment(Segment):
                 reason = error.reason
             before = end if previous is None else SegmentEnd.after(previous)
             if last is not None:
-                end = self._credible(SegmentEnd.after(last), before)
+                end = self._credible(self._trail[-1], before)
             if reason is None:
-                return end._replace(zeros_end=0, damage=None), largest
+                return end if end.is_clean else end._replace(zeros_end=0, damage=None), largest
             if _is_unused(file, end.position, known.zeros_end, scan.end):
                 if last is not None and not last.crc_matches:  # it is being written, or its writer died
                     return before._replace(zeros_end=0, damage=None), largest_before
