@@ -93,6 +93,7 @@ class Ledger:
     def __init__(self, directories: Sequence[Directory]) -> None:
         self._directories = directories
         self._read: tuple[bytes, Entries] = (b"", Entries())
+        self._nothing = UncommittedRange()  # one for the thousands of logs of a store
 
     @property
     def current(self) -> Entries:
@@ -113,7 +114,10 @@ class Ledger:
         entries = self.current
         offset_range = None if entries.pending is None else entries.pending.ranges.get(partition)
         if offset_range is None:
-            return UncommittedRange(entries.sequence)
+            nothing = self._nothing
+            if nothing.sequence != entries.sequence:
+                nothing = self._nothing = UncommittedRange(entries.sequence)
+            return nothing
         return UncommittedRange(entries.sequence, offset_range.first_offset, offset_range.end_offset)
 
     def names_of(self, names: Collection[str]) -> set[str]:

@@ -6,6 +6,7 @@ left to those who open the partitions.
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -41,4 +42,4 @@ def write_offsets(directory: Directory, checkpoint: OffsetCheckpoint, offsets: M
 
 def _entry(columns: list[str]) -> tuple[Partition, int]:
     topic, partition, offset = columns
-    return (topic, integer(partition, bits=32)), integer(offset, bits=64)
+    return (sys.intern(topic), integer(partition, bits=32)), integer(offset, bits=64)
