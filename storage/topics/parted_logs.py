@@ -49,6 +49,8 @@ class PartedLogs:
 
     def take(self, partition: Partition) -> FollowedLog | None:
         """Hand over the log of a partition that is back; None if there is none."""
+        if not self._logs:  # as a rule
+            return None
         with self._lock:
             for log, parted in list(self._logs.items()):
                 if parted.partition == partition and not log.is_parted:
