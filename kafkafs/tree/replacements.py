@@ -27,6 +27,8 @@ class _Known(NamedTuple):
 class Replacements:
     """Counts what has been replaced from view to view of one log; not for several threads at once."""
 
+    __slots__ = ("_known", "_view", "count")
+
     def __init__(self) -> None:
         self.count = 0
         self._view: LogView | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Reading
     from storage.files import FileStatus, ReadableFile
 
+_KNOWN_MAX: Final = 1024
+"""How many names' kinds are known: thousands of logs have the same names."""
 _INDEXES: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX})
 
 
+@lru_cache(_KNOWN_MAX)
 def dumped_kind(name: str) -> FileKind | None:
     """Return the kind of a file that has a twin; None for any other."""
     kind = kind_of(name)
@@ -59,7 +63,7 @@ class SegmentDirectory(Directory):
         with directory.held():
             looks = ((name, directory.status(name)) for name in sorted(directory.names()))
             found = [(name, status) for name, status in looks if status is not None and not status.is_directory]
-        logs_bytes = sum(status.size_bytes for name, status in found if kind_of(name) is FileKind.LOG)
+        logs_bytes = sum(status.size_bytes for name, status in found if dumped_kind(name) is FileKind.LOG)
         is_sized = is_sized and is_written_elsewhere(source) and logs_bytes <= SHORT_BYTES
         for name, status in found:
             attributes = _attributes(status, self._source.directory)

@@ -48,7 +48,8 @@ class RealDirectory(Directory):
         self._is_of_store = is_of_store
         self._no_follow = 0 if follows_links else os.O_NOFOLLOW
         self._absolute = _absolute(self.path) if above is None else above.absolute(self.path)
-        self._keeping = Lock()  # held while the kept descriptor is duplicated, opened or closed
+        # Held while the kept descriptor is duplicated, opened or closed, which is that of a log directory.
+        self.keeping: Lock = Lock() if above is None else above.keeping
         self._kept = -1
         self._locks = 0
         self.holder: Held | None = None  # other threads go by the path meanwhile
@@ -91,7 +92,7 @@ class RealDirectory(Directory):
     def enter(self) -> int:
         """Return a descriptor of the directory, which the caller closes."""
         if self._above is None:
-            with self._keeping:
+            with self.keeping:
                 if self._kept >= 0:
                     return os.dup(self._kept)
             return os.open(self._absolute, _PLACE)
@@ -110,14 +111,14 @@ class RealDirectory(Directory):
 
     def _keep(self) -> None:
         """Keep a directory that a user named open until `_let_go` was called as often."""
-        with self._keeping:
+        with self.keeping:
             if self._locks == 0 and self._above is None:
                 with self._told():
                     self._kept = os.open(self._absolute, _PLACE)
             self._locks += 1
 
     def _let_go(self) -> None:
-        with self._keeping:
+        with self.keeping:
             self._locks -= 1
             if self._locks == 0 and self._kept >= 0:
                 os.close(self._kept)
@@ -125,7 +126,7 @@ class RealDirectory(Directory):
 
     def is_in_place(self) -> bool:
         """Return False if its path leads to another directory than the one that is kept open, or to none."""
-        with self._keeping:
+        with self.keeping:
             if self._kept < 0:
                 return True
             kept = os.fstat(self._kept)

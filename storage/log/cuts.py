@@ -29,6 +29,8 @@ _EPOCH_AT = 12
 class KnownEpochs:
     """The leader epochs of a log, at least as new as the end last passed to `look`."""
 
+    __slots__ = ("_end_position", "_entries")
+
     def __init__(self) -> None:
         self._entries: tuple[EpochStart, ...] = ()
         self._end_position = -1

@@ -18,6 +18,8 @@ class IndexCache:
     `holds_logs` is True if lookups may leave logs open, since no other process deletes or replaces them.
     """
 
+    __slots__ = ("_last", "_limit", "_lock", "_segments", "holds_logs")
+
     def __init__(self, limit: int = SEGMENTS_MAX, *, holds_logs: bool = False) -> None:
         self.holds_logs = holds_logs
         self._limit = limit

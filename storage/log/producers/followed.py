@@ -32,6 +32,8 @@ class FollowedProducers:
     since. No file is changed.
     """
 
+    __slots__ = ("_aborted", "_clock", "_directory", "_expiration_ms", "_lock", "_states")
+
     def __init__(self, clock: Clock, directory: Directory, *, expiration_ms: int) -> None:
         self._clock = clock
         self._directory = directory
