@@ -90,7 +90,9 @@ class StoreTimeFile(GeneratedFile):
             return None if found is None or found.offset >= view.bound(isolation) else found.offset
 
         # The log itself, as the views of a partition would take more time and memory than the answer.
-        return self._sources.log(path.topic.topic, path.partition).on_view(ask)
+        log = self._sources.log(path.topic.topic, path.partition)
+        with log.held():  # by the look and by the question
+            return log.on_view(ask)
 
     def _failure(self, failures: list[str]) -> DamagedError | None:
         if not failures or self._options.damage is Damage.SKIP:
