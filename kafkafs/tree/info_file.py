@@ -70,7 +70,7 @@ class InfoFile(LogFact):
         yield "is.poisoned", _text(log.is_poisoned)
 
     def _topic_id(self) -> str | None:
-        topic_id = read_topic_id(self._source.files.directory(self._source.directory))
+        topic_id = read_topic_id(self._source.log.directory)
         return None if topic_id is None else format_id(topic_id)
 
     def _high_watermark(self, view: LogView) -> int | None:

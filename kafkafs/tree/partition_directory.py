@@ -9,7 +9,7 @@ from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
 from kafkafs.tree.log_input import is_input_writable
 from kafkafs.tree.node import Attributes, Directory, Entry
 from kafkafs.tree.segment_files import segments_attributes
-from kafkafs.tree.short_sizes import short_attributes
+from kafkafs.tree.short_sizes import ShortSizes
 from kafkafs.tree.walking import is_short, is_written_elsewhere
 from storage.errors import StorageError
 
@@ -59,11 +59,12 @@ class PartitionNode(Directory):
             Kind.INPUT: written._replace(size_bytes=0),
         }
         is_sized = is_sized and is_written_elsewhere(self._source) and is_short(log)
+        sizes = ShortSizes(self._source, self._context, log, directory)
         for name, view in self._views():
             if view is View.SEGMENTS:
                 yield Entry(name, segments_attributes(self._source))
             elif is_sized and view.kind not in {Kind.DIRECTORY, Kind.INPUT}:
-                yield Entry(name, short_attributes(view, self._source, self._context, log, directory))
+                yield Entry(name, sizes.attributes(view))
             else:
                 yield Entry(name, of_kind.get(view.kind, directory._replace(size_bytes=None)))
 

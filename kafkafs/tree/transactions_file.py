@@ -70,8 +70,8 @@ class TransactionsFile(ProducerFact):
 
     def _index_bases(self) -> list[int]:
         """The segments that have a transaction index, the last one first."""
-        source = self._source
-        names = [name for text in source.files.names(source.directory) if (name := parse_name(text)) is not None]
+        texts = self._source.log.directory.names()
+        names = [name for text in texts if (name := parse_name(text)) is not None]
         return sorted(
             {
                 name.offset
