@@ -92,7 +92,7 @@ missing_for_setup() {
 }
 
 apt_get_install() {
-  # An index that cannot be fetched anew may still do; if not, the install says so.
+  # An index that cannot be fetched again may still do; if not, the install says so.
   apt-get update || true
   DEBIAN_FRONTEND=noninteractive apt-get --option DPkg::Lock::Timeout=300 install --yes --no-install-recommends "$@"
 }
@@ -117,7 +117,7 @@ require_debian_packages() {
 
 ## Virtual environments
 
-# Makes a virtual environment anew, with the locked build tools in it.
+# Makes a virtual environment from nothing, with the locked build tools in it.
 make_virtual_environment() {
   "$(find_python)" -m venv --clear -- "$1" &&
     "$1/bin/python" -m pip install --constraint "$constraints" "${build_tools[@]}"
@@ -267,7 +267,7 @@ ensure_set_up() {
   environment_is_ready "$extras" && return
   mkdir -p -- "$checkout/.cache" 2>/dev/null && [[ -w $checkout/.cache ]] || fail "cannot set up: $checkout is not writable"
   exec {lock}>"$checkout/.cache/setup.lock"
-  # The lock is inherited by what a set-up starts, so that nobody works beside the remains of a killed one.
+  # The lock is inherited by what a set-up starts, so that no other set-up works beside the remains of a killed one.
   if ! flock --nonblock "$lock"; then
     say "another run is setting this checkout up: waiting for it"
     flock "$lock"

@@ -1,7 +1,7 @@
 """Jobs and the source of Spark on a gigabyte of store, beside what somebody would write by hand for the same files.
 
 Spark runs in processes of their own, with one core and with two. Contenders are timed in turn, warm, by the clock on
-the wall, and the best of the rounds counts: what other work on the machine adds is nobody's figure. The hand-written
+the wall, and the best of the rounds counts: what other work on the machine adds is left out. The hand-written
 job decodes the records of the same files to Arrow in the workers and adds up what it finds there, in as many tasks as
 suit it best. One core of plain pyarrow does the same without Spark.
 """

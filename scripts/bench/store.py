@@ -215,7 +215,7 @@ class Recoveries:
         )
 
     def checksum(self) -> None:
-        """What nobody can do without who looks at all of a file: read it, and sum it up."""
+        """The least that looking at all of a file takes: read it, and sum it up."""
         with Files().open_reading(self.path) as file:
             position = 0
             while window := file.read_at(position, WINDOW_BYTES):

@@ -23,7 +23,7 @@ TOPICS_COUNT = 100
 
 
 def make_partitions(store: Path) -> None:
-    """Directories with the files that a broker has in them; their contents are nobody's concern until they are read."""
+    """Directories with the files that a broker has in them; opening reads none of their contents."""
     store.mkdir()
     (store / "meta.properties").write_text("version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=1\n")
     names = [

@@ -111,7 +111,7 @@ def _run_one(seed: int, kind: str, index: int) -> int:
     with tempfile.TemporaryDirectory(prefix="kafkafs-fuzz-") as directory:
         try:
             seen = campaign.check_input(seed, kind, index, Path(directory))
-        except Exception as error:  # noqa: BLE001 -- whatever it is, it is what is looked for
+        except Exception as error:  # noqa: BLE001 -- any error is a finding
             found = campaign.found_by(kind, index, error)
             print(f"{found.what}\n{found.detail}")
             return 1

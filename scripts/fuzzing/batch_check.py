@@ -1,6 +1,6 @@
 """What must hold for every run of batches: the package and the oracle read the same from it, or both refuse it.
 
-Checksums are compared first and then put right, so that the records behind a wrong one are compared as well.
+Checksums are compared first and then put right, so that the records after a wrong one are compared as well.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def check_batches(data: bytes) -> Counter[str]:
 
 
 def _oracle_spans(data: bytes) -> tuple[list[tuple[int, int]], bool]:
-    """Where the oracle finds batches, and whether it finds an error behind them."""
+    """Where the oracle finds batches, and whether it finds an error after them."""
     spans: list[tuple[int, int]] = []
     try:
         spans.extend(batch_spans(data))
@@ -130,7 +130,7 @@ def _check_rewriting(sealed: bytes) -> None:
 
 
 def _check_size(batch: RecordBatch | LegacyBatch) -> None:
-    """What is called too large is so, or is found damaged by whoever takes the trouble."""
+    """A batch that is called too large is so, or a reader without limits finds it damaged."""
     try:
         if isinstance(batch, RecordBatch):
             small = memoryview(batch.records_data(limit_bytes=GENEROUS_BYTES_MAX)).nbytes <= OUTPUT_BYTES_MAX

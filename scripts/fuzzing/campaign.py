@@ -1,4 +1,4 @@
-"""Many inputs, in processes of their own: one may crash or hang, which is a finding, and the run goes on behind it."""
+"""Many inputs, in processes of their own: one may crash or hang, which is a finding, and the run goes on after it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Outcome:
 
 
 def check_input(seed: int, kind: str, index: int, directory: Path) -> Counter[str]:
-    """Make one input and check it; files lie in the directory meanwhile. Raises whatever must not be raised."""
+    """Make one input and check it; files lie in the directory meanwhile. Raises what must not be raised."""
     if kind == "batch":
         return check_batches(inputs.batch_input(seed, index).data)
     if kind == "file":
@@ -142,7 +142,7 @@ class Worker:
         self.is_working = True
 
     def collect(self, outcome: Outcome) -> None:
-        """Add what the process has reported; find out whether it died or hangs, and if so go on behind that input."""
+        """Add what the process has reported; find out whether it died or hangs, and if so go on after that input."""
         if not self.is_working:
             return
         try:
@@ -165,7 +165,7 @@ class Worker:
             self._bury(outcome, "an input hangs", f"for {HANG_SECONDS:.0f} s")
 
     def stop(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process."""
         self._process.kill()
         self._process.join()
 
@@ -195,7 +195,7 @@ def _work(plan: Plan, first: int, step: int, directory: Path, at: SynchronizedAr
                 resident_bytes = limits.resident_bytes()
             elif resident_bytes is not None and done % LEAK_CHECK_INPUTS == 0:
                 limits.check_leak(resident_bytes)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, it is what is looked for
+        except Exception as error:  # noqa: BLE001 -- any error is a finding
             part.found.append(found_by(kind, index, error))
         else:
             part.seen.update({(kind, what): count for what, count in seen.items()})

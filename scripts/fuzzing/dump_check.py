@@ -59,7 +59,7 @@ def _check_json(file: ReadableFile, log: LogReading) -> None:
         if _has_codec(reading):
             expected.append(("batch", reading.batch.position))
         expected += [("record", row[0]) for row in _shown_rows(reading)]
-    # Behind an error of framing a dump may find batches again.
+    # After an error of framing a dump may find batches again.
     if shown != expected if log.error is None else shown[: len(expected)] != expected:
         raise Finding("a dump shows other than what was read", f"{shown}, not {expected}")
     damaged = log.error is not None or log.position < file.size_bytes() or any(map(is_damaged, log.batches))

@@ -154,7 +154,7 @@ def _entry(rng: Random, magic: int) -> Unit:
 
 
 def packed(rng: Random, codec: int, records_data: bytes, *, magic: int) -> bytes:
-    """Return the section compressed, by whatever settings and in however many pieces the codec allows."""
+    """Return the section compressed, by any settings and in any number of pieces that the codec allows."""
     middle = rng.randrange(len(records_data) + 1)
     halves = records_data[:middle], records_data[middle:]
     chance = rng.random()

@@ -40,7 +40,7 @@ setup(
 
 
 def build() -> None:
-    """Bring the copy up to date; a copy that was left half made is made anew."""
+    """Bring the copy up to date; a copy that was left half made is made again."""
     digest = _digest()
     if STAMP.exists() and STAMP.read_text() == digest:
         return

@@ -68,7 +68,7 @@ final class ClusterMetadata {
         }
     }
 
-    /** Nobody leads a partition of a stopped cluster, and its only replica is in sync. */
+    /** No broker leads a partition of a stopped cluster, and its only replica is in sync. */
     private PartitionRecord partition(Uuid topicId, int partition) throws Exception {
         Properties properties = Utils.loadProps(logDirectory.resolve("meta.properties").toString());
         return new PartitionRecord().setTopicId(topicId).setPartitionId(partition).setLeader(NO_LEADER)

@@ -73,7 +73,7 @@ public final class Judge {
         new KafkaRaftServer(config, Time.SYSTEM).startup();
         refuseStrays(logDirectory);
         PartitionReader reader = new PartitionReader(settings.getProperty("listeners").split("[/,]+")[1]);
-        // Standard output itself, not System.out: that one is for whatever the broker's libraries print.
+        // Standard output itself, not System.out: the broker's libraries print to that one.
         try (JsonGenerator lines = new JsonFactory().createGenerator(
                 new BufferedOutputStream(new FileOutputStream(FileDescriptor.out), 1 << 16))) {
             lines.setRootValueSeparator(null);

@@ -20,5 +20,5 @@ class FailedError(Exception):
 
 
 def say(sentence: str) -> None:
-    """Tell whoever waits what goes on."""
+    """Tell the user who waits what goes on."""
     print(f"scripts/kafka: {sentence}", file=sys.stderr, flush=True)

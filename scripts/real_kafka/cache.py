@@ -23,7 +23,7 @@ UNFINISHED = ".fetching-"
 
 @contextmanager
 def fetching(cache: Path) -> Iterator[Path]:
-    """Give a folder to put things together in, while nobody else fetches; what is left in it goes in the end."""
+    """Give a folder to put things together in, while no other process fetches; what is left in it goes in the end."""
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / "lock"):
         for interrupted in cache.glob(f"{UNFINISHED}*"):

@@ -101,7 +101,7 @@ def compiled(release: Release, sources: Path) -> Path:
         answer = subprocess.run([program("javac"), *arguments], capture_output=True, text=True, check=False)
         if answer.returncode != 0:
             raise FailedError(f"{sources.name} does not compile against Kafka {release.version}:\n{answer.stderr}")
-        # Whoever renames first wins: both folders hold the same.
+        # The process that renames first wins: both folders hold the same.
         if not classes.is_dir():
             building.rename(classes)
     finally:

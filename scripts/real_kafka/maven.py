@@ -100,8 +100,8 @@ class Maven:
 
     def _versions(self, artifact: Artifact) -> list[str]:
         """The releases that are listed, the newest first."""
-        # Whatever Maven makes of it, it fetches the list for this. For a range it would read the pom of every version
-        # in it, and end at the first that it cannot have.
+        # Maven fetches the list for this, even if it fails then. For a range it would read the pom of every version in
+        # it, and end at the first that it cannot have.
         with suppress(MissingFileError):
             anyone = artifact.dependency("RELEASE", without=EVERY_GROUP, only_its_pom=True)
             self._run("listing", [anyone], "list")

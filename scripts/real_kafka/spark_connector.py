@@ -1,6 +1,6 @@
 """The connector with which Spark reads a broker: found and fetched with Maven, kept in the cache.
 
-It is whatever PySpark comes without. Once the one for a version of Spark is in the cache Maven is not asked again.
+It is what PySpark comes without. Once the one for a version of Spark is in the cache Maven is not asked again.
 """
 
 from __future__ import annotations

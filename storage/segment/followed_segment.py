@@ -175,7 +175,7 @@ class FollowedSegment(Segment):
             raise FramingError(known.damage, path=self.path(Kind.LOG), position=known.position)
         if known.zeros_end == 0 and self._hides_batches(known):
             raise FramingError(
-                "whole batches follow a batch that goes on behind the end of the file by its own length",
+                "whole batches follow a batch that goes on after the end of the file by its own length",
                 path=self.path(Kind.LOG),
                 position=known.position,
             )

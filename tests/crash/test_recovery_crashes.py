@@ -124,7 +124,7 @@ DAMAGES = {
     "left-overs of a log that was closed": (left_overs, {"is_clean": True}, 15),
     "complete replacement": (complete_replacement, {}, 15),
     "too many offsets": (too_many_offsets, {}, 2**32 + 101),
-    "start behind the end": (torn_tail, {"start_offset": 100}, 100),
+    "start after the end": (torn_tail, {"start_offset": 100}, 100),
     "start in the middle": (torn_tail, {"start_offset": 9}, 15),
 }
 

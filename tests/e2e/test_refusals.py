@@ -75,7 +75,7 @@ WRITES = {
         "Invalid argument",
         "retention.ms",
     ),
-    "a start behind the end": ("t/0/log-start-offset", b"99\n", "Invalid argument", "99"),
+    "a start after the end": ("t/0/log-start-offset", b"99\n", "Invalid argument", "99"),
     "a start that is no number": ("t/0/log-start-offset", b"some\n", "Invalid argument", "some"),
 }
 # Paths that cannot be opened, in a writable mount and in a read-only one.

@@ -1,7 +1,7 @@
 """fio and stress-ng on a partition that is appended to meanwhile: no error.
 
 Of stress-ng's stressors only `fstat` can be pointed at files that are there. The others work on files that they make,
-and here nobody can make any, or on the system's own directories.
+and here none can be made, or on the system's own directories.
 KAFKAFS_HYPOTHESIS_PROFILE=prove has each of them go on for half a minute, in which no `stat` may take a second.
 """
 

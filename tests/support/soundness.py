@@ -1,6 +1,6 @@
 """Checks that a log in memory is consistent: all its state follows from its batches.
 
-What is asked of the log is compared with a look at every batch, and what it remembers with a log made anew of the same
+What is asked of the log is compared with a look at every batch, and what it remembers with a new log made of the same
 batches. Whether they are the right ones is for `promises` to say.
 """
 

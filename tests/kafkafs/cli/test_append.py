@@ -96,7 +96,7 @@ def test_batches(filled_store: Path) -> None:
     [
         ("append.jsonl", b'{"value":"a"}\n{"valeu":"b"}\n', "line 2"),
         ("append", b"x" * 2_000_000 + b"\n", "1048588"),
-        ("append.batch", b"nothing of the kind, whatever it is", "no record batch"),
+        ("append.batch", b"nothing of the kind, in many bytes", "no record batch"),
         ("append.batch", b"\0" * 11 + b"\x64" + b"\0" * 4 + b"\2" + b"\0" * 20, "incomplete"),
     ],
 )

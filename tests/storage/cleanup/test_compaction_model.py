@@ -73,7 +73,7 @@ def check_kept(
     }
     for record in before:
         if record.offset not in left:
-            assert record.offset <= map_end, "nothing is known of what lies behind the map's end"
+            assert record.offset <= map_end, "nothing is known of what lies after the map's end"
             is_superseded = record.offset < last_of[record.key]
             horizon_ms = dated.get(record.offset, NOW_MS)
             is_expired = record.value is None and horizon_ms is not None and horizon_ms <= NOW_MS

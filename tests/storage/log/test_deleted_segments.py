@@ -1,4 +1,4 @@
-"""Segments that leave a log, deleted or replaced: what readers see of them, in whatever order things happen."""
+"""Segments that leave a log, deleted or replaced: what readers see of them, in any order of events."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_segments_are_replaced_and_readers_of_the_old_ones_go_on() -> None:
     assert offsets(old) == list(range(16))
     assert deleted[-1] == f"{4:020}.snapshot.deleted"
     assert set(deleted) == set(names(lab, FileSuffix.DELETED))
-    # The same again: the first generation is gone for good, and nobody is shown the second one in its place.
+    # The same again: the first generation is gone for good, and no reader is shown the second one in its place.
     second = lab.log.view
     clean(lab, second.segments[:1], (7,))
     lab.log.replace(second.segments[:1], [0])

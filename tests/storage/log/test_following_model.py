@@ -1,4 +1,4 @@
-"""A log that is followed against the one that its writer has: whatever happens between two looks, both are the same."""
+"""A log that is followed against the one that its writer has: both are the same after any changes between two looks."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class FollowingMachine(RuleBasedStateMachine):
         return {name: self.lab.files.read(f"{DIRECTORY}/{name}") for name in names if name.endswith("index")}
 
     def leave(self, entries: dict[str, bytes]) -> None:
-        """A broker leaves the entries that a truncation drops in the file, behind those that count."""
+        """A broker leaves the entries that a truncation drops in the file, after those that count."""
         active = self.lab.log.view.segments[-1]
         for kind, index in ((Kind.OFFSET_INDEX, active.offset_index), (Kind.TIME_INDEX, active.time_index)):
             path = active.path(kind)
@@ -193,7 +193,7 @@ class FollowingMachine(RuleBasedStateMachine):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all is there, so that a writer which looked at it anew knows of every transaction."""
+        """Whether all is there, so that a writer which opened it now would know of every transaction."""
         return self.first_base == self.lab.log.view.start_offset == 0
 
     @rule(share=shares, max_bytes=st.integers(1, 6000), isolation=st.sampled_from(Isolation))

@@ -1,4 +1,4 @@
-"""The log against the model: whatever is done to both, crashes included, every question has the same answer.
+"""The log against the model: after the same operations, crashes included, every question has the same answer.
 
 Under the profile `prove` the machine takes a hundred thousand steps.
 """
@@ -283,7 +283,7 @@ class LogMachine(RuleBasedStateMachine):
     # Questions
 
     def answer_everything(self) -> None:
-        """Ask what whoever has lost the thread of a log would want to know of it."""
+        """Ask what a reader who knows nothing of the log would ask."""
         for isolation in Isolation:
             self.consume(isolation, 2000)
         self.find_special()

@@ -1,4 +1,4 @@
-"""What readers of a log see, whatever goes on meanwhile, and what a truncation leaves."""
+"""What readers of a log see while it changes, and what a truncation leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading on behind damage: what is told, what is passed over in silence, and what is found again."""
+"""Reading on after damage: what is told, what is passed over in silence, and what is found again."""
 
 from __future__ import annotations
 

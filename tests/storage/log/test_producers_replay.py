@@ -120,7 +120,7 @@ def test_snapshots_are_the_brokers_to_the_byte(datasets: Datasets, name: str, pa
 
 @pytest.mark.parametrize(("name", "partition"), OF_2_2)
 def test_snapshots_say_what_2_2_knew(datasets: Datasets, name: str, partition: str) -> None:
-    """Ours as 2.2 would have had them: no timestamps of markers, and nobody whom a restart has found expired."""
+    """Ours as 2.2 would have had them: no timestamps of markers, and no producer that a restart has found expired."""
     directory = datasets(name) / partition
     written = snapshots(directory)
     states = replay(directory).states

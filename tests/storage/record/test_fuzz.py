@@ -1,4 +1,4 @@
-"""The fuzzer: a short run of it finds nothing, and it would find what there is to be found."""
+"""The fuzzer: a short run of it finds nothing, and it does find planted faults."""
 
 from __future__ import annotations
 

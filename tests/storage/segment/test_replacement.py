@@ -1,4 +1,4 @@
-"""Replacing segments: whatever a crash leaves on the way becomes the old segments or the new ones, and nothing else."""
+"""Replacing segments: what a crash leaves on the way becomes the old segments or the new ones, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next sound batch behind bytes that are none."""
+"""The next sound batch after bytes that are none."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_only_what_is_whole_and_has_its_checksum_is_found(tmp_path: Path) -> Non
 
 
 def test_what_somebody_contrived_takes_no_forever(tmp_path: Path) -> None:
-    """Headers one behind the other, each of a batch up to the end: trying them all would read a terabyte."""
+    """Headers one after the other, each of a batch up to the end: trying them all would read a terabyte."""
     count = 50_000
     headers = b"".join(
         (BASE + 1).to_bytes(8, "big") + (18 * (count - at) - 12).to_bytes(4, "big") + b"\0\0\0\0\x02\0"

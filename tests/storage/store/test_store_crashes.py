@@ -182,7 +182,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_a_full_disk_refuses_has_changed_nothing(stores, name: str) -> None:
-    """What there is, what holds, and which directories a broker would find."""
+    """The topics, their settings, and the directories that a broker would find."""
 
     def state(store: Store) -> object:
         topics = store.topics

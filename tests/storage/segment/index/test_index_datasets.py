@@ -60,7 +60,7 @@ def indexes(root: Path, suffix: str) -> Iterator[Found]:
 
 
 def as_printed(found: Found, entries: Sequence[tuple[int, ...]], slots: int) -> list[tuple[int, ...]]:
-    """As the tool goes through a file: it shows the first slot whatever it holds, and dies where it finds no batch."""
+    """As the tool goes through a file: it always shows the first slot, and dies where it finds no batch."""
     if not entries and slots:
         entries = [(0, found.base_offset) if found.path.suffix == ".timeindex" else (found.base_offset, 0)]
     return list(entries[: len(found.lines)] if found.crashed else entries)
