@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 from mounts import store_mounting
-from unclean_elections import LOG, unclean_election
+from unclean_elections import LOG, TOPIC, unclean_election
 from waiting import until
 
 from kafkafs.cli import main
@@ -47,10 +48,23 @@ def findings(log_dir: Path) -> list[Finding]:
     return list(Verification(Files(), [log_dir]).run(lambda: None))
 
 
-def findings_once_noted(log_dir: Path) -> list[Finding] | None:
-    """Return the findings once the broker has noted how long the truncated log is; it does so every few seconds."""
-    found = findings(log_dir)
-    return None if FindingKind.LOST_TAIL in {finding.kind for finding in found} else found
+def findings_once_noted(log_dir: Path) -> list[Finding]:
+    """Return the findings when the broker has noted how long the truncated log is; it does so every few seconds."""
+
+    def noted() -> tuple[list[Finding]] | None:
+        found = findings(log_dir)
+        return None if FindingKind.LOST_TAIL in {finding.kind for finding in found} else (found,)
+
+    (found,) = until(noted, lambda: standing(log_dir))
+    return found
+
+
+def standing(log_dir: Path) -> str:
+    """Describe what the broker has not noted, and its files of offsets."""
+    lost = [finding for finding in findings(log_dir) if finding.kind is FindingKind.LOST_TAIL]
+    files = [*log_dir.glob("*-checkpoint"), Path(log_dir, f"{TOPIC}-0", "leader-epoch-checkpoint")]
+    texts = [f"{path.name}, {time.time() - path.stat().st_mtime:.1f} s old: {path.read_text()!r}" for path in files]
+    return "\n".join(["the broker has not noted the log's end", *map(str, lost), *texts])
 
 
 @pytest.fixture(scope="module", params=["4", "3.9"])
@@ -73,7 +87,7 @@ def truncated(
             election.elect()
             found["the leader"] = findings(election.second.log_dirs[0])
             election.reconcile()
-            found["truncated, live"] = until(lambda: findings_once_noted(log_dir), "the broker notes the log's end")
+            found["truncated, live"] = findings_once_noted(log_dir)
             to_follow = before + text_of(election.others)
             give_time_to_follow(mounted, followed, to_follow)
         election.first.kill()
