@@ -82,7 +82,11 @@ class DecompressionError(CorruptBatchError):
 
 
 class DecompressedTooLargeError(CorruptBatchError):
-    """Decompressing would exceed the caller's limit; nothing beyond the limit was produced."""
+    """Decoding would exceed the caller's limit, or the memory budget; nothing beyond the limit was produced."""
+
+
+class MemoryBudgetError(StorageError):
+    """Other readers keep the memory that decoding needs."""
 
 
 class InvalidRecordError(StorageError):

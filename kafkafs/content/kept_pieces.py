@@ -5,12 +5,12 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.budget import MEMORY
+from storage.budget import MEMORY
 
 if TYPE_CHECKING:
-    from kafkafs.budget import Budget
     from kafkafs.content.counted_file import CountedFile
     from kafkafs.content.piece import Piece
+    from storage.budget import Budget
 
 KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 

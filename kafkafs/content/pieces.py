@@ -12,14 +12,18 @@ from kafkafs.content.stretches import STRETCH_BYTES_MAX, DamagedBatchFound, EndR
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
+from storage.budget import MEMORY
 from storage.errors import FramingError
-from storage.record import BATCH_HEADER_BYTES
+from storage.record import BATCH_HEADER_BYTES, UNLEASED_BYTES_MAX, LeasedBuffer, check_share
 from storage.segment import GappedScan, LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from typing_extensions import Buffer
+
     from kafkafs.render.batch_lines import BatchLines, Visible
+    from storage.budget import Lease
     from storage.files import ReadableFile
 
 
@@ -83,22 +87,21 @@ class DumpPieces:
     by that of 4. The line for a file's end that is no batch is an unsettled piece. Damage is a line here.
     """
 
-    def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
+    def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:  # noqa: ARG002 -- the dump ends where the log does
         """Yield a piece for each batch, and for the errors after it, up to the end of the file."""
         topic = topic_of(file.path)
         form = NamedForm(decoder=None if topic is None else newest_decoder_of(topic))
         dump = LogDump(file, form, Selection(), start=start)
-        held: list[bytes] = []
+        held = _Text(only_sizes=only_sizes)
         batch_position = UNSETTLED
         for run in dump:
             if dump.position not in (batch_position, start):
-                yield _joined(held, dump.position, batch_position, only_sizes=only_sizes)
-                held = []
+                yield held.piece(dump.position, batch_position)
+                held = _Text(only_sizes=only_sizes)
             batch_position = dump.position
-            held += run
-        if held:
-            end = UNSETTLED if dump.end is None or dump.end == start else dump.end
-            yield _joined(held, end, batch_position, only_sizes=only_sizes)
+            held.add(run)
+        if held.size_bytes:
+            yield held.piece(UNSETTLED if dump.end is None or dump.end == start else dump.end, batch_position)
 
 
 class NamedForm(TextForm):
@@ -109,8 +112,31 @@ class NamedForm(TextForm):
         return super().heading(path.rpartition("/")[2])
 
 
-def _joined(lines: list[bytes], position: int, last_batch: int, *, only_sizes: bool) -> Piece:
-    if only_sizes:
-        return Piece(position, last_batch, sum(map(len, lines)) + len(lines), b"")
-    text = b"\n".join([*lines, b""])
-    return Piece(position, last_batch, len(text), text)
+class _Text:
+    """The lines of a piece, which have a share of the memory budget if they are many."""
+
+    def __init__(self, *, only_sizes: bool) -> None:
+        self.size_bytes = 0
+        self._only_sizes = only_sizes
+        self._lines: list[bytes] = []
+        self._lease: Lease | None = None
+
+    def add(self, lines: list[bytes]) -> None:
+        """Add lines, each with a newline after it."""
+        self.size_bytes += sum(map(len, lines)) + len(lines)
+        if self._only_sizes:
+            return
+        self._lines += lines
+        if self._lease is None and self.size_bytes > UNLEASED_BYTES_MAX:
+            self._lease = MEMORY.lease(MEMORY.share_bytes)
+        if self._lease is not None:
+            check_share(self.size_bytes, "the lines of the batch")
+
+    def piece(self, position: int, last_batch: int) -> Piece:
+        """Return the piece that ends before a position. No lines can be added any more."""
+        text: Buffer = b"\n".join([*self._lines, b""])
+        self._lines = []
+        if self._lease is not None:
+            self._lease.reduce_to(self.size_bytes)
+            text = LeasedBuffer(text, self._lease)
+        return Piece(position, last_batch, self.size_bytes, text)

@@ -11,23 +11,23 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from kafkafs.budget import MEMORY
 from kafkafs.content.piece import Piece
+from storage.budget import MEMORY, MustWaitError
 from storage.errors import CorruptBatchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import TypeAlias
 
-    from kafkafs.budget import Budget
     from kafkafs.render.batch_lines import BatchLines, Visible
+    from storage.budget import Budget
     from storage.record import Batch
 
     Begun: TypeAlias = "Future[_Rendered]"
 
 _THREADS_MAX: Final = 4
 _THREADS: Final = min(os.cpu_count() or 1, _THREADS_MAX)
-_POOL: Final = ThreadPoolExecutor(_THREADS, "batches")
+_POOL: Final = ThreadPoolExecutor(_THREADS, "batches", initializer=MEMORY.never_wait_here)
 STRETCH_BYTES_MAX: Final = 512 * 1024
 _APART_BYTES_MIN: Final = 64 * 1024
 """The shortest stretch for which the handover to another thread pays."""
@@ -139,18 +139,22 @@ class RenderedStretches:
 
     def _render(self, stretch: Stretch) -> _Rendered:
         pieces = self._pieces(stretch)
-        made, made_bytes = [], 0
+        made: list[Piece] = []
+        made_bytes = 0
         try:
             for piece in pieces:
+                if piece is None:
+                    return _Rendered(made, _waiting(pieces), None)
                 made.append(piece)
                 made_bytes += 0 if self._only_sizes else piece.size_bytes
                 if made_bytes >= _AHEAD_BYTES_MAX:
-                    return _Rendered(made, pieces, None)
+                    return _Rendered(made, _waiting(pieces), None)
         except (DamagedBatchFound, EndReached) as end:
             return _Rendered(made, (), end)
         return _Rendered(made, (), None)
 
-    def _pieces(self, stretch: Stretch) -> Iterator[Piece]:
+    def _pieces(self, stretch: Stretch) -> Iterator[Piece | None]:
+        """Yield the pieces, and None where the next one has to wait for memory, in another thread than this."""
         position, visible = stretch.start, self._visible
         for batch in stretch.walk:
             if batch.position < position:  # it was rendered together with one before it
@@ -160,13 +164,26 @@ class RenderedStretches:
                     raise EndReached
                 raise DamagedBatchFound(batch, _beyond(batch, visible.end_offset))
             try:
-                found = self._lines.render(batch, visible, stretch.end, only_size=self._only_sizes)
+                try:
+                    found = self._lines.render(batch, visible, stretch.end, only_size=self._only_sizes)
+                except MustWaitError:
+                    yield None
+                    found = self._lines.render(batch, visible, stretch.end, only_size=self._only_sizes)
             except CorruptBatchError as error:
+                error.__traceback__ = None  # whose frames hold the decoded batch
                 raise DamagedBatchFound(batch, error) from None
             position = batch.position + found.log_bytes
             stretch.move_to(position)
             last_batch = batch.position + found.last_at
             yield Piece(position, last_batch, found.size_bytes, found.lines, first_offset=batch.base_offset)
+
+
+def _waiting(pieces: Iterator[Piece | None]) -> Iterator[Piece]:
+    """Yield the pieces in the reader's own thread, which may wait for memory."""
+    for piece in pieces:
+        if piece is None:
+            raise MustWaitError
+        yield piece
 
 
 def _with_error(stretches: Iterable[Stretch]) -> Iterator[Stretch | Exception]:

@@ -13,8 +13,15 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafkafs.dump.file_kinds import as_printed
-from storage.errors import FramingError, StorageError
-from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES, LOG_OVERHEAD_BYTES, Codec, RecordBatch, RecordIterator
+from storage.errors import CorruptBatchError, FramingError, StorageError
+from storage.record import (
+    DEFAULT_OUTPUT_LIMIT_BYTES,
+    LOG_OVERHEAD_BYTES,
+    Codec,
+    RecordBatch,
+    RecordIterator,
+    summarize_records,
+)
 from storage.segment import LogScan
 
 if TYPE_CHECKING:
@@ -239,7 +246,11 @@ class LogDump:
             # The real tool reads a compressed batch to its end before it prints the first record, and so prints none
             # of a damaged one: what came out of it may be anything.
             records_data = batch.records_data(limit_bytes=self._limit_bytes)
-            deque(RecordIterator(batch, records_data), maxlen=0)
+            try:
+                summarize_records(batch, records_data)
+            except CorruptBatchError:
+                deque(RecordIterator(batch, records_data), maxlen=0)  # which says what is wrong
+                raise
             records = RecordIterator(batch, records_data)
         follow = self.gaps.follow
         hold = self._selection.bounds.hold if self._bounded else None

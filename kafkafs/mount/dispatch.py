@@ -7,14 +7,15 @@ at most, one request and `WAIT_MS`.
 
 Work runs inline while recent work of its kind was quick, and otherwise in a thread. A thread costs more than a small
 read, and a long read in the event loop delays every request. So the first work of a kind goes to a thread, where it is
-timed; so does work that comes while other work of its kind is in one, as it may have to wait.
+timed; so does work that comes while other work of its kind is in one, as it may have to wait. The work of one partition
+has a share of the threads, so that those who read it keep no other readers waiting.
 """
 
 from __future__ import annotations
 
 import os
 import select
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from time import perf_counter_ns
 from types import SimpleNamespace, coroutine
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -22,9 +23,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import trio
 
 from kafkafs.mount.pyfuse3_internals import waiting_by
+from storage.budget import MustWaitError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
     from contextlib import AbstractContextManager
 
 
@@ -33,6 +35,8 @@ SLOW_NS: Final = 1_500_000
 PROBATION: Final = 8  # how many go to threads after one that was slow
 STREAK_NS: Final = 3_000_000
 WAIT_MS: Final = 1
+SHARE_THREADS: Final = 6
+"""How many threads the work of one partition has at most, of the 40 that there are."""
 LOOKS: Final = 40
 """How often to poll before sleeping: waking up takes longer than most requests."""
 
@@ -78,21 +82,40 @@ class Turn:
         self.release()
 
 
+class Share:
+    """A part of the threads, for the work of one partition: with a few more partitions there are threads for each."""
+
+    __slots__ = ("_limiter",)
+
+    def __init__(self) -> None:
+        self._limiter: trio.CapacityLimiter | None = None
+
+    async def run(self, work: Callable[[], T], *, may_abandon: bool = False) -> T:
+        """Run it in a thread, after the work that waits for this share longer."""
+        if self._limiter is None:
+            self._limiter = trio.CapacityLimiter(SHARE_THREADS)
+        async with self._limiter:
+            return await trio.to_thread.run_sync(work, abandon_on_cancel=may_abandon)
+
+
 class Pace:
     """How quick recent work of one kind was; long work is timed apart from short work."""
 
-    __slots__ = ("_in_threads", "_to_prove")
+    __slots__ = ("_in_thread", "_in_threads", "_to_prove")
 
-    def __init__(self) -> None:
+    def __init__(self, share: Share | None = None) -> None:
         self._to_prove = [1, 1]  # short and long
         self._in_threads = 0
+        self._in_thread = in_thread if share is None else share.run
 
     async def run(self, work: Callable[[], T], *, is_long: bool = False) -> T:
-        """Run it. A cancelled call finishes first."""
+        """Run it. A cancelled call finishes first. Work that needs much memory begins again in a thread."""
         if self._to_prove[is_long] <= 0 and not self._in_threads:
             begun_ns = perf_counter_ns()
             try:
                 return work()
+            except MustWaitError:
+                self._to_prove[is_long] = PROBATION
             finally:
                 if perf_counter_ns() - begun_ns > SLOW_NS:
                     self._to_prove[is_long] = PROBATION
@@ -112,7 +135,7 @@ class Pace:
 
         self._in_threads += 1
         try:
-            return await in_thread(timed)
+            return await self._in_thread(timed)
         finally:
             self._in_threads -= 1
             self._to_prove[is_long] -= taken_ns <= QUICK_NS
@@ -128,6 +151,24 @@ class DirectoryPaces:
 async def in_thread(work: Callable[[], T]) -> T:
     """Run it in a thread. A cancelled call finishes first."""
     return await trio.to_thread.run_sync(work)
+
+
+def spare_threads(token: trio.lowlevel.TrioToken) -> Callable[[], AbstractContextManager[None]]:
+    """Return what makes a block in which a thread waits: meanwhile the others may have one thread more."""
+
+    def add(threads: int) -> None:
+        trio.to_thread.current_default_thread_limiter().total_tokens += threads
+
+    @contextmanager
+    def spare_thread() -> Iterator[None]:
+        token.run_sync_soon(add, 1)
+        try:
+            yield
+        finally:
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(add, -1)
+
+    return spare_thread
 
 
 class RequestLoop:

@@ -20,14 +20,17 @@ from kafkafs.tree.errors import (
     NotPermittedError,
     NotThereError,
     ReadOnlyTreeError,
+    TooLargeError,
 )
 from storage.errors import (
     BatchTooLargeError,
     ConfigError,
     CorruptBatchError,
+    DecompressedTooLargeError,
     DiskFullError,
     InvalidRecordError,
     InvalidTopicError,
+    MemoryBudgetError,
     OffsetOutOfRangeError,
     PoisonedLogError,
     ReadOnlyStoreError,
@@ -65,13 +68,17 @@ NUMBERS: Final[Mapping[type[Exception], int]] = {
     StoreLockedError: errno.EBUSY,
     PoisonedLogError: errno.EIO,
     DamagedError: errno.EIO,
+    TooLargeError: errno.EFBIG,
     GoneError: errno.EIO,
+    DecompressedTooLargeError: errno.EFBIG,
+    MemoryBudgetError: errno.ENOMEM,
     StorageError: errno.EIO,
     MemoryError: errno.ENOMEM,
 }
 """The nearest class of an error decides. Any other that is no `OSError` is a bug: EIO."""
 
 _ON_WRITE: Final[Mapping[type[Exception], int]] = {
+    DecompressedTooLargeError: errno.EFBIG,
     CorruptBatchError: errno.EINVAL,  # the input is malformed; a damaged log raises another error
     OffsetOutOfRangeError: errno.EINVAL,
 }
@@ -148,6 +155,13 @@ def sentence(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def forget_frames(error: BaseException | None) -> None:
+    """Release what the frames hold in which an error was raised: decoded batches, until a search for cycles."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
 def guarded(
     *, is_write: bool = False, is_open: bool = False
 ) -> Callable[[Callable[..., Coroutine[Any, Any, R]]], Callable[..., Any]]:
@@ -174,6 +188,7 @@ def guarded(
                 raise
             except Exception as error:  # noqa: BLE001 -- this is where exceptions end
                 number = self.refusals.number(operation, error, is_write=is_write, is_open=is_open)
+                forget_frames(error)
                 self.metrics.failed(operation, errno.errorcode.get(number, str(number)))
                 raise pyfuse3.FUSEError(number) from None
             finally:

@@ -111,7 +111,7 @@ class TreeOperations(ForbiddenOperations):
         else:
             if parent.log is not None:
                 self._walks.looked_up()
-            node, attributes = await in_thread(work)
+            node, attributes = await parent.share.run(work)
         return self._entries.of(self.inodes.found(parent, name, node, attributes, caching_of(node, attributes)))
 
     def _find(self, parent: Inode, name: str) -> tuple[Node, Attributes]:
@@ -131,7 +131,7 @@ class TreeOperations(ForbiddenOperations):
         """Return what `stat` says now. An open file keeps its attributes even if its name is gone."""
         found = self.inodes[inode]
         readings = tuple(found.readings) if found.caching.has_pages else ()
-        found.attributes = await in_thread(partial(self._attributes, found, readings))
+        found.attributes = await found.share.run(partial(self._attributes, found, readings))
         return self._entries.of(found)
 
     def _attributes(self, inode: Inode, readings: Sequence[Reading]) -> Attributes:
@@ -196,7 +196,7 @@ class TreeOperations(ForbiddenOperations):
 
     async def _xattrs(self, inode: Inode) -> dict[str, bytes]:
         work = partial(self._read_xattrs, inode)
-        return await (inode.quick.run(work) if inode.caching is LASTING else in_thread(work))
+        return await (inode.quick.run(work) if inode.caching is LASTING else inode.share.run(work))
 
     def _read_xattrs(self, inode: Inode) -> dict[str, bytes]:
         return dict((inode.kept_node or self._current(inode)).xattrs())
@@ -284,7 +284,7 @@ class TreeOperations(ForbiddenOperations):
         if found.caching is LASTING:
             file = FileForReading(found, None, partial(self._open_lasting, found), sync)
             return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
-        reading, size_bytes = await in_thread(partial(self._open_changing, found))
+        reading, size_bytes = await found.share.run(partial(self._open_changing, found))
         file = FileForReading(found, reading, partial(self._open_lasting, found), sync)
         if size_bytes != found.attributes.size_bytes:
             found.attributes = found.attributes._replace(size_bytes=size_bytes)

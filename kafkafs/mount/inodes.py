@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.mount.caching import DIRECTORY, GROWING, LASTING, MOMENTARY
-from kafkafs.mount.dispatch import Pace
+from kafkafs.mount.dispatch import Pace, Share
 from kafkafs.mount.inode_numbers import ROOT_NUMBER, InodeNumbers, digest, log_of
 from kafkafs.tree.node import Attributes, Directory, Link
+from storage.budget import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Place: TypeAlias = "tuple[TreePath, TreePath] | int"
 
 _NODES_MAX: Final = 256
+LARGE_BYTES: Final = 1024 * 1024
 
 
 class Placed(NamedTuple):
@@ -62,6 +64,7 @@ class Inode:
         "place",
         "quick",
         "readings",
+        "share",
         "type",
         "writes",
     )
@@ -88,9 +91,12 @@ class Inode:
         self.lookups = 0
         self.readings: list[Reading] = []
         self.kept_node: Node | None = None
-        self.quick: Pace = Pace() if caching is DIRECTORY else self.parent.quick
+        is_first_of_log = parent is None or (self.log is not None and parent.log is None)
+        self.share: Share = Share() if is_first_of_log else self.parent.share
+        """That of its partition; everything above the partitions has another."""
+        self.quick: Pace = Pace(self.share) if caching is DIRECTORY else self.parent.quick
         """How quickly small files in this directory were found and opened."""
-        self.writes: Pace = Pace() if caching is DIRECTORY else self.parent.writes
+        self.writes: Pace = Pace(self.share) if caching is DIRECTORY else self.parent.writes
 
 
 def placed(node: Node) -> Placed:
@@ -111,6 +117,8 @@ class Inodes:
         self._growing: defaultdict[LogPath, dict[int, Inode]] = defaultdict(dict)
         self._lineages: dict[int, tuple[int, int]] = {}
         self._with_nodes: deque[Inode] = deque()
+        self._large: Inode | None = None  # whose node holds much memory
+        self._account = MEMORY.account(self.drop_large)
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -208,12 +216,21 @@ class Inodes:
             self._growing[inode.log][inode.key] = inode
 
     def _keep_node(self, inode: Inode, node: Node) -> None:
-        """Keep the node for the next requests, and drop the least recently used."""
+        """Keep the node for the next requests, and drop the least recently used, or the last one that is large."""
+        if node.held_bytes > LARGE_BYTES:
+            self.drop_large()
+            self._large = inode
         if inode.kept_node is None:
             self._with_nodes.append(inode)
             if len(self._with_nodes) > _NODES_MAX:
                 self._with_nodes.popleft().kept_node = None
         inode.kept_node = node
+
+    def drop_large(self, _: int = 0) -> None:
+        """Drop the node that holds much memory. Any thread may call this."""
+        large, self._large = self._large, None
+        if large is not None:
+            large.kept_node = None
 
     def number_of_name(self, path: TreePath | None) -> int:
         """Return the number of a name in a listing: as a rule that of a later lookup."""

@@ -126,7 +126,10 @@ class Listing:
         """Return some entries from a position on, none at the end. Recent entries are cached."""
         is_first = not self._is_begun or position < self._start
         while is_first or (position >= self._start + len(self._window) and not self._is_ended):
-            chunk = await self._pace.run(partial(self._next, is_first=is_first))
+            work = partial(self._next, is_first=is_first)
+            # What decodes records may need much memory, for which the event loop cannot wait.
+            is_of_records = isinstance(self.inode.path, PartitionDirectoryPath) and self.inode.path.view is View.OFFSET
+            chunk = await (self.inode.quick.run_in_thread(work) if is_of_records else self._pace.run(work))
             is_first = False
             self._is_ended = len(chunk) < CHUNK_NAMES
             dropped = max(len(self._window) + len(chunk) - _WINDOW_NAMES, 0)

@@ -5,9 +5,8 @@ No reply waits for data that is yet to come: a reader that waits in the kernel c
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
-
-import trio
 
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
@@ -82,7 +81,7 @@ class FileForReading:
         reading = self._reading or await self._opened()
         data = reading.read_soon(position, size_bytes)
         if data is None:
-            data = await trio.to_thread.run_sync(reading.read, position, size_bytes, abandon_on_cancel=True)
+            data = await self.inode.share.run(partial(reading.read, position, size_bytes), may_abandon=True)
         return data
 
     async def write(self, data: bytes) -> None:
@@ -130,6 +129,7 @@ class FileForWriting:
         self._requests = requests
         self._pace = pace
         self._is_durable = is_durable
+        self._is_slow = inode.path.view is View.APPEND_BATCH  # a small batch may hold very much
         self._turn = Turn()
         self._is_unsynced = False
         self._follows_piece = False
@@ -145,7 +145,8 @@ class FileForWriting:
         follows_piece, self._follows_piece = self._follows_piece, len(data) >= PIECE_BYTES_MIN
         self._tell_unheard()
         try:
-            await self._in_turn(lambda: self._writing.write(data), is_long=len(data) > SHORT_BYTES_MAX)
+            is_long = self._is_slow or len(data) > SHORT_BYTES_MAX
+            await self._in_turn(lambda: self._writing.write(data), is_long=is_long)
         except Exception as error:
             self._unheard = error if follows_piece else None
             raise
@@ -176,7 +177,7 @@ class FileForWriting:
         try:
             if self._is_durable and self._is_unsynced:
                 return await self._pace.run_in_thread(lambda: self._synced(work))
-            if is_long and self._requests.is_awaited:
+            if is_long and (self._is_slow or self._requests.is_awaited):
                 return await self._pace.run_in_thread(work, is_long=True)
             return await self._pace.run(work, is_long=is_long)
         finally:

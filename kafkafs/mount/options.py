@@ -11,6 +11,7 @@ from kafkafs.mount.errors import MountError
 from kafkafs.render.key_values import KeyValueSyntax
 from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.store_texts import in_a_line
+from storage.budget import LIMIT_BYTES_MIN, MEMORY
 from storage.log import Isolation
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class MountOptions:
     unmounts_itself: bool = False
     ownership: Ownership = field(default_factory=Ownership)
     durability: DurabilityOption = DurabilityOption.BUFFERED
+    memory_bytes: int | None = None
     tree: TreeOptions = field(default_factory=TreeOptions)
 
     def effective(self, *, is_maintained: bool) -> dict[str, str]:
@@ -62,6 +64,7 @@ class MountOptions:
             "uid": "store" if uid is None else str(uid),
             "gid": "store" if gid is None else str(gid),
             "umask": "store" if umask is None else f"{umask:03o}",
+            "memory": str(MEMORY.limit_bytes if self.memory_bytes is None else self.memory_bytes),
         }
 
 
@@ -71,6 +74,8 @@ LIST_LIMIT_MAX: Final = 1_000_000_000
 PARTITIONS_MAX: Final = 10_000
 """As many partitions as one mkdir may make: each is a directory, with indexes once it is written to."""
 TEXT_BYTES_MAX: Final = 255
+_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_SIZE_DIGITS_MAX: Final = 15
 
 
 IGNORED: Final = frozenset(
@@ -124,6 +129,7 @@ _VALUED: Final = (
     "null_marker",
     "maintenance",
     "server_properties",
+    "memory",
 )
 
 
@@ -148,6 +154,7 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
             _of(given, "gid", _number(0, ID_MAX), None),
             _of(given, "umask", _octal, None),
         ),
+        memory_bytes=_of(given, "memory", _size, None),
         durability=_of(given, "durability", _one_of(DurabilityOption), DurabilityOption.BUFFERED),
         tree=_tree_options(given),
     )
@@ -209,6 +216,17 @@ def _number(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def _size(text: str) -> int:
+    unit = _UNITS.get(text[-1:].upper(), 1)
+    digits = text if unit == 1 else text[:-1]
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _SIZE_DIGITS_MAX
+    if not is_number or int(digits) * unit < LIMIT_BYTES_MIN:
+        raise ValueError(
+            f"it is a number of bytes, also with K, M or G after it, and at least {LIMIT_BYTES_MIN >> 20}M"
+        )
+    return int(digits) * unit
 
 
 def _octal(text: str) -> int:

@@ -21,6 +21,7 @@ from kafkafs.mount.process import tell_ready, tell_status, tell_stopping
 from kafkafs.mount.session import Session, kernel_options
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.tree import Tree
+from storage.budget import MEMORY
 from storage.clock import Clock
 from storage.files import NamedFiles
 from storage.store import Mode
@@ -61,6 +62,8 @@ def serve(
         doing(opening)
         tell_status(opening)
         metrics = Metrics()
+        if options.memory_bytes is not None:
+            MEMORY.limit_bytes = options.memory_bytes
         with (
             opened_store(paths, options, parting) as store,
             # Only the process that has the store makes it: another one would remove it again.

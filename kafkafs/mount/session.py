@@ -11,6 +11,8 @@ import os
 import re
 import signal
 import sys
+from contextlib import closing
+from threading import Timer
 from time import process_time
 from typing import TYPE_CHECKING, Final
 
@@ -18,9 +20,10 @@ import pyfuse3
 import trio
 
 from kafkafs.allocation import give_back_freed_memory
-from kafkafs.mount.dispatch import in_thread
+from kafkafs.mount.dispatch import in_thread, spare_threads
 from kafkafs.mount.mountpoints.kernel_mount import mounted, read_ahead
 from kafkafs.mount.pyfuse3_internals import OptionText
+from storage.budget import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +38,8 @@ LOOK_S: Final = 2.0
 BUSY_S: Final = 0.1
 """A process that used more processor time than this since the last look was busy."""
 GRACE_S: Final = 0.5
+END_S: Final = 4.0
+"""How long requests in flight keep the process from ending."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SWITCH_INTERVAL_S: Final = 0.001
 """How long a decoding thread may delay the event loop; Python's default is five times that."""
@@ -86,6 +91,34 @@ def kernel_options(options: MountOptions, source: str, *, is_read_only: bool) ->
     return told
 
 
+class Deadline:
+    """Ends the process if requests that are in flight have not ended in time, once the mount is ending."""
+
+    def __init__(self, path: Path, *, seconds: float = END_S, end: Callable[[int], object] = os._exit) -> None:
+        self._path = path
+        self._end = end
+        self._timer = Timer(seconds, self._pass)
+        self._timer.daemon = True
+
+    def begin(self) -> None:
+        """Begin to count the time, unless it is counted already."""
+        if self._timer.ident is None:
+            self._timer.start()
+
+    def close(self) -> None:
+        """End: the requests have ended."""
+        self._timer.cancel()
+
+    def _pass(self) -> None:
+        log.error(
+            "%s: requests have not ended in %s seconds, so kafkafs ends without them: the store is not closed properly",
+            self._path,
+            END_S,
+        )
+        logging.shutdown()
+        self._end(1)
+
+
 class Session:
     """One mount of one tree. When `run` returns it is unmounted, and no request uses the tree any more."""
 
@@ -93,29 +126,41 @@ class Session:
         self._operations = operations
         self._path = path
         self._options = options
+        self._deadline = Deadline(path)
 
     def run(self, *, ready: Callable[[], None], ending: Callable[[], None] = lambda: None) -> None:
         """Serve until it is unmounted or SIGTERM, SIGINT or SIGHUP comes; raises `MountError` if it cannot begin.
 
         `ready` is called once the mount answers, and `ending` when a signal ends it. Requests in flight have a moment
-        to finish; writes are always finished.
+        to finish, and writes `END_S`: after that the process ends without them, as if it had been killed.
         """
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         gc.freeze()
         gc.set_threshold(_GARBAGE_OBJECTS)
-        with mounted(self._operations, self._path, self._options), self._operations.requests.installed():
+        with (
+            mounted(self._operations, self._path, self._options),
+            self._operations.requests.installed(),
+            closing(self._deadline),
+        ):
             trio.run(self._serve, ready, ending)
         gc.freeze()  # the process ends, and would look for cycles in all that it knows, several times
 
     async def _serve(self, ready: Callable[[], None], ending: Callable[[], None]) -> None:
         async with trio.open_nursery() as nursery:
+            MEMORY.share(spare_threads(trio.lowlevel.current_trio_token()))
+            MEMORY.never_lease_here()
             await nursery.start(self._end_on_signal, nursery.cancel_scope, ending)
             nursery.start_soon(self._operations.watcher.run)
-            nursery.start_soon(Quiet().run)
+            nursery.start_soon(Quiet(self._give_back).run)
             nursery.start_soon(self._say_when_it_answers, ready)
             await pyfuse3.main()
+            self._deadline.begin()
             nursery.cancel_scope.cancel()
         log.info("%s is no longer mounted", self._path)
+
+    def _give_back(self) -> None:
+        self._operations.inodes.drop_large()
+        give_back_freed_memory()
 
     async def _say_when_it_answers(self, ready: Callable[[], None]) -> None:
         # The mount's own process may look into it only from a thread.
@@ -134,6 +179,7 @@ class Session:
             async for number in signals:
                 log.info("%s ends the mount", signal.Signals(number).name)
                 ending()
+                self._deadline.begin()
                 pyfuse3.terminate()
                 await trio.sleep(GRACE_S)
                 scope.cancel()

@@ -6,16 +6,22 @@ What a reader sees of a log's batches is said by `Visible`; a batch that it sees
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.formats import Format
 from kafkafs.locator.views import View
 from kafkafs.render.envelope import Envelope
+from storage.budget import MEMORY
 from storage.log import AbortedBatches
 from storage.record import (
+    CODEC_MASK,
     CONTROL_BIT,
     TRANSACTIONAL_BIT,
+    UNLEASED_BYTES_MAX,
+    LeasedBuffer,
     RecordBatch,
+    check_share,
     decompressors,
     envelope_lines,
     envelope_lines_size,
@@ -27,11 +33,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from storage.budget import Lease
     from storage.record import Batch, Record
     from storage.segment.index import AbortedTransaction
 
 _MAY_BE_HIDDEN: Final = CONTROL_BIT | TRANSACTIONAL_BIT
-_DECOMPRESSORS: Final = decompressors()
+_DECOMPRESSORS: Final = decompressors(limit_bytes=UNLEASED_BYTES_MAX)
+_ENVELOPE_BYTES: Final = 128
+"""The line of an envelope without key and value, about."""
 _LINE_BYTES_MAX: Final = 1024 * 1024
 """With how many bytes of lines a run of batches ends."""
 
@@ -86,18 +95,30 @@ class ValueLines(BatchLines):
         if is_shown and isinstance(first, RecordBatch):
             # Where some transactions are aborted, each batch of a transaction is looked up.
             is_alone = first.is_transactional and not visible.shows_transactions
-            log_bytes, last_at, lines = run_lines(
+            run = partial(
+                run_lines,
                 first,
-                first.position + first.size_bytes if is_alone else end_position,
-                visible.end_offset,
-                is_alone or visible.shows_transactions,
+                end_offset=visible.end_offset,
+                with_transactions=is_alone or visible.shows_transactions,
                 of_keys=self._of_keys,
-                decompressors=_DECOMPRESSORS,
                 line_bytes_max=_LINE_BYTES_MAX,
                 only_size=only_size,
             )
+            end_of_first = first.position + first.size_bytes
+            log_bytes, last_at, lines = run(
+                end_position=end_of_first if is_alone else end_position, decompressors=_DECOMPRESSORS
+            )
             if log_bytes:
                 return _rendered(log_bytes, last_at, lines)
+            first.check_crc()
+            if first.attributes & CODEC_MASK:
+                records_data = first.records_data()
+                lease = MEMORY.lease(0 if only_size else memoryview(records_data).nbytes)
+                log_bytes, last_at, lines = run(
+                    end_position=end_of_first, decompressors=(lambda _stored: records_data,) * len(_DECOMPRESSORS)
+                )
+                if log_bytes:
+                    return _rendered(log_bytes, last_at, lines, lease)
         first.check_crc()
         lines = b"".join([self._line(record) for record in first.checked_records()]) if is_shown else b""
         return _rendered(first.size_bytes, 0, len(lines) if only_size else lines)
@@ -129,8 +150,15 @@ class EnvelopeLines(BatchLines):
         first.check_crc()
         is_shown = visible.shows(first)
         if is_shown and isinstance(first, RecordBatch) and first.count:
-            make = envelope_lines_size if only_size else envelope_lines
-            return _rendered(first.size_bytes, 0, make(first, first.records_data(), self._beginning))
+            records_data = first.records_data()
+            if only_size:
+                return _rendered(first.size_bytes, 0, envelope_lines_size(first, records_data, self._beginning))
+            lease = None
+            if memoryview(records_data).nbytes + first.count * _ENVELOPE_BYTES > UNLEASED_BYTES_MAX:
+                size_bytes = envelope_lines_size(first, records_data, self._beginning)
+                check_share(size_bytes, f"the JSON lines of the batch at offset {first.base_offset}")
+                lease = MEMORY.lease(size_bytes)
+            return _rendered(first.size_bytes, 0, envelope_lines(first, records_data, self._beginning), lease)
         lines = b"".join(map(self._line, first.checked_records())) if is_shown else b""
         return _rendered(first.size_bytes, 0, len(lines) if only_size else lines)
 
@@ -158,7 +186,10 @@ def lines_of(form: Format, topic: str, partition: int) -> BatchLines | None:
     return None if view is None else new_lines(view, topic, partition)
 
 
-def _rendered(log_bytes: int, last_at: int, lines: bytes | int) -> RenderedBatches:
+def _rendered(log_bytes: int, last_at: int, lines: bytes | int, lease: Lease | None = None) -> RenderedBatches:
     if isinstance(lines, int):
         return RenderedBatches(log_bytes, last_at, lines, b"")
-    return RenderedBatches(log_bytes, last_at, len(lines), lines)
+    if lease is None:
+        return RenderedBatches(log_bytes, last_at, len(lines), lines)
+    lease.reduce_to(len(lines))
+    return RenderedBatches(log_bytes, last_at, len(lines), LeasedBuffer(lines, lease))

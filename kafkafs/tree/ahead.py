@@ -5,10 +5,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
+from storage.budget import MEMORY
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_THREADS: Final = ThreadPoolExecutor(2, "ahead")
+_THREADS: Final = ThreadPoolExecutor(2, "ahead", initializer=MEMORY.never_wait_here)
 
 
 def go_ahead(work: Callable[[], None]) -> None:

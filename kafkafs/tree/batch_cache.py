@@ -13,11 +13,11 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from kafkafs.budget import MEMORY
+from storage.budget import MEMORY
 
 if TYPE_CHECKING:
-    from kafkafs.budget import Budget
     from kafkafs.tree.held_batch import HeldBatch
+    from storage.budget import Budget
     from storage.errors import CorruptBatchError
     from storage.segment import Segment
 

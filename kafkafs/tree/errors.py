@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from storage.errors import DecompressedTooLargeError
+
+if TYPE_CHECKING:
+    from storage.errors import CorruptBatchError
+
 
 class TreeError(Exception):
     """The root of what the tree raises."""
@@ -35,5 +42,14 @@ class DamagedError(TreeError):
     """The log is damaged where it would have to be read: EIO."""
 
 
+class TooLargeError(DamagedError):
+    """The memory budget has no room for a batch, nor ever will: EFBIG."""
+
+
 class GoneError(TreeError):
     """The records were removed since the file was opened: EIO."""
+
+
+def damaged(error: CorruptBatchError) -> DamagedError:
+    """Return the error of the tree for a batch that cannot be decoded."""
+    return TooLargeError(str(error)) if isinstance(error, DecompressedTooLargeError) else DamagedError(str(error))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.record import Codec, LegacyBatch, RecordIterator, read_batches
+from storage.record import RECORD_BYTES, Codec, LegacyBatch, RecordIterator, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.record import Batch, Record
+    from storage.record import Batch, Record, RecordBatch
     from storage.segment import Segment
 
 _BATCH_BYTES: Final = 800  # what one takes besides its bytes and its records, with its place in a cache
-_RECORD_BYTES: Final = 112  # what one takes besides its data
+_MANY_RECORDS: Final = 10_000  # that are decoded in some milliseconds
 
 _offset = attrgetter("offset")
 
@@ -60,10 +61,21 @@ def decode(batch: Batch) -> Decoded:
     """The records of a batch whose own checksum is right; raises a `CorruptBatchError` if they are no records."""
     if isinstance(batch, LegacyBatch):
         return _decode_entries(batch)
+    if batch.count >= _MANY_RECORDS:
+        return _decode_many(batch)
     records_data = batch.records_data() if batch.codec is not Codec.NONE and batch.count else None
     records = list(RecordIterator(batch, records_data))
     data_bytes = 0 if records_data is None else memoryview(records_data).nbytes
-    return Decoded(records, data_bytes + len(records) * _RECORD_BYTES)
+    return Decoded(records, data_bytes + len(records) * RECORD_BYTES)
+
+
+def _decode_many(batch: RecordBatch) -> Decoded:
+    """Decode a batch that takes long, in steps between which other threads run."""
+    iterator = batch.records()
+    records: list[Record] = []
+    while some := list(islice(iterator, _MANY_RECORDS)):
+        records += some
+    return Decoded(records, len(records) * RECORD_BYTES)
 
 
 def _decode_entries(batch: LegacyBatch) -> Decoded:
@@ -71,5 +83,5 @@ def _decode_entries(batch: LegacyBatch) -> Decoded:
     size_bytes = 0
     for record in batch.checked_records():
         records.append(record)
-        size_bytes += record.key_size + record.value_size + _RECORD_BYTES
+        size_bytes += record.key_size + record.value_size + RECORD_BYTES
     return Decoded(records, size_bytes)

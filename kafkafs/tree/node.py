@@ -56,6 +56,11 @@ class Node(ABC):
     def attributes(self) -> Attributes:
         """Return what `stat` says of it now."""
 
+    @property
+    def held_bytes(self) -> int:
+        """Return about how much memory of decoded records the node holds."""
+        return 0
+
     def xattrs(self) -> Mapping[str, bytes]:
         """Return the extended attributes by their full names, such as `user.kafka.key`."""
         return {}

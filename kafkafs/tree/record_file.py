@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.formats import Format
 from kafkafs.locator.offsets import AtOffset, FromEnd, RecordRange
@@ -12,20 +13,29 @@ from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.log_fact import is_long_to_read
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.record_xattrs import record_xattrs
+from kafkafs.tree.remade_reading import RemadeReading
 from kafkafs.tree.stream_file import unknown_xattr
+from storage.budget import MEMORY
 from storage.log import TransactionEnd, transaction_end
-from storage.record import NO_TIMESTAMP
+from storage.record import NO_TIMESTAMP, UNLEASED_BYTES_MAX, check_share
 from storage.segment import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from kafkafs.locator.offsets import Record as RecordName
     from kafkafs.locator.paths import OffsetPath
     from kafkafs.tree.log_source import LogSource
+    from kafkafs.tree.node import Reading
     from kafkafs.tree.visible_log import Found, VisibleLog
-    from storage.record import Record
+    from storage.record import Batch, Record
+
+_PINNED_BYTES_MAX: Final = 1024 * 1024
+"""The most bytes that an open file keeps when others need memory."""
+# How many bytes of memory rendering takes for each byte of a record's key and value, and for each header.
+_COSTS: Final = {Format.VALUE: (0, 1, 0), Format.KEY: (1, 0, 0), Format.HEADERS: (0, 0, 256), Format.HEX: (0, 8, 0)}
+_COST_OF_TEXT: Final = (16, 16, 1024)  # in which a byte may become six
 
 
 class RecordFile(File):
@@ -46,7 +56,7 @@ class RecordFile(File):
 
     def attributes(self) -> Attributes:
         """Report the record's time, or its segment's if it has none."""
-        record, _, segment = self._found
+        record, _, segment, _ = self._found
         place = self._source.directory
         if self._is_fixed and self._format is Format.VALUE:
             known = value_attributes(record, place)
@@ -74,35 +84,70 @@ class RecordFile(File):
         """The record."""
         return self._found.record
 
-    def open(self) -> BytesReading:
+    @property
+    def held_bytes(self) -> int:
+        """Return about how much memory the record's batch takes."""
+        return self._found.held_bytes
+
+    def open(self) -> Reading:
         """Open it in memory."""
-        return BytesReading(self._data())
+        data = self._data()
+        if len(data) <= _PINNED_BYTES_MAX:
+            return BytesReading(data)
+        render, batch, offset = self._rendering(), self._found.batch, self._found.record.offset
+        self._rendered = None
+        return RemadeReading(partial(_rendered, self._format, render, batch, offset), data)
 
     def _data(self) -> bytes:
         if self._rendered is None:
-            record, batch, _ = self._found
-            if self._format is Format.BATCH:
-                self._rendered = bytes(batch.view(0, batch.size_bytes))
-            elif self._format is Format.JSON:
-                self._rendered = self._indented()
-            else:
-                self._rendered = self._source.renderer(self._format).one(record)
+            self._rendered = _leased(self._format, self._rendering(), self._found.record)
         return self._rendered
 
-    def _indented(self) -> bytes:
-        record, batch, segment = self._found
+    def _rendering(self) -> Callable[[Record], bytes]:
+        """Return a function that renders the record. It holds none of the decoded batch."""
+        if self._format is Format.BATCH:
+            stored = self._found.batch
+            return lambda _: bytes(stored.view(0, stored.size_bytes))
+        if self._format is Format.JSON:
+            return self._indenting()
+        return self._source.renderer(self._format).one
+
+    def _indenting(self) -> Callable[[Record], bytes]:
+        record, batch, segment, _ = self._found
         end: TransactionEnd | None = None
         if batch.is_transactional:
             end = self._source.ask(lambda visible: transaction_end(batch, visible.view, self._source.log.producers))
             self._is_decided = end in {TransactionEnd.COMMITTED, TransactionEnd.ABORTED}
         member = batch_member(record, batch, segment=segment.name(Kind.LOG), transaction=end)
-        return self._source.renderer(Format.JSON).envelope.indented(record, member)
+        envelope = self._source.renderer(Format.JSON).envelope
+        return lambda record: envelope.indented(record, member)
 
     @property
     def _is_size_pending(self) -> bool:
         """True if finding how the record's transaction ended takes reading more than a `stat` may."""
         is_asked = self._format is Format.JSON and self._rendered is None and self._found.batch.is_transactional
         return is_asked and is_long_to_read(self._source)
+
+
+def _leased(form: Format, render: Callable[[Record], bytes], record: Record) -> bytes:
+    """Render a record, with memory for what this takes."""
+    of_key, of_value, of_header = _COSTS.get(form, _COST_OF_TEXT)
+    size_bytes = (
+        of_key * max(record.key_size, 0) + of_value * max(record.value_size, 0) + of_header * record.header_count
+    )
+    if size_bytes <= UNLEASED_BYTES_MAX:
+        return render(record)
+    check_share(size_bytes, f"making {record.offset}{form.value} would")
+    lease = MEMORY.lease(size_bytes)
+    try:
+        return render(record)
+    finally:
+        lease.end()
+
+
+def _rendered(form: Format, render: Callable[[Record], bytes], batch: Batch, offset: int) -> bytes:
+    """Decode a batch again, and render the record at the offset."""
+    return _leased(form, render, next(record for record in batch.records() if record.offset == offset))
 
 
 def value_attributes(record: Record, place: Path) -> Attributes | None:

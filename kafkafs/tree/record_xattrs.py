@@ -17,12 +17,13 @@ _PREFIX: Final = "user.kafka."
 _NAME_BYTES_MAX: Final = 255
 _VALUE_BYTES_MAX: Final = 64 * 1024
 _LIST_BYTES_MAX: Final = 64 * 1024
+HEADERS_MAX: Final = 10_000
 
 
 def record_xattrs(found: Found) -> dict[str, bytes]:
     """Return the attributes of a record, without those that are null, missing or too large.
 
-    Of headers with the same name the last one counts.
+    Of headers with the same name the last one counts. More headers than `HEADERS_MAX` are none of them listed.
     """
     xattrs = {}
     left_bytes = _LIST_BYTES_MAX
@@ -38,7 +39,7 @@ def record_xattrs(found: Found) -> dict[str, bytes]:
 
 
 def _facts(found: Found) -> Iterator[tuple[str, bytes]]:
-    record, batch, segment = found
+    record, batch, segment, _ = found
     if record.value_size < 0:
         yield f"{_PREFIX}null", b"1"
     if (key := record.key) is not None:
@@ -51,6 +52,8 @@ def _facts(found: Found) -> Iterator[tuple[str, bytes]]:
         yield f"{_PREFIX}producer_id", b"%d" % batch.producer_id
     yield f"{_PREFIX}segment", segment.name(Kind.LOG).encode()
     yield f"{_PREFIX}position", b"%d" % batch.position
+    if record.header_count > HEADERS_MAX:
+        return
     for name, value in dict(record.headers).items():
         if value is not None:
             yield f"{_PREFIX}header.{name}", value

@@ -9,6 +9,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.tree.ahead import go_ahead
+from storage.budget import MEMORY
+from storage.record import UNLEASED_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +58,7 @@ class RenderedRun:
         self._next_position = 0  # after the last read
         self._is_going_ahead = False
         self._is_closed = False
+        self._account = MEMORY.account(self._shrink)
 
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes from the position, fewer only at the end or before what cannot be read."""
@@ -103,6 +106,14 @@ class RenderedRun:
             self._restart(())
             self._making.release()
 
+    def _shrink(self, _: int) -> None:
+        """Drop large pieces, and the batch from which the next ones come; the next read makes them again."""
+        if self._making.acquire(blocking=False):
+            if any(len(chunk.data) > UNLEASED_BYTES_MAX for chunk in self._chunks):
+                self._chunks = ()
+            self._pieces = None
+            self._making.release()
+
     def _restart(self, chunks: tuple[Chunk, ...]) -> None:
         """Make the next pieces from another place; the old iterator closes its files when it is collected."""
         self._chunks = chunks
@@ -124,6 +135,7 @@ class RenderedRun:
         reached = chunks[-1].end if chunks else position
         if end <= reached and chunks:
             return
+        self._chunks = tuple(_without_memory_before(chunk, position) for chunk in chunks)
         if self._pieces is None:
             self._pieces = self._pieces_from(reached)
         try:
@@ -163,6 +175,14 @@ class RenderedRun:
         if chunk.data:
             kept.append(chunk)
         self._chunks = tuple(kept)
+
+
+def _without_memory_before(chunk: Chunk, position: int) -> Chunk:
+    """Return the chunk, or a copy of its last bytes if it is large and most of it was read."""
+    start = position - OVERTAKEN_BYTES
+    if len(chunk.data) <= UNLEASED_BYTES_MAX or chunk.end - start > UNLEASED_BYTES_MAX:
+        return chunk
+    return Chunk(start, memoryview(bytes(chunk.data[start - chunk.start :])))
 
 
 def _cut(chunks: Sequence[Chunk], position: int, end: int) -> Buffer:

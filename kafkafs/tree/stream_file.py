@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.content.edges import EDGE_BYTES
 from kafkafs.content.seen import tail_damage
 from kafkafs.render.batch_lines import new_lines
-from kafkafs.tree.errors import DamagedError, GoneError, TreeError
+from kafkafs.tree.errors import GoneError, TreeError, damaged
 from kafkafs.tree.log_source import NUMBERS_BITS
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.options import Damage
@@ -299,7 +299,7 @@ class StreamReading:
         """Log the damage, and raise it unless damage is skipped."""
         self._report(error)
         if self._options.damage is Damage.STOP:
-            raise DamagedError(str(error)) from error
+            raise damaged(error) from error
 
     def _gone(self) -> GoneError:
         return GoneError(f"{self._path}: what is read here has been removed since it was opened")

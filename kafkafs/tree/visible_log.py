@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.tree.errors import DamagedError
+from kafkafs.tree.errors import damaged
 from kafkafs.tree.held_batch import HeldBatch, decode
 from kafkafs.tree.options import Damage
 from kafkafs.tree.visible_runs import Gathering
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from kafkafs.tree.batch_cache import BatchCache
+    from kafkafs.tree.errors import DamagedError
     from kafkafs.tree.options import TreeOptions
     from kafkafs.tree.visible_runs import VisibleRun
     from storage.log import LogView
@@ -33,11 +34,12 @@ _FEW_OFFSETS: Final = 64  # what is likely to be in a batch or two
 
 
 class Found(NamedTuple):
-    """A record and its place."""
+    """A record and its place, and about how much memory its decoded batch takes."""
 
     record: Record
     batch: Batch
     segment: Segment
+    held_bytes: int
 
 
 class VisibleBatch(NamedTuple):
@@ -113,7 +115,7 @@ class VisibleLog:
             if held.segment is segment:
                 self._cache.put(held, view.truncations)
         record = held.find(offset)
-        return None if record is None else Found(record, held.batch, held.segment)
+        return None if record is None else Found(record, held.batch, held.segment, held.size_bytes)
 
     def batches(self, start: int, end: int) -> Iterator[VisibleBatch]:
         """The batches that have visible records from `start` up to `end`, which is excluded, cut to what exists.
@@ -147,8 +149,11 @@ class VisibleLog:
 
     def records(self, start: int, end: int) -> Iterator[Record]:
         """The visible records from `start` up to `end`, which is excluded."""
-        for batch in self.batches(start, end):
-            yield from batch.records
+        batches = self.batches(start, end)
+        while batch := next(batches, None):
+            records = iter(batch.records)
+            del batch  # so that one batch at a time is decoded
+            yield from records
 
     def from_end(self, count: int) -> int | None:
         """The offset of the `count`-th visible record from the end; None if there are fewer.
@@ -260,6 +265,7 @@ class VisibleLog:
         try:
             records = _between(decode(batch).records, start, end)
         except CorruptBatchError as error:
+            error.__traceback__ = None  # whose frames hold the decoded batch
             return error.located(path=segment.path(Kind.LOG))
         return VisibleBatch(batch, segment, records) if records else None
 
@@ -268,14 +274,14 @@ class VisibleLog:
 
     def pass_over(self, error: CorruptBatchError) -> None:
         """Log the damage, and raise it as `DamagedError` unless damage is skipped."""
-        damaged = self._damaged(error)
+        failure = self._damaged(error)
         if not self._skips:
-            raise damaged
+            raise failure
         self._skipped.add((error.path, error.position))
 
     def _damaged(self, error: CorruptBatchError) -> DamagedError:
         self._cache.report(error)
-        return DamagedError(str(error))
+        return damaged(error)
 
 
 def _between(records: Sequence[Record], start: int, end: int) -> Sequence[Record]:

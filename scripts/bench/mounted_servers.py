@@ -101,7 +101,8 @@ def make_store(path: Path, shape: Shape, size_bytes: int, settings: Mapping[str,
             batches_of_rows(made, base_offset=None, max_bytes=shape.batch_bytes, form=BatchForm(codec=shape.codec))
         )
         small.append_as_leader(batches[0])
-        while log.view.end_position < size_bytes:
+        round_bytes = sum(len(batch) for batch in batches)
+        for _ in range(-(-size_bytes // round_bytes)):
             for batch in batches:
                 log.append_as_leader(batch)
 

@@ -31,6 +31,7 @@ from storage.record.layout import (
     NO_TIMESTAMP,
     TimestampType,
 )
+from storage.record.leased import HEADER_BYTES, check_share, objects_bytes
 from storage.record.reading import read_batches
 from storage.record.rewriting import assign_offset
 from storage.segment.writable_segment import PlacedBatches
@@ -115,6 +116,8 @@ def place_sent_batch(
     try:
         found = summarize_records(batch, records_data) if summary is None else summary
         _check_records(found, config, now_ms)
+        if summary is None:
+            _check_size_in_memory(batch, records_data, found)
         changed = _changed(batch, records_data, found, config, next_offset, leader_epoch, now_ms)
     except StorageError as error:
         raise error.located(offset=next_offset) from None
@@ -195,6 +198,14 @@ def _check_records(found: RecordsSummary, config: TopicConfig, now_ms: int) -> N
         raise InvalidRecordError(f"the timestamp {found.min_timestamp} is below -1, which stands for none")
     if config.message_timestamp_type is TimestampType.CREATE_TIME and found.max_timestamp > NO_TIMESTAMP:
         _check_times(found, config, now_ms)
+
+
+def _check_size_in_memory(batch: RecordBatch, records_data: Buffer | None, found: RecordsSummary) -> None:
+    """Raise `DecompressedTooLargeError` for a batch whose records no reader here could decode, as brokers do not."""
+    data = batch.view(BATCH_HEADER_BYTES, batch.size_bytes) if records_data is None else records_data
+    headers = found.most_headers if found.is_consecutive else found.headers
+    size_bytes = objects_bytes(data, batch.count) + headers * HEADER_BYTES
+    check_share(size_bytes, f"the batch's {batch.count} records, one of them with {found.most_headers} headers,")
 
 
 def _check_times(found: RecordsSummary, config: TopicConfig, now_ms: int) -> None:

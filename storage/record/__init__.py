@@ -36,7 +36,9 @@ from storage.record.encoding import (
 from storage.record.kernel.decode import Record, RecordIterator
 from storage.record.kernel.dump import record_line
 from storage.record.kernel.envelopes import envelope_lines, envelope_lines_size
+from storage.record.kernel.pinned_buffer import LeasedBuffer
 from storage.record.kernel.records_data import EncodedBatch
+from storage.record.kernel.summary import summarize_records
 from storage.record.kernel.values import run_lines
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
@@ -53,6 +55,7 @@ from storage.record.layout import (
     ControlType,
     TimestampType,
 )
+from storage.record.leased import RECORD_BYTES, UNLEASED_BYTES_MAX, check_share
 from storage.record.legacy import LegacyBatch, LegacyEntry
 from storage.record.legacy_encoding import encode_entries, encode_wrapper
 from storage.record.reading import Batch, read_batches
@@ -71,7 +74,9 @@ __all__ = [
     "NO_PRODUCER_ID",
     "NO_SEQUENCE",
     "NO_TIMESTAMP",
+    "RECORD_BYTES",
     "TRANSACTIONAL_BIT",
+    "UNLEASED_BYTES_MAX",
     "Batch",
     "BatchForm",
     "Codec",
@@ -84,6 +89,7 @@ __all__ = [
     "KRaftVoter",
     "KRaftVoters",
     "LeaderChange",
+    "LeasedBuffer",
     "LegacyBatch",
     "LegacyEntry",
     "Record",
@@ -98,6 +104,7 @@ __all__ = [
     "assign_offset",
     "batches_of_lines",
     "batches_of_rows",
+    "check_share",
     "codec_of",
     "control_type_of",
     "decode_control",
@@ -113,4 +120,5 @@ __all__ = [
     "record_line",
     "retaining",
     "run_lines",
+    "summarize_records",
 ]

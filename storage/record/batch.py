@@ -6,10 +6,10 @@ contents. Making new batches is left to `encoding`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import ChecksumError, FramingError, StorageError
-from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of, decompress
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of
 from storage.record.kernel.decode import RecordIterator
 from storage.record.kernel.walk import BatchFrame
 from storage.record.layout import (
@@ -21,9 +21,13 @@ from storage.record.layout import (
     TRANSACTIONAL_BIT,
     TimestampType,
 )
+from storage.record.leased import RECORD_BYTES, UNLEASED_BYTES_MAX, decompress_leased, with_objects
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+
+_MANY_RECORDS: Final = UNLEASED_BYTES_MAX // RECORD_BYTES
 
 
 class RecordBatch(BatchFrame):
@@ -78,19 +82,32 @@ class RecordBatch(BatchFrame):
             )
 
     def records_data(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> Buffer:
-        """Return the records as an uncompressed batch stores them; never produces more than `limit_bytes`."""
+        """Return the records as an uncompressed batch stores them.
+
+        Never produces more than `limit_bytes`, nor more than a share of the memory budget, from which it leases much.
+        """
         stored = self.view(BATCH_HEADER_BYTES, self.size_bytes)
         try:
             codec = codec_of(self.attributes)
-            return decompress(codec, stored, limit_bytes=limit_bytes) if codec else stored
+            return decompress_leased(codec, stored, limit_bytes=limit_bytes) if codec else stored
         except StorageError as error:
             raise error.located(position=self.position, offset=self.base_offset) from None
 
     def records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> RecordIterator:
-        """Iterate over the records. Decompresses at once, and parses each record when its turn comes."""
-        if not self.attributes & CODEC_MASK or self.count == 0:
+        """Iterate over the records. Decompresses at once, and parses each record when its turn comes.
+
+        Callers may keep the records: there is room for them in the memory budget.
+        """
+        is_plain = not self.attributes & CODEC_MASK or self.count == 0
+        if is_plain and self.count < _MANY_RECORDS:
             return RecordIterator(self)
-        return RecordIterator(self, self.records_data(limit_bytes=limit_bytes))
+        records_data = self.records_data(limit_bytes=limit_bytes)
+        if self.count >= _MANY_RECORDS:
+            try:
+                records_data = with_objects(records_data, self.count)
+            except StorageError as error:
+                raise error.located(position=self.position, offset=self.base_offset) from None
+        return RecordIterator(self, records_data)
 
     def checked_records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> RecordIterator:
         """Iterate over the records, as `records` does: they have no checksums of their own."""

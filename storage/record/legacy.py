@@ -10,7 +10,7 @@ import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import ChecksumError, CorruptBatchError, FramingError, MalformedRecordsError, StorageError
-from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of, decompress
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of
 from storage.record.kernel.decode import Record, entry_record
 from storage.record.kernel.walk import BatchFrame, EntryFrame, Walk
 from storage.record.layout import (
@@ -23,6 +23,7 @@ from storage.record.layout import (
     NO_SEQUENCE,
     TimestampType,
 )
+from storage.record.leased import decompress_leased, with_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,9 +160,11 @@ class LegacyBatch(EntryFrame):
 
     def _unwrapped(self, limit_bytes: int) -> Iterator[LegacyEntry]:
         records_data = self._records_data(limit_bytes)
-        last_inner = -1
+        last_inner, count = -1, 0
         for entry in _inner_entries(records_data):
             last_inner = entry.offset
+            count += 1
+        records_data = with_objects(records_data, count)
         base = self._base_offset(last_inner)
         appended = self.timestamp_type is TimestampType.LOG_APPEND_TIME
         for entry in _inner_entries(records_data):
@@ -179,7 +182,7 @@ class LegacyBatch(EntryFrame):
         value = entry_record(self, 0, self.timestamp, self.timestamp_type).value
         if value is None:
             raise MalformedRecordsError("the compressed wrapper has a null value")
-        return decompress(self.codec, value, limit_bytes=limit_bytes, magic=self.magic)
+        return decompress_leased(self.codec, value, limit_bytes=limit_bytes, magic=self.magic)
 
     def _base_offset(self, last_inner: int) -> int:
         """Return the offset that the inner offsets count from: they are absolute in v0, relative in v1."""

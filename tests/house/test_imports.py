@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # The rooms of the house, lowest first: a room may import itself and what stands in a row before its own.
 ROWS = (
-    ("storage.errors", "storage.clock", "storage.ids", "storage.properties"),
+    ("storage.errors", "storage.clock", "storage.ids", "storage.properties", "storage.budget"),
     ("storage.files",),
     ("storage.checkpoint_text",),
     ("storage.record",),
@@ -28,7 +28,7 @@ ROWS = (
     ("storage.split", "storage.rewrite", "storage.verify"),
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
-    ("kafkafs.allocation", "kafkafs.budget", "kafkafs.damage", "kafkafs.interrupts"),
+    ("kafkafs.allocation", "kafkafs.damage", "kafkafs.interrupts"),
     ("kafkafs.locator", "kafkafs.render", "kafkafs.content", "kafkafs.dump"),
     ("kafkafs.library", "kafkafs.tree", "kafkafs.spark", "kafkafs.demo"),
     ("kafkafs.mount",),

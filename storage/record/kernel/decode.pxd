@@ -9,7 +9,7 @@ cdef class Record:
     cdef readonly int8_t timestamp_type
     cdef readonly int32_t key_size
     cdef readonly int32_t value_size
-    cdef int32_t header_count
+    cdef readonly int32_t header_count
     cdef PinnedBuffer buffer
     cdef const uint8_t* key_at
     cdef const uint8_t* value_at

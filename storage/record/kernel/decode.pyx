@@ -10,7 +10,7 @@ from cython cimport final, freelist, no_gc
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp
 
-from storage.errors import MalformedRecordsError
+from storage.errors import DecompressedTooLargeError, MalformedRecordsError
 from storage.record.kernel cimport wire
 from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 from storage.record.kernel.walk cimport BatchFrame, EntryFrame
@@ -34,6 +34,9 @@ cdef object VALUE = "value"
 
 # Header names recur from record to record, so the last ones seen are kept, each in the place its bytes hash to.
 cdef enum:
+    MOST_HEADERS = 1000000
+    UNLOCKED_HEADERS = 10000
+    LARGE_RECORD = 262144
     NAME_PLACES = 256
     LONGEST_KEPT_NAME = 40
 cdef list KEPT_NAMES = [None] * NAME_PLACES
@@ -55,6 +58,12 @@ cdef object header_name(const uint8_t* data, int32_t size):
         KEPT_NAMES[place] = PyUnicode_DecodeUTF8(<char*>data, size, "surrogateescape")
         KEPT_NAME_BYTES[place] = PyBytes_FromStringAndSize(<const char*>data, size)
     return KEPT_NAMES[place]
+
+
+cdef inline bint is_large(wire.Bytes at, wire.Bytes end) noexcept:
+    """True if the next record is so large that looking through its headers may take long."""
+    cdef int32_t size
+    return end - at > LARGE_RECORD and wire.read_varint32(&at, end, &size) == 0 and size > LARGE_RECORD
 
 
 cdef inline object bytes_or_null(const uint8_t* data, int32_t size):
@@ -96,7 +105,10 @@ cdef class Record:
 
     @property
     def headers(self):
-        """The headers in order, as (name, value or None). Bytes that are not UTF-8 become lone surrogates."""
+        """The headers in order, as (name, value or None). Bytes that are not UTF-8 become lone surrogates.
+
+        Raises `DecompressedTooLargeError` for more of them than one record may have in memory.
+        """
         cdef wire.Bytes at = self.headers_at
         cdef wire.Bytes key = NULL
         cdef wire.Bytes value = NULL
@@ -105,8 +117,16 @@ cdef class Record:
         cdef object part
         if self.header_count == 0:
             return ()
+        if self.header_count > MOST_HEADERS:
+            raise DecompressedTooLargeError(
+                f"the record has {self.header_count} headers, and no more than {MOST_HEADERS} are decoded",
+                offset=self.offset,
+            )
         headers = PyTuple_New(self.header_count)
         for index in range(self.header_count):
+            if index % UNLOCKED_HEADERS == UNLOCKED_HEADERS - 1:
+                with nogil:  # so that other threads run meanwhile
+                    pass
             # The record was checked to its last byte when it was read, so this cannot fail.
             wire.read_header(&at, self.end_at, &key, &key_size, &value, &value_size)
             header = PyTuple_New(2)
@@ -192,7 +212,11 @@ cdef class RecordIterator:
                     offset=self.batch.base_offset,
                 )
             raise StopIteration
-        reason = wire.read_record(&self.at, self.end, &span)
+        if is_large(self.at, self.end):
+            with nogil:
+                reason = wire.read_record(&self.at, self.end, &span)
+        else:
+            reason = wire.read_record(&self.at, self.end, &span)
         if reason:
             raise MalformedRecordsError(
                 f"{REASONS[reason]}, {self.left} of the batch's records before its end",

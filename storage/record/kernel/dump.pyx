@@ -15,6 +15,7 @@ from storage.record.kernel.writing cimport put, put_number
 
 cdef enum:
     HEAD_ROOM = 256  # the fields before a record's headers: six numbers of at most 20 characters, and their names
+    LARGE_RECORD = 262144  # whose headers may take long
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
@@ -211,14 +212,22 @@ def record_line(Record record not None, int timestamp_type, bytes integrity, bin
     cdef uint8_t head[HEAD_ROOM]
     cdef bint is_entry = integrity is not None
     cdef int64_t head_size = put_head(head, record, timestamp_type, is_entry) - head
-    cdef int64_t middle_size = PyBytes_GET_SIZE(integrity) if is_entry else names_size(record) + 1
+    cdef int64_t middle_size = PyBytes_GET_SIZE(integrity) if is_entry else 0
     cdef bint with_key = with_data and record.key_size >= 0
     cdef bint with_value = with_data and record.value_size >= 0
-    cdef Printed key = measured(record.key_at, record.key_size if with_key else 0)
-    cdef Printed value = measured(record.value_at, record.value_size if with_value else 0)
-    cdef int64_t total = head_size + middle_size
+    cdef bint is_large = record.end_at - record.key_at > LARGE_RECORD if not is_entry else False
+    cdef Printed key, value
+    cdef int64_t total
     cdef bytes line
     cdef uint8_t* at
+    if is_large:
+        with nogil:
+            middle_size = names_size(record) + 1
+    elif not is_entry:
+        middle_size = names_size(record) + 1
+    key = measured(record.key_at, record.key_size if with_key else 0)
+    value = measured(record.value_at, record.value_size if with_value else 0)
+    total = head_size + middle_size
     if with_key:
         total += 6 + key.printed_size
     if with_value:
@@ -227,6 +236,9 @@ def record_line(Record record not None, int timestamp_type, bytes integrity, bin
     at = put(<uint8_t*>PyBytes_AS_STRING(line), head, head_size)
     if is_entry:
         at = put(at, PyBytes_AS_STRING(integrity), middle_size)
+    elif is_large:
+        with nogil:
+            at = put(put_names(at, record), b"]", 1)
     else:
         at = put(put_names(at, record), b"]", 1)
     if with_key:

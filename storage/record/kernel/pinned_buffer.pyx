@@ -1,9 +1,10 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
 """Keeping bytes in place: as long as a `PinnedBuffer` lives, its memory is neither freed nor moved."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_CheckExact
 from cpython.memoryview cimport PyMemoryView_FromObject
+from cython cimport final
 
 
 cdef class PinnedBuffer:
@@ -33,3 +34,27 @@ cdef class PinnedBuffer:
         if not PyBytes_CheckExact(<object>self.buffer.obj):
             whole = whole.cast("B")
         return whole[start:end]
+
+
+@final
+cdef class LeasedBuffer:
+    """Bytes with the lease of their memory, which is dropped when nothing refers to them any more.
+
+    Records and views of this buffer keep it. The lease is any object.
+    """
+
+    cdef Py_buffer buffer
+    cdef object lease
+
+    def __cinit__(self, source, lease):
+        PyObject_GetBuffer(source, &self.buffer, PyBUF_SIMPLE)
+        self.lease = lease
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.buffer)
+
+    def __len__(self):
+        return self.buffer.len
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.buffer.buf, self.buffer.len, True, flags)

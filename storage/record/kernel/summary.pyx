@@ -15,14 +15,14 @@ cdef class RecordsSummary:
     """All records of a batch, each checked to its last byte.
 
     Timestamps are the records' own, whatever the batch says of append time: `max_timestamp` is the largest, and
-    `min_timestamp` the smallest of those that are not -1; both are -1 if there is none. `keyless` counts the null keys,
-    and `is_consecutive` says whether the records have the offset deltas 0, 1, 2 and so on.
+    `min_timestamp` the smallest of those that are not -1; both are -1 if there is none. `keyless` counts the null
+    keys, `headers` all headers and `most_headers` those of the record that has most, and `is_consecutive` says whether the records have the offset deltas 0, 1, 2 and so on.
     """
 
     cdef int look(self, wire.Bytes at, wire.Bytes end, int64_t base_timestamp, int64_t count) noexcept nogil:
         """0 if exactly so many records are there."""
         cdef wire.Span span
-        cdef int64_t index, timestamp, keyless = 0
+        cdef int64_t index, timestamp, keyless = 0, headers = 0, most_headers = 0
         cdef int64_t smallest = wire.NO_TIMESTAMP, largest = wire.NO_TIMESTAMP
         cdef bint consecutive = True
         for index in range(count):
@@ -33,10 +33,14 @@ cdef class RecordsSummary:
             if timestamp != wire.NO_TIMESTAMP and (smallest == wire.NO_TIMESTAMP or timestamp < smallest):
                 smallest = timestamp
             keyless += span.key_size < 0
+            headers += span.header_count
+            most_headers = max(most_headers, <int64_t>span.header_count)
             consecutive &= span.offset_delta == index
         self.min_timestamp = smallest
         self.max_timestamp = largest
         self.keyless = keyless
+        self.headers = headers
+        self.most_headers = most_headers
         self.is_consecutive = consecutive
         return 0 if at == end else -1
 

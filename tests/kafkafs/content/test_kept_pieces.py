@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kafkafs.budget import Budget
 from kafkafs.content.counted_file import CountedFile
 from kafkafs.content.kept_pieces import KeptPieces
 from kafkafs.content.piece import Piece
+from storage.budget import Budget
 
 COUNTED = CountedFile(0, (1, 1))
 PIECES = [Piece(100 * number + 100, 100 * number, 10, b"0123456789") for number in range(4)]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkafs.budget import Budget
 from kafkafs.content import stretches
 from kafkafs.content.stretches import STRETCH_BYTES_MAX, DamagedBatchFound, EndReached, RenderedStretches
 from kafkafs.render.batch_lines import RenderedBatches, ValueLines, Visible
+from storage.budget import Budget
 from storage.errors import FramingError
 from storage.record import BatchForm, Codec, batches_of_rows, read_batches
 from storage.segment.scan import LogScan

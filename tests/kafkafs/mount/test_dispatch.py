@@ -8,7 +8,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kafkafs.mount.dispatch import Pace, Turn
+from kafkafs.mount.dispatch import SHARE_THREADS, Pace, Share, Turn
+from storage.budget import MustWaitError
 
 
 def test_no_other_task_runs_while_it_is_free() -> None:
@@ -114,6 +115,37 @@ def test_no_work_goes_inline_while_other_work_of_its_kind_is_in_a_thread(is_long
             nursery.start_soon(pace.run_in_thread, is_over.wait)
             await wait_all_tasks_blocked()
             assert not await pace.run(is_inline, is_long=is_long)
+            is_over.set()
+
+    trio.run(main)
+
+
+def test_work_that_needs_much_memory_begins_again_in_a_thread() -> None:
+    def work() -> bool:
+        if is_inline():
+            raise MustWaitError
+        return True
+
+    async def main() -> None:
+        pace = Pace()
+        for _ in range(TRIES):
+            await pace.run(is_inline)
+        assert await pace.run(work)
+        assert not await pace.run(is_inline), "the next ones are not inline at once"
+
+    trio.run(main)
+
+
+def test_the_work_of_one_partition_leaves_threads_for_others() -> None:
+    async def main() -> None:
+        hostile, sound, is_over = Share(), Share(), Event()
+        threads = trio.to_thread.current_default_thread_limiter()
+        async with trio.open_nursery() as nursery:
+            for _ in range(2 * int(threads.total_tokens)):
+                nursery.start_soon(hostile.run, is_over.wait)
+            await wait_all_tasks_blocked()
+            assert threads.borrowed_tokens == SHARE_THREADS
+            assert not await sound.run(is_inline)
             is_over.set()
 
     trio.run(main)

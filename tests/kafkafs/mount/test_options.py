@@ -9,6 +9,7 @@ import pytest
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.options import _FLAGS, _VALUED, DurabilityOption, MountOptions, parse_options
 from kafkafs.tree.options import Damage
+from storage.budget import MEMORY
 from storage.log.view import Isolation
 
 
@@ -68,6 +69,9 @@ def test_each_is_read() -> None:
         ("isolation=none", "it is read_uncommitted or read_committed"),
         ("maintenance=maybe", "it is on or off"),
         ("server_properties=server.properties", "it is the absolute path of a file"),
+        ("memory=63M", "at least 64M"),
+        ("memory=1T", "it is a number of bytes"),
+        ("memory=", "it is a number of bytes"),
         ("default_partitions=0", "it is a number from 1 to 10000"),
         ("kv_separator=", "it is something"),
     ],
@@ -104,8 +108,11 @@ def test_what_holds_is_told_of_every_option() -> None:
         "uid": "store",
         "gid": "store",
         "umask": "store",
+        "memory": str(MEMORY.limit_bytes),
     }
-    told = parse_options(["uid=1,gid=2,umask=27,allow_other,auto_unmount,durability=fsync,server_properties=/a"])
+    told = parse_options(
+        ["uid=1,gid=2,umask=27,allow_other,auto_unmount,durability=fsync,server_properties=/a,memory=1G"]
+    )
     assert told.effective(is_maintained=False) == {
         "durability": "fsync",
         "maintenance": "off",
@@ -115,6 +122,7 @@ def test_what_holds_is_told_of_every_option() -> None:
         "uid": "1",
         "gid": "2",
         "umask": "027",
+        "memory": str(2**30),
     }
     of_the_tree = {"isolation", "damage", "list_limit", "default_partitions", "allow_delete", "kv_separator"}
     assert {*_FLAGS, *_VALUED} == {*told.effective(is_maintained=False), *of_the_tree, "null_marker", "ro", "rw"}
@@ -123,3 +131,10 @@ def test_what_holds_is_told_of_every_option() -> None:
 def test_an_effective_path_stays_one_line() -> None:
     options = parse_options(["server_properties=/a\nb"])
     assert options.effective(is_maintained=False)["server_properties"] == r"/a\nb"
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"), [("64M", 2**26), ("2g", 2**31), ("100000K", 102_400_000), ("99999999", 99_999_999)]
+)
+def test_memory_is_a_number_of_bytes(text: str, size_bytes: int) -> None:
+    assert parse_options([f"memory={text}"]).memory_bytes == size_bytes

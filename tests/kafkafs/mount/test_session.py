@@ -10,6 +10,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,7 @@ from kafkafs.mount.mountpoints.mount_point import mount_point
 from kafkafs.mount.mountpoints.mounts import mount_at, uses_of
 from kafkafs.mount.mountpoints.unmounting import unmount
 from kafkafs.mount.options import parse_options
-from kafkafs.mount.session import BUSY_S, Quiet, kernel_options
+from kafkafs.mount.session import BUSY_S, Deadline, Quiet, kernel_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -259,3 +260,21 @@ def test_memory_is_given_back_once_a_busy_time_has_ended() -> None:
         used_s.append(each_s)
         trio.run(quiet.look)
     assert given_at == [4, 8]
+
+
+def test_requests_that_do_not_end_do_not_keep_the_process() -> None:
+    ended: SimpleQueue[int] = SimpleQueue()
+    deadline = Deadline(Path("/m"), seconds=0, end=ended.put)
+    deadline.begin()
+    deadline.begin()
+    assert ended.get(timeout=60) == 1
+
+
+def test_a_deadline_that_is_met_ends_nothing() -> None:
+    ended: SimpleQueue[int] = SimpleQueue()
+    deadline = Deadline(Path("/m"), seconds=3600, end=ended.put)
+    deadline.begin()
+    deadline.close()
+    deadline._timer.join(60)
+    assert not deadline._timer.is_alive()
+    assert ended.empty()

@@ -8,9 +8,9 @@ import threading
 import pytest
 from memory_logs import NOW_MS, LogOnMemory, sent
 
-from kafkafs.budget import Budget
 from kafkafs.tree.batch_cache import BatchCache
 from kafkafs.tree.held_batch import HeldBatch
+from storage.budget import Budget
 from storage.errors import ChecksumError, MalformedRecordsError
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.record.reading import read_batches
