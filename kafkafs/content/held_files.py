@@ -148,6 +148,12 @@ class _Lent(ReadableFile):
     def read_cached_at(self, position: int, size_bytes: int) -> bytearray | None:
         return self._file.read_cached_at(position, size_bytes)
 
+    def data_from(self, position: int) -> int:
+        return self._file.data_from(position)
+
+    def hole_from(self, position: int) -> int:
+        return self._file.hole_from(position)
+
     def close(self) -> None:
         held, self._held = self._held, None
         if held is not None:

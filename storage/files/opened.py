@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _VECTOR_MAX: Final = 1024  # buffers in one call to the kernel
+_NO_HOLES: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP})  # of file systems that do not tell of holes
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,27 @@ class ReadableFile:
             return buffer
         # A read ends at bytes that are not in memory, and at the end of the file.
         return None if position + count < self.size_bytes() else buffer[:count]
+
+    def data_from(self, position: int) -> int:
+        """Return the first position from this one on that is not in a hole; at most the file's length.
+
+        Holes take no space and read as zeros. Where a file system does not tell of them, nothing lies in one.
+        """
+        return self._sought(position, os.SEEK_DATA)
+
+    def hole_from(self, position: int) -> int:
+        """Return where the first hole from this position on begins; the file's length if there is none."""
+        return self._sought(position, os.SEEK_HOLE)
+
+    def _sought(self, position: int, what: int) -> int:
+        try:
+            return os.lseek(self._descriptor, position, what)  # no reader uses the descriptor's own position
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole follows, or the file ends before
+                return max(self.size_bytes(), position)
+            if error.errno in _NO_HOLES:
+                return position if what == os.SEEK_DATA else max(self.size_bytes(), position)
+            raise located(error, self.path) from None
 
     def close(self) -> None:
         """Close the descriptor. Closing twice is harmless."""

@@ -179,6 +179,16 @@ class _Content:
                 below = file.read_at(start, min(_PAGE_BYTES, self._base_bytes - start))
         return below.ljust(_PAGE_BYTES, b"\0")
 
+    def data_from(self, position: int) -> int:
+        pages = (max(number * _PAGE_BYTES, position) for number in self._pages if (number + 1) * _PAGE_BYTES > position)
+        first = min(pages, default=self.size_bytes)
+        if self._base is not None and position < self._base_bytes:
+            directory, name = self._base
+            with directory.open_reading(name) as file:
+                below = file.data_from(position)
+            first = min(first, below if below < self._base_bytes else self.size_bytes)
+        return max(min(first, self.size_bytes), position)
+
     def write(self, position: int, data: memoryview) -> None:
         while data:
             number, start = divmod(position, _PAGE_BYTES)
@@ -213,6 +223,14 @@ class _OverlayFile(WritableFile):
     def read_at(self, position: int, size_bytes: int) -> bytes:
         """Read bytes from the position."""
         return self._content.read(position, size_bytes)
+
+    def data_from(self, position: int) -> int:
+        """Return the first position from this one on that is not in a hole."""
+        return self._content.data_from(position)
+
+    def hole_from(self, position: int) -> int:
+        """Return the file's length: its holes are not told of."""
+        return max(self._content.size_bytes, position)
 
     def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
         """Write the buffers one after the other."""

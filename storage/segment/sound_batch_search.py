@@ -12,6 +12,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import StorageError
+from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 from storage.record.layout import LARGEST_OFFSET_DELTA, LOG_OVERHEAD_BYTES
 from storage.record.reading import read_batches
 
@@ -59,13 +60,14 @@ def _may_go_on_at(file: ReadableFile, position: int, base_offset: int, next_offs
 def find_sound_batch(file: ReadableFile, start: int, end: int, *, base_offset: int, next_offset: int) -> int | None:
     """Return where the first sound batch between `start` and `end` begins whose offset is not below `next_offset`.
 
-    None if there is none. The range is read once, and a batch at each place where the bytes look like a header. Where
-    that comes to many times the bytes read so far, as an attacker may have contrived, large ones are passed over.
+    None if there is none. The range is read once, except for its holes, and a batch at each place where the bytes look
+    like a header, unless it is larger than a reader takes. Where that comes to many times the bytes read so far, as an
+    attacker may have contrived, large ones are passed over.
     """
     offset_max = base_offset + LARGEST_OFFSET_DELTA
     tried_bytes = 0
-    for position, offset, size_bytes in _candidates(file, start, end, base_offset, offset_max):
-        left_bytes = _TRIED_BYTES_MIN + _TRIES * (position - start) - tried_bytes
+    for position, offset, size_bytes, read_bytes in _candidates(file, start, end, base_offset, offset_max):
+        left_bytes = min(_TRIED_BYTES_MIN + _TRIES * read_bytes - tried_bytes, DEFAULT_OUTPUT_LIMIT_BYTES)
         if position + size_bytes > end or size_bytes > left_bytes or not next_offset <= offset <= offset_max:
             continue
         tried_bytes += size_bytes
@@ -76,20 +78,29 @@ def find_sound_batch(file: ReadableFile, start: int, end: int, *, base_offset: i
 
 def _candidates(
     file: ReadableFile, start: int, end: int, base_offset: int, offset_max: int
-) -> Iterator[tuple[int, int, int]]:
-    """Yield positions with the upper half of an offset of the segment and a magic byte in the right places."""
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yield positions with the upper half of an offset of the segment and a magic byte in the right places.
+
+    With each come the offset, the size of a batch there, and how many bytes were read before. A length is never 0, so
+    no batch begins in a hole, except with a part of its header in front of the hole's end: the rest is not read.
+    """
     upper_halves = {base_offset >> 32, offset_max >> 32}
     uppers = b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(upper_halves))
-    header = re.compile(rb"(?=(?:" + uppers + rb").{4}[\x00-\x7f].{7}[\x00-\x02].)", re.DOTALL)
+    header = re.compile(rb"(?=(?:" + uppers + rb").{4}(?!\x00{4})[\x00-\x7f].{7}[\x00-\x02].)", re.DOTALL)
+    read_bytes = 0
     while end - start >= _HEADER_BYTES:
-        window = file.read_at(start, min(_WINDOW_BYTES + _HEADER_BYTES - 1, end - start))
+        data = file.data_from(start)
+        start = max(start, data - _HEADER_BYTES + 1)
+        window_bytes = min(file.hole_from(data) - start, _WINDOW_BYTES) + _HEADER_BYTES - 1
+        window = file.read_at(start, min(window_bytes, end - start))
         if len(window) < _HEADER_BYTES:
             return
         for match in header.finditer(window):
             offset, length = _OFFSET_AND_LENGTH.unpack_from(window, match.start())
             size_bytes = LOG_OVERHEAD_BYTES + length
             if size_bytes >= _BATCH_BYTES_MIN:
-                yield start + match.start(), offset, size_bytes
+                yield start + match.start(), offset, size_bytes, read_bytes + match.start()
+        read_bytes += len(window) - _HEADER_BYTES + 1
         start += len(window) - _HEADER_BYTES + 1
 
 

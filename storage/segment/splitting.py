@@ -52,7 +52,14 @@ def _parts(log: ReadableFile, base_offset: int) -> list[tuple[int, int]]:
 
 
 def _copy(log: ReadableFile, start: int, end: int, copy: WritableFile) -> None:
+    """Copy a range of the log, of which holes take no space in the copy either."""
     copy.truncate(0)
-    for position in range(start, end, _COPY_BYTES):
-        copy.write_at(position - start, [log.read_at(position, min(_COPY_BYTES, end - position))])
+    copy.truncate(end - start)
+    position = log.data_from(start)
+    while position < end:
+        data = log.read_at(position, min(_COPY_BYTES, log.hole_from(position) - position, end - position))
+        if not data:
+            break
+        copy.write_at(position - start, [data])
+        position = log.data_from(position + len(data))
     copy.sync()

@@ -290,6 +290,14 @@ class MemoryReadableFile(ReadableFile):
         """The same."""
         return self._content.data[position : position + size_bytes]
 
+    def data_from(self, position: int) -> int:
+        """The position: no byte is in a hole."""
+        return position
+
+    def hole_from(self, position: int) -> int:
+        """The end."""
+        return max(position, self.size_bytes())
+
 
 class MemoryWritableFile(WritableFile):
     """A file in memory, written."""
@@ -302,6 +310,8 @@ class MemoryWritableFile(WritableFile):
     size_bytes = MemoryReadableFile.size_bytes
     read_at = MemoryReadableFile.read_at
     read_cached_at = MemoryReadableFile.read_cached_at
+    data_from = MemoryReadableFile.data_from
+    hole_from = MemoryReadableFile.hole_from
 
     def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
         """Write the buffers one after the other, as one step."""

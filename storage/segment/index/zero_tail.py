@@ -19,10 +19,11 @@ _WINDOW_BYTES: Final = 256 * 1024
 def used_slots(file: ReadableFile, slots: int, entry_bytes: int) -> int:
     """Return how many of the first `slots` entries lie before the tail. No zeros are taken on trust.
 
-    Only zeros follow them. The tail is read whole, from its end.
+    Only zeros follow them. The tail is read whole, from its end, except for holes.
     """
     end = slots * entry_bytes
     while end > 0:
+        end = _hole_begin(file, end)
         start = max(end - _WINDOW_BYTES, 0)
         window = file.read_at(start, end - start)
         if window != bytes(len(window)):  # a comparison is a hundred times as fast as stripping
@@ -31,15 +32,27 @@ def used_slots(file: ReadableFile, slots: int, entry_bytes: int) -> int:
     return 0
 
 
+def _hole_begin(file: ReadableFile, end: int) -> int:
+    """Return a position up to which a hole reaches back from `end`: not always the first, and `end` without a hole."""
+    step = _WINDOW_BYTES
+    while end > 0 and file.data_from(before := max(end - step, 0)) >= end:
+        end = before
+        step *= 2
+    return end
+
+
 def is_zero(file: ReadableFile, start: int, end: int) -> bool:
-    """Return True if only zeros lie between the two positions, or from the first to the file's end."""
+    """Return True if only zeros lie between the two positions, or from the first to the file's end.
+
+    Holes are not read.
+    """
     while start < end:
         window = file.read_at(start, min(_WINDOW_BYTES, end - start))
         if not window:
             break
         if window != bytes(len(window)):
             return False
-        start += len(window)
+        start = file.data_from(start + len(window))
     return True
 
 
