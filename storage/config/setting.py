@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Final, Generic
 
 from storage.config.kinds import T, ValueKind
 from storage.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_SHOWN_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,4 +64,6 @@ def _read(key: str, kind: ValueKind[T], text: str) -> T:
     try:
         return kind.read(text.strip())
     except ValueError:
-        raise ConfigError(f"{key}={text} is refused: it must be {kind.allowed}") from None
+        # A value may be long, or half a character, which no message can have.
+        shown = text[:_SHOWN_MAX].encode(errors="backslashreplace").decode()
+        raise ConfigError(f"{key}={shown} is refused: it must be {kind.allowed}") from None

@@ -57,17 +57,12 @@ class LeaderEpochs:
 
         Raises `CorruptCheckpointError`; that is a `NulFilledCheckpointError` if a loss of power wiped the file.
         """
-        entries: tuple[EpochStart, ...] = ()
-        for entry in read_checkpoint(directory, EPOCHS_NAME, _entry):
-            entries = _with(entries, entry)
-        return cls(directory, entries)
+        return cls(directory, _with((), read_checkpoint(directory, EPOCHS_NAME, _entry)))
 
     @classmethod
     def make(cls, directory: Directory, starts: Iterable[EpochStart]) -> Self:
         """Replace the file's epochs by these."""
-        entries: tuple[EpochStart, ...] = ()
-        for start in starts:
-            entries = _with(entries, start)
+        entries = _with((), starts)
         write_checkpoint(directory, EPOCHS_NAME, entries)
         return cls(directory, entries)
 
@@ -87,7 +82,11 @@ class LeaderEpochs:
     def assign(self, epoch: int, offset: int) -> None:
         """Record that the epoch begins at the offset, and drop entries that contradict it. Ignores -1, no epoch."""
         if epoch >= 0:
-            self._replace(_with(self.entries, EpochStart(epoch, offset)))
+            self.assign_all([EpochStart(epoch, offset)])
+
+    def assign_all(self, starts: Iterable[EpochStart]) -> None:
+        """Record where epochs begin, one after the other, and drop entries that contradict them, in one change."""
+        self._replace(_with(self.entries, starts))
 
     def assign_from(self, batches: Sequence[Batch]) -> None:
         """Record the epochs of batches about to be written. A batch of an old version has none, and clears all."""
@@ -137,9 +136,13 @@ def _entry(columns: list[str]) -> EpochStart:
     return entry
 
 
-def _with(entries: tuple[EpochStart, ...], added: EpochStart) -> tuple[EpochStart, ...]:
-    """Return the entries up to the added one, and that, unless its epoch is the last one's and has begun already."""
-    if entries and entries[-1].epoch == added.epoch and entries[-1].offset <= added.offset:
-        return entries
-    kept = [entry for entry in entries if entry.epoch < added.epoch and entry.offset < added.offset]
-    return (*kept, added)
+def _with(entries: tuple[EpochStart, ...], starts: Iterable[EpochStart]) -> tuple[EpochStart, ...]:
+    """Return the entries with each start after those that it does not contradict, if it begins another epoch."""
+    kept = list(entries)
+    for added in starts:
+        if kept and kept[-1].epoch == added.epoch and kept[-1].offset <= added.offset:
+            continue
+        while kept and (kept[-1].epoch >= added.epoch or kept[-1].offset >= added.offset):
+            kept.pop()
+        kept.append(added)
+    return tuple(kept)

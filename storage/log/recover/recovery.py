@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, CorruptIndexError, SymbolicLinkError
-from storage.log.epochs import LeaderEpochs
+from storage.log.epochs import EpochStart, LeaderEpochs
 from storage.log.leftovers import remove_leftovers
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
@@ -225,17 +225,20 @@ class _Recovery:
         with segment.open_log() as file:
             scan = CheckedScan(file, segment.base_offset)
             add, latest_epoch = building.add, self._epochs.latest_epoch
+            starts: list[EpochStart] = []  # of which one may begin with every batch
             for batch in scan:
                 add(batch, batch.position)
                 epoch = batch.leader_epoch
                 if epoch != latest_epoch and epoch >= 0 and (latest_epoch is None or epoch > latest_epoch):
-                    self._epochs.assign(epoch, batch.base_offset)
+                    starts.append(EpochStart(epoch, batch.base_offset))
                     latest_epoch = epoch
                 if batch.producer_id >= 0:
                     with suppress(CorruptBatchError):  # an unreadable marker ends no transaction
                         ended = producers.apply(batch)
                         if ended is not None and (aborted := ended.index_entry()) is not None:
                             building.add_aborted(aborted)
+        if starts:
+            self._epochs.assign_all(starts)
         self.report.scanned_segments += 1
         self.report.scanned_bytes += scan.position
         return scan
