@@ -7,9 +7,11 @@ anything else that a broker would not read is a `CorruptCheckpointError`.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
+from storage.files import CHECKPOINT_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -20,6 +22,7 @@ Entry = TypeVar("Entry")
 
 _VERSION: Final = 0
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_LINE_CHARACTERS_MAX: Final = 1024  # room for the name of a topic, two numbers and some blanks
 _SPACE: Final = " \t\v\f"
 _SPACES: Final = re.compile(f"[{_SPACE}]+")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
@@ -31,7 +34,7 @@ def read_checkpoint(directory: Directory, name: str, parse: Callable[[list[str]]
     `parse` raises `ValueError` if the columns are too many, too few, or not what they should be.
     """
     try:
-        data = directory.read_small(name, CorruptCheckpointError)
+        data = directory.read_small(name, CorruptCheckpointError, CHECKPOINT_BYTES_MAX)
     except FileNotFoundError:
         return []
     path = directory.path_of(name)
@@ -72,7 +75,7 @@ def _number(line: str) -> int:
 
 
 def _parsed(line: str, parse: Callable[[str], Entry], path: str) -> Entry:
-    try:
-        return parse(line)
-    except ValueError:
-        raise CorruptCheckpointError(f"the checkpoint has a malformed line {line[:100]!r}", path=path) from None
+    if len(line) <= _LINE_CHARACTERS_MAX:
+        with suppress(ValueError):
+            return parse(line)
+    raise CorruptCheckpointError(f"the checkpoint has a malformed line {line[:100]!r}", path=path)

@@ -78,7 +78,7 @@ def _unescaped(text: str) -> str:
         if escape[1]:
             return chr(int(escape[1], 16))
         if escape[2] == "u":
-            raise ConfigError(f"{text!r} has a \\u that four hexadecimal digits do not follow")
+            raise ConfigError(f"{text[:100]!r} has a \\u that four hexadecimal digits do not follow")
         return _READ_AS.get(escape[2], escape[2])
 
     plain = _ESCAPE.sub(character, text)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkafs.dump.entry_dump import Entry, EntryDump, SlotDump
 from storage.checkpoint_text import integer, read_checkpoint
 from storage.errors import CorruptCheckpointError, CorruptIndexError, CorruptSnapshotError, StorageError
+from storage.files import SNAPSHOT_BYTES_MAX
 from storage.segment.index import TRANSACTION_ENTRY
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class ProducerSnapshotDump(EntryDump):
 
     def __init__(self, file: ReadableFile, form: EntryForm, *, limit_bytes: int) -> None:
         super().__init__(file, form)
-        self._limit_bytes = limit_bytes
+        self._limit_bytes = min(limit_bytes, SNAPSHOT_BYTES_MAX)
 
     def _parts(self) -> Iterator[Entry | StorageError]:
         from storage.log import decode_snapshot

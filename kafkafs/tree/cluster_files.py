@@ -16,7 +16,7 @@ from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.store_directory import StoreDirectoryNode
 from storage.errors import CorruptMetadataError
-from storage.files import read_small_file
+from storage.files import CHECKPOINT_BYTES_MAX, read_small_file
 from storage.log_dir import META_PROPERTIES_NAME, SETTINGS_NAME, OffsetCheckpoint
 
 if TYPE_CHECKING:
@@ -87,6 +87,6 @@ class ClusterFile(GeneratedFile):
 
     def generate(self) -> Generated:
         """Read it."""
-        data = read_small_file(self._files, self._file, CorruptMetadataError)
+        data = read_small_file(self._files, self._file, CorruptMetadataError, CHECKPOINT_BYTES_MAX)
         status = self._files.status(self._file)
         return Generated(data, 0 if status is None else status.modified_ms)

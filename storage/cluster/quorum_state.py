@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.errors import CorruptMetadataError, InvalidIdError
+from storage.files import PROPERTIES_BYTES_MAX
 from storage.ids import parse_id
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def read_quorum_state(directory: Directory) -> QuorumState | None:
     As in a broker, only the first line counts, and fields that its version does not have are passed over.
     """
     try:
-        data = directory.read_small(QUORUM_STATE_NAME, CorruptMetadataError)
+        data = directory.read_small(QUORUM_STATE_NAME, CorruptMetadataError, PROPERTIES_BYTES_MAX)
     except FileNotFoundError:
         return None
     try:
@@ -70,7 +71,12 @@ def _checked(data: bytes) -> Mapping[str, Any]:
 
 
 def _shown(state: Mapping[str, Any], name: str) -> str:
-    return json.dumps(state[name])[:100] if name in state else "missing"
+    if name not in state:
+        return "missing"
+    try:
+        return json.dumps(state[name])[:100]
+    except RecursionError:  # writing it takes a little more of the stack than reading it
+        return "nested too deeply"
 
 
 def _is_integer(value: object, bits: int) -> bool:

@@ -68,7 +68,16 @@ class Commits:
         self._topics = topics
         self._open_log = open_log
         self._committing = RLock()
-        self._entries = ledger.current
+        self._entries = Entries()
+        self._is_known = False  # whether `_entries` are the ledger's
+        with suppress(StorageError, OSError):  # `finish` raises it
+            self._know()
+
+    def _know(self) -> None:
+        """Read the ledger unless it was read; raises its errors. Without it no other log is kept from its readers."""
+        if not self._is_known:
+            self._entries = self._ledger.current
+            self._is_known = True
 
     def commit(self, names: Sequence[str], transaction: Transaction | None = None) -> bool:
         """Append the staged files' batches, in their order; False if the transaction is in the store already.
@@ -96,6 +105,7 @@ class Commits:
     def finish(self) -> None:
         """Complete the pending commit, if there is one; raises the error that prevents it."""
         with self._committing:
+            self._know()
             pending = self._entries.pending
             if pending is None:
                 return
@@ -117,6 +127,7 @@ class Commits:
 
     def check_pending(self) -> None:
         """Raise a `StagingError` if the pending commit cannot be completed with its files as they are."""
+        self._know()
         pending = self._entries.pending
         if pending is not None:
             with _advising(_PUT_BACK):
@@ -131,13 +142,15 @@ class Commits:
         Batches that lie among others' records stay, and readers see them from then on. No reader has seen the rest.
         """
         with self._committing:
+            self._know()
             pending = self._entries.pending
             if pending is None:
                 return []
             found: list[Withdrawal] = []
             for partition, log in self._logs(pending).items():
-                staged = StagedBatches.read(self._directories, pending.staged, partition)
-                there = withdrawal_of(partition, pending.ranges[partition], log.view, staged)
+                offset_range = pending.ranges[partition]
+                staged = StagedBatches.read(self._directories, pending.staged, partition, offset_range)
+                there = withdrawal_of(partition, offset_range, log.view, staged)
                 if there is not None and not there.is_kept:
                     log.truncate_to(there.first_offset)
                 found += [] if there is None else [there]
@@ -154,7 +167,7 @@ class Commits:
 
     def remove_old(self) -> None:
         """Remove staged files that are old and not needed; those that cannot be removed are tried again next time."""
-        with suppress(OSError):
+        with suppress(OSError, StorageError):
             self._remove_old()
 
     # Before the intent
@@ -205,17 +218,21 @@ class Commits:
         for partition in sorted({run.partition for each in staged for run in each.runs}):
             log = self._open_log(*partition)
             log.flush()
-            records = sum(batch.count for each in staged for batch in each.batches(partition))
+            records, checksums = 0, []
+            for batch in _batches(staged, partition):
+                records += batch.count
+                checksums.append(batch.crc)
             first_offset = log.view.end_offset
             topic_id = self._topics.topic_id(partition[0])
-            ranges[partition] = OffsetRange(topic_id, first_offset, first_offset + records)
+            ranges[partition] = OffsetRange(topic_id, first_offset, first_offset + records, tuple(checksums))
         return MappingProxyType(ranges)
 
     def _say(self, entries: Entries) -> None:
         try:
             self._ledger.replace(entries)
         except BaseException:
-            self._entries = self._ledger.current
+            self._is_known = False
+            self._know()
             raise
         self._entries = entries
 
@@ -281,7 +298,8 @@ def discard(directories: Sequence[Directory], names: Collection[str]) -> None:
 
 def _remove(directories: Sequence[Directory], name: str) -> None:
     directory, leaf = find_staged(directories, name)
-    directory.remove(leaf)
+    if is_staged_name(leaf):
+        directory.remove(leaf)
 
 
 @contextmanager

@@ -7,15 +7,22 @@ is complete, all readers see all of it at once. Applying is left to `commits`.
 
 from __future__ import annotations
 
+import base64
 import json
+import logging
+import struct
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from storage.errors import CorruptMetadataError, InvalidIdError
+from storage.commit.json_text import list_of, number_of, object_of, parse_json, shown, text_of
+from storage.commit.staged_file import is_staged_name
+from storage.errors import CorruptMetadataError, InvalidIdError, StagingError, StorageError
+from storage.files import CHECKPOINT_BYTES_MAX
 from storage.ids import format_id, parse_id
 from storage.log.followed_log import UncommittedRange
+from storage.log_dir.names import is_topic_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -25,9 +32,13 @@ if TYPE_CHECKING:
     from storage.files import Directory
     from storage.log_dir.checkpoints import Partition
 
+logger = logging.getLogger(__name__)
+
 LEDGER_NAME: Final = "kafkafs-commits.json"
 
 _VERSION: Final = 1
+_CHECKSUM_BYTES: Final = 4
+_CHECKSUMS_MAX: Final = 1_000_000  # of one commit, as the file is read at every look while a commit is under way
 
 
 class Transaction(NamedTuple):
@@ -38,11 +49,16 @@ class Transaction(NamedTuple):
 
 
 class OffsetRange(NamedTuple):
-    """The offsets for a commit in a partition of the topic with this id; `end_offset` is excluded."""
+    """The offsets for a commit in a partition of the topic with this id; `end_offset` is excluded.
+
+    `checksums` are those of the batches, by which they are known even if their staged file is gone. An earlier kafkafs
+    did not keep them, and a commit of very many batches has none.
+    """
 
     topic_id: UUID | None
     first_offset: int
     end_offset: int
+    checksums: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +109,8 @@ class Ledger:
     def __init__(self, directories: Sequence[Directory]) -> None:
         self._directories = directories
         self._read: tuple[bytes, Entries] = (b"", Entries())
+        self._unreadable: tuple[bytes, CorruptMetadataError | None] = (b"", None)
+        self._flaw: str | None = None  # why the file could not be read at the last look
         self._nothing = UncommittedRange()  # one for the thousands of logs of a store
 
     @property
@@ -101,17 +119,37 @@ class Ledger:
         directory, data = self._found()
         known, entries = self._read
         if data != known:
-            entries = _parsed(data, directory.path_of(LEDGER_NAME)) if data else Entries()
+            bad, error = self._unreadable
+            if error is not None and data == bad:
+                raise error.with_traceback(None)
+            try:
+                entries = _parsed(data, directory.path_of(LEDGER_NAME)) if data else Entries()
+            except CorruptMetadataError as error:
+                self._unreadable = data, error
+                raise
             self._read = data, entries
         return entries
 
     def replace(self, entries: Entries) -> None:
-        """Write these entries to the file, durably; after an error it has the old ones or these."""
-        self._found()[0].replace(LEDGER_NAME, _text(entries).encode())
+        """Write these entries to the file, durably; after an error it has the old ones or these.
+
+        Raises `StagingError` before it makes the file too large to be read.
+        """
+        directory, _ = self._found()
+        data = _text(entries).encode()
+        if len(data) > CHECKPOINT_BYTES_MAX:
+            raise StagingError(
+                f"the file of commits would have {len(data)} bytes, and it is read up to {CHECKPOINT_BYTES_MAX}",
+                path=directory.path_of(LEDGER_NAME),
+            )
+        directory.replace(LEDGER_NAME, data)
 
     def withheld(self, partition: Partition) -> UncommittedRange:
-        """Return the range of the partition that is hidden from readers while a commit is under way."""
-        entries = self.current
+        """Return the range of the partition that is hidden from readers while a commit is under way.
+
+        If the file cannot be read, that is logged once, and the range stays what the file said when it could be.
+        """
+        entries = self._entries_to_withhold()
         offset_range = None if entries.pending is None else entries.pending.ranges.get(partition)
         if offset_range is None:
             nothing = self._nothing
@@ -119,6 +157,17 @@ class Ledger:
                 nothing = self._nothing = UncommittedRange(entries.sequence)
             return nothing
         return UncommittedRange(entries.sequence, offset_range.first_offset, offset_range.end_offset)
+
+    def _entries_to_withhold(self) -> Entries:
+        try:
+            entries = self.current
+        except (StorageError, OSError) as error:
+            if str(error) != self._flaw:
+                self._flaw = str(error)
+                logger.warning("%s: readers are shown what it may be about to hide", error)
+            return self._read[1]
+        self._flaw = None
+        return entries
 
     def names_of(self, names: Collection[str]) -> set[str]:
         """Return those of the staged files that the pending commit needs."""
@@ -130,7 +179,7 @@ class Ledger:
             if directory.status(LEDGER_NAME) is None:  # as a rule; a look costs less than opening it in vain
                 continue
             with suppress(FileNotFoundError):
-                return directory, directory.read_small(LEDGER_NAME, CorruptMetadataError)
+                return directory, directory.read_small(LEDGER_NAME, CorruptMetadataError, CHECKPOINT_BYTES_MAX)
         return self._directories[0], b""
 
 
@@ -138,7 +187,7 @@ def _text(entries: Entries) -> str:
     pending = entries.pending
     said: dict[str, object] = {"version": _VERSION, "sequence": entries.sequence, "applied": dict(entries.applied)}
     if pending is not None:
-        said["pending"] = {
+        kept: dict[str, object] = {
             "transaction": pending.transaction,
             "staged": pending.staged,
             "extents": [
@@ -146,36 +195,71 @@ def _text(entries: Entries) -> str:
                     topic,
                     number,
                     "" if offset_range.topic_id is None else format_id(offset_range.topic_id),
-                    *offset_range[1:],
+                    offset_range.first_offset,
+                    offset_range.end_offset,
                 ]
                 for (topic, number), offset_range in pending.ranges.items()
             ],
         }
+        if 0 < sum(len(each.checksums) for each in pending.ranges.values()) <= _CHECKSUMS_MAX:
+            kept["checksums"] = [_encoded(each.checksums) for each in pending.ranges.values()]
+        said["pending"] = kept
     return json.dumps(said, separators=(",", ":")) + "\n"
 
 
 def _parsed(data: bytes, path: str) -> Entries:
     try:
-        said = json.loads(data)
-        if said["version"] != _VERSION:
+        said = object_of(parse_json(data))
+        version = number_of(said.get("version"))
+        if version != _VERSION:
             raise CorruptMetadataError(
-                f"the file's version is {said['version']}, known is {_VERSION}: a newer kafkafs wrote it", path=path
+                f"the file's version is {version}, known is {_VERSION}: a newer kafkafs wrote it", path=path
             )
-        applied = {str(application): int(version) for application, version in said["applied"].items()}
+        applied = {name: number_of(each, least=-(2**63)) for name, each in object_of(said.get("applied")).items()}
         pending = said.get("pending")
-        return Entries(int(said["sequence"]), MappingProxyType(applied), None if pending is None else _intent(pending))
-    except (ValueError, TypeError, LookupError, AttributeError, InvalidIdError) as error:
+        return Entries(
+            number_of(said.get("sequence")),
+            MappingProxyType(applied),
+            None if pending is None else _intent(object_of(pending)),
+        )
+    except ValueError as error:
         raise CorruptMetadataError(f"the file of commits is not what kafkafs writes: {error}", path=path) from None
+    except InvalidIdError as error:
+        reason = f"the file of commits is not what kafkafs writes: {error.reason}"
+        raise CorruptMetadataError(reason, path=path) from None
 
 
 def _intent(said: Mapping[str, Any]) -> Intent:
-    transaction = said["transaction"]
-    ranges = {
-        (str(topic), int(number)): OffsetRange(parse_id(topic_id) if topic_id else None, int(first), int(end))
-        for topic, number, topic_id, first, end in said["extents"]
-    }
-    return Intent(
-        None if transaction is None else Transaction(str(transaction[0]), int(transaction[1])),
-        tuple(map(str, said["staged"])),
-        MappingProxyType(ranges),
-    )
+    staged = tuple(text_of(name) for name in list_of(said.get("staged")))
+    for name in staged:
+        if not is_staged_name(name):
+            raise ValueError(f"{shown(name)} is not the name of a staged file")
+    extents = list_of(said.get("extents"))
+    checksums = list_of(said.get("checksums", [""] * len(extents)), len(extents))
+    ranges = dict(map(_range, extents, checksums))
+    transaction = said.get("transaction")
+    if transaction is not None:
+        application, version = list_of(transaction, 2)
+        transaction = Transaction(text_of(application), number_of(version, least=-(2**63)))
+    return Intent(transaction, staged, MappingProxyType(ranges))
+
+
+def _range(extent: object, checksums: object) -> tuple[Partition, OffsetRange]:
+    topic, number, topic_id, first, end = list_of(extent, 5)
+    if not is_topic_name(text_of(topic)):
+        raise ValueError(f"{shown(topic)} is not the name of a topic")
+    first_offset = number_of(first)
+    known_id = parse_id(topic_id) if text_of(topic_id) else None
+    found = OffsetRange(known_id, first_offset, number_of(end, least=first_offset), _decoded(text_of(checksums)))
+    return (topic, number_of(number, bits=32)), found
+
+
+def _encoded(checksums: tuple[int, ...]) -> str:
+    return base64.b64encode(struct.pack(f">{len(checksums)}I", *checksums)).decode()
+
+
+def _decoded(text: str) -> tuple[int, ...]:
+    data = base64.b64decode(text, validate=True)
+    if len(data) % _CHECKSUM_BYTES:
+        raise ValueError(f"checksums have {len(data)} bytes")
+    return struct.unpack(f">{len(data) // _CHECKSUM_BYTES}I", data)

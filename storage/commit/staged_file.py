@@ -6,21 +6,25 @@ index, and the index with its length and checksum. Durability, removal, and reco
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.errors import StagingError
+from storage.commit.json_text import list_of, number_of, object_of, parse_json, shown, text_of, truth_of
+from storage.errors import InvalidIdError, StagingError
+from storage.files import SNAPSHOT_BYTES_MAX
 from storage.ids import format_id, parse_id
+from storage.log_dir.names import is_topic_name
 from storage.record.batch import RecordBatch
 from storage.record.kernel.crc32c import crc32c
 from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
     from uuid import UUID
 
     from typing_extensions import Buffer
@@ -32,6 +36,8 @@ STAGED_PREFIX: Final = "kafkafs-staged-"
 
 _END: Final = Struct(">II8s")  # the index's length and CRC-32C, and the magic of the end
 _MAGIC: Final = b"kafkafs1"
+_NAME: Final = re.compile(f"{STAGED_PREFIX}[0-9a-f]+")
+_NO_FILE: Final = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL, errno.ENXIO})  # something else has its name
 
 
 class StagedTopic(NamedTuple):
@@ -95,6 +101,12 @@ class StagedWriting:
             },
             separators=(",", ":"),
         ).encode()
+        if len(index) > SNAPSHOT_BYTES_MAX:
+            raise StagingError(
+                f"the index of a staged file would have {len(index)} bytes, and it is read up to {SNAPSHOT_BYTES_MAX}; "
+                "stage fewer records in a task",
+                path=self._directory.path_of(self.name),
+            )
         self._file.write_at(self._position, [index, _END.pack(len(index), crc32c(index), _MAGIC)])
         self._file.sync()
         self._file.close()
@@ -115,12 +127,19 @@ class StagedFile:
         self._directory = directory
         self._name = name
         with self._opened() as file:
-            index = self._index(file)
-        self.topics = {
-            name: StagedTopic(partitions, None if topic_id is None else parse_id(topic_id), is_new)
-            for name, partitions, topic_id, is_new in index["topics"]
-        }
-        self.runs = [Run((topic, number), *rest) for topic, number, *rest in index["runs"]]
+            index, end = self._index(file)
+        try:
+            said = object_of(parse_json(index))
+            self.topics = dict(map(_topic, list_of(said.get("topics"))))
+            self.runs = [_run(each, end) for each in list_of(said.get("runs"))]
+        except (ValueError, InvalidIdError) as error:
+            reason = error.reason if isinstance(error, InvalidIdError) else error
+            raise StagingError(
+                f"the index of a staged file is not what kafkafs writes: {reason}", path=self.path, position=end
+            ) from None
+        unknown = next((run.partition[0] for run in self.runs if run.partition[0] not in self.topics), None)
+        if unknown is not None:
+            raise StagingError(f"the index of a staged file does not know the topic {unknown}", path=self.path)
 
     def batches(self, partition: Partition) -> Iterator[RecordBatch]:
         """Yield the batches of a partition in their order; raises `StagingError` where they are damaged."""
@@ -147,24 +166,47 @@ class StagedFile:
             file = self._directory.open_reading(self._name)
         except FileNotFoundError:
             raise StagingError("a staged file is gone", path=self.path) from None
+        except OSError as error:
+            if error.errno not in _NO_FILE:
+                raise
+            raise StagingError(f"a staged file {error.strerror}", path=self.path) from None
         with file:
             yield file
 
-    def _index(self, file: ReadableFile) -> dict[str, Any]:
-        size_bytes = file.size_bytes()
-        end = file.read_at(max(size_bytes - _END.size, 0), _END.size)
-        if len(end) == _END.size:
-            length, checksum, magic = _END.unpack(end)
-            index = file.read_at(max(size_bytes - _END.size - length, 0), length)
-            if magic == _MAGIC and crc32c(index) == checksum:
-                found: dict[str, Any] = json.loads(index)
-                return found
+    def _index(self, file: ReadableFile) -> tuple[bytes, int]:
+        """Return the text of the index, and its position, at which the batches end."""
+        end = file.size_bytes() - _END.size
+        last = file.read_at(max(end, 0), _END.size)
+        if len(last) == _END.size:
+            length, checksum, magic = _END.unpack(last)
+            if magic == _MAGIC and length <= min(end, SNAPSHOT_BYTES_MAX):
+                index = file.read_at(end - length, length)
+                if crc32c(index) == checksum:
+                    return index, end - length
         raise StagingError("a staged file is not whole", path=self.path)
+
+
+def _topic(said: object) -> tuple[str, StagedTopic]:
+    name, partitions, topic_id, is_new = list_of(said, 4)
+    if not is_topic_name(text_of(name)):
+        raise ValueError(f"{shown(name)} is not the name of a topic")
+    known_id = None if topic_id is None else parse_id(text_of(topic_id))
+    return name, StagedTopic(number_of(partitions, least=1, bits=32), known_id, truth_of(is_new))
+
+
+def _run(said: object, end: int) -> Run:
+    topic, number, position, size_bytes, records = list_of(said, 5)
+    run = Run(
+        (text_of(topic), number_of(number, bits=32)), number_of(position), number_of(size_bytes), number_of(records)
+    )
+    if run.position + run.size_bytes > end:
+        raise ValueError(f"batches from {run.position} to {run.position + run.size_bytes} lie after byte {end}")
+    return run
 
 
 def is_staged_name(name: str) -> bool:
     """Return True if a file of this name in a log directory is a staged one."""
-    return name.startswith(STAGED_PREFIX)
+    return _NAME.fullmatch(name) is not None
 
 
 def find_staged(directories: Sequence[Directory], name: str) -> tuple[Directory, str]:

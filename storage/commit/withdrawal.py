@@ -6,6 +6,7 @@ and appended after it; then it stays where it is. Truncating logs is left to `co
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,29 +34,25 @@ class Withdrawal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StagedBatches:
-    """The readable batches that staged files have for a partition, and whether those are all of them."""
+    """The batches that a commit has for a partition: those that its staged files and its ledger account for."""
 
     checksums: frozenset[int]
-    are_complete: bool
 
     @classmethod
-    def read(cls, directories: Sequence[Directory], names: Collection[str], partition: Partition) -> StagedBatches:
-        """Read the partition's batches of the staged files with these names."""
-        checksums: set[int] = set()
-        are_complete = True
+    def read(
+        cls, directories: Sequence[Directory], names: Collection[str], partition: Partition, offset_range: OffsetRange
+    ) -> StagedBatches:
+        """Read the partition's batches of the staged files with these names, as far as those are readable."""
+        checksums = set(offset_range.checksums)
         for name in names:
-            try:
+            with suppress(StagingError):
                 staged = StagedFile(*find_staged(directories, name))
                 checksums.update(batch.crc for batch in staged.batches(partition))
-            except StagingError:
-                are_complete = False
-        return cls(frozenset(checksums), are_complete)
+        return cls(frozenset(checksums))
 
-    def may_have(self, batch: object) -> bool:
-        """Return True if a batch in the log may be one of them: the unreadable ones had no producer's id either."""
-        if not isinstance(batch, RecordBatch):
-            return False
-        return batch.crc in self.checksums or (not self.are_complete and batch.producer_id < 0)
+    def have(self, batch: object) -> bool:
+        """Return True if a batch in the log is one of them."""
+        return isinstance(batch, RecordBatch) and batch.crc in self.checksums
 
 
 def withdrawal_of(
@@ -68,6 +65,6 @@ def withdrawal_of(
     is_kept = (
         first_offset > offset_range.first_offset
         or view.end_offset > offset_range.end_offset
-        or not all(staged.may_have(batch) for batch in view.batches(first_offset))
+        or not all(staged.have(batch) for batch in view.batches(first_offset))
     )
     return Withdrawal(partition, first_offset, min(view.end_offset, offset_range.end_offset), is_kept)

@@ -1,12 +1,15 @@
 """Every operation on files that storage performs, on objects that callers receive."""
 
-from storage.files.directory import SMALL_FILE_BYTES_MAX, TEMPORARY_SUFFIX, Directory
+from storage.files.directory import TEMPORARY_SUFFIX, Directory
+from storage.files.limits import CHECKPOINT_BYTES_MAX, PROPERTIES_BYTES_MAX, SNAPSHOT_BYTES_MAX
 from storage.files.opened import FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile
 from storage.files.overlay import OverlayDirectory
 from storage.files.system import Files, NamedFiles, read_small_file, replace_file
 
 __all__ = [
-    "SMALL_FILE_BYTES_MAX",
+    "CHECKPOINT_BYTES_MAX",
+    "PROPERTIES_BYTES_MAX",
+    "SNAPSHOT_BYTES_MAX",
     "TEMPORARY_SUFFIX",
     "Directory",
     "FileLock",

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
 
 TEMPORARY_SUFFIX: Final = ".tmp"
-SMALL_FILE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""The largest size of a small file that is read; a checkpoint of a million partitions is smaller."""
 
 
 class Directory(ABC):
@@ -80,13 +78,13 @@ class Directory(ABC):
         with self.open_reading(name) as file:
             return file.read_at(0, file.size_bytes())
 
-    def read_small(self, name: str, refusal: type[StorageError]) -> bytes:
-        """Read all of a small file; raises `refusal` before reading one larger than `SMALL_FILE_BYTES_MAX`."""
+    def read_small(self, name: str, refusal: type[StorageError], bytes_max: int) -> bytes:
+        """Read all of a small file; raises `refusal` before reading one larger than its kind's limit."""
         with self.open_reading(name) as file:
             size_bytes = file.size_bytes()
-            if size_bytes > SMALL_FILE_BYTES_MAX:
+            if size_bytes > bytes_max:
                 raise refusal(
-                    f"the file has {size_bytes} bytes, and a file of its kind is read up to {SMALL_FILE_BYTES_MAX}",
+                    f"the file has {size_bytes} bytes, and a file of its kind is read up to {bytes_max}",
                     path=self.path_of(name),
                 )
             return file.read_at(0, size_bytes)

@@ -159,10 +159,10 @@ class NamedFiles(Files):
     _follows_links = True
 
 
-def read_small_file(files: Files, path: str | os.PathLike[str], refusal: type[StorageError]) -> bytes:
+def read_small_file(files: Files, path: str | os.PathLike[str], refusal: type[StorageError], bytes_max: int) -> bytes:
     """Read the file of a path as `Directory.read_small` does."""
     directory, name = files.parent(path)
-    return directory.read_small(name, refusal)
+    return directory.read_small(name, refusal, bytes_max)
 
 
 def replace_file(files: Files, path: str | os.PathLike[str], data: bytes, *, sync: bool = True) -> None:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptMetadataError, InvalidIdError
+from storage.files import PROPERTIES_BYTES_MAX
 from storage.ids import ZERO_ID, format_id, parse_id
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def read_topic_id(directory: Directory) -> UUID | None:
     """Read the id of the topic that the partition in this directory belongs to; None if there is no file."""
     path = directory.path_of(PARTITION_METADATA_NAME)
     try:
-        data = directory.read_small(PARTITION_METADATA_NAME, CorruptMetadataError)
+        data = directory.read_small(PARTITION_METADATA_NAME, CorruptMetadataError, PROPERTIES_BYTES_MAX)
     except FileNotFoundError:
         return None
     try:

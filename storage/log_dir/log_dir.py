@@ -20,6 +20,7 @@ from storage.errors import (
     StoreLockedError,
     SymbolicLinkError,
 )
+from storage.files import PROPERTIES_BYTES_MAX
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
 from storage.log_dir.looks import Looks
 from storage.log_dir.meta_properties import read_meta_properties
@@ -198,10 +199,10 @@ class LogDir:
         self.directory.replace(CLEAN_MARKER_NAME, clean_marker() if kept is None else kept)
 
     def read_clean_marker(self) -> bytes | None:
-        """Return the marker's contents, None if there is no marker, or a link in its place."""
+        """Return the marker's contents, None if there is no marker, or in its place a link or more than a marker."""
         try:
-            return self.directory.read_small(CLEAN_MARKER_NAME, CorruptMetadataError)
-        except (FileNotFoundError, SymbolicLinkError):
+            return self.directory.read_small(CLEAN_MARKER_NAME, CorruptMetadataError, PROPERTIES_BYTES_MAX)
+        except (FileNotFoundError, SymbolicLinkError, CorruptMetadataError):
             return None
 
     # Its checkpoints

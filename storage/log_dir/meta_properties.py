@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.checkpoint_text import integer
 from storage.errors import ConfigError, CorruptMetadataError, InvalidIdError
+from storage.files import PROPERTIES_BYTES_MAX
 from storage.ids import format_id, is_reserved, parse_id
 from storage.properties import format_properties, parse_properties
 
@@ -44,7 +45,7 @@ def read_meta_properties(directory: Directory) -> MetaProperties | None:
     """Read the directory's file, None if it is missing. Raises `CorruptMetadataError`."""
     path = directory.path_of(META_PROPERTIES_NAME)
     try:
-        data = directory.read_small(META_PROPERTIES_NAME, CorruptMetadataError)
+        data = directory.read_small(META_PROPERTIES_NAME, CorruptMetadataError, PROPERTIES_BYTES_MAX)
     except FileNotFoundError:
         return None
     try:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from storage.config import StoreConfig
 from storage.errors import ConfigError, InvalidIdError
+from storage.files import CHECKPOINT_BYTES_MAX, PROPERTIES_BYTES_MAX
 from storage.ids import format_id, parse_id
 from storage.log_dir.looks import Looks
 from storage.properties import format_properties, parse_properties
@@ -169,7 +170,7 @@ def read_settings_file(directory: Directory) -> SettingsFileContents | None:
     """Read the directory's file, None if it is missing. Raises `ConfigError` for a file that kafkafs did not write."""
     path = directory.path_of(SETTINGS_NAME)
     try:
-        data = directory.read_small(SETTINGS_NAME, ConfigError)
+        data = directory.read_small(SETTINGS_NAME, ConfigError, CHECKPOINT_BYTES_MAX)
     except FileNotFoundError:
         return None
     try:
@@ -179,9 +180,15 @@ def read_settings_file(directory: Directory) -> SettingsFileContents | None:
 
 
 def write_settings_file(directory: Directory, settings: SettingsFileContents) -> None:
-    """Replace the directory's file, in one step and durably."""
-    text = format_properties(_properties(settings), _COMMENTS)
-    directory.replace(SETTINGS_NAME, text.encode("ascii"))
+    """Replace the directory's file, in one step and durably. Raises `ConfigError` if it would be too large to read."""
+    data = format_properties(_properties(settings), _COMMENTS).encode("ascii")
+    if len(data) > CHECKPOINT_BYTES_MAX:
+        raise ConfigError(
+            f"the settings of {len(settings.topics)} topics would take {len(data)} bytes, and the file is read "
+            f"up to {CHECKPOINT_BYTES_MAX}",
+            path=directory.path_of(SETTINGS_NAME),
+        )
+    directory.replace(SETTINGS_NAME, data)
 
 
 def _parsed(properties: dict[str, str]) -> SettingsFileContents:
@@ -245,7 +252,7 @@ def read_server_properties(files: Files, path: Path) -> dict[str, str]:
     """Every setting in the file, those of topics and stores being allowed; raises `ConfigError` and `OSError`."""
     try:
         directory, name = files.parent(path)
-        settings = parse_properties(directory.read_small(name, ConfigError).decode("latin-1"))
+        settings = parse_properties(directory.read_small(name, ConfigError, PROPERTIES_BYTES_MAX).decode("latin-1"))
         StoreConfig.resolve(settings)
     except ConfigError as error:
         raise ConfigError(error.reason, path=path) from None

@@ -17,7 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from storage.commit.ledger import Entries, Ledger
-from storage.errors import BuildError, StoreLockedError
+from storage.errors import BuildError, InvalidIdError, StoreLockedError
+from storage.files import SNAPSHOT_BYTES_MAX
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.creation import check_vacant, make_directories, write_store
 from storage.log_dir.log_dir import distinct_log_dirs
@@ -57,9 +58,12 @@ class StoreBuilder:
     ) -> None:
         self.target = target
         self.directory = directory
-        self.run = str(state["run"])
-        self.begun_ms = int(state["begunMs"])
-        self.topics = MappingProxyType({name: BuiltTopic.from_json(each) for name, each in state["topics"].items()})
+        try:
+            self.run = str(state["run"])
+            self.begun_ms = int(state["begunMs"])
+            self.topics = MappingProxyType({name: BuiltTopic.from_json(each) for name, each in state["topics"].items()})
+        except (LookupError, ValueError, TypeError, AttributeError, OverflowError, InvalidIdError):
+            raise _unreadable(directory.path_of(_PURPOSE_NAME)) from None
         self._files = files
         self._state = state
         self._lock = lock
@@ -85,7 +89,7 @@ class StoreBuilder:
         """
         purpose = json.loads(json.dumps(purpose))
         published = _read(files.directory(target), _FINISHED_NAME)
-        if published is not None and published["purpose"] == purpose:
+        if published is not None and published.get("purpose") == purpose:
             directory = files.directory(target)
             return cls(files, target, directory, published, _locked(directory))
         check_vacant([files.directory(target)], is_replaced=True)
@@ -206,7 +210,7 @@ class StoreBuilder:
         """Join a run that another process has begun; raises `BuildError` if it has ended or was begun again."""
         directory = _directory(files, target)
         state = _read(directory, _PURPOSE_NAME)
-        if state is None or state["run"] != run:
+        if state is None or state.get("run") != run:
             raise BuildError("the store that was being made here is finished, or was begun again", path=directory)
         return cls(files, target, directory, state, None)
 
@@ -249,7 +253,7 @@ def _locked(directory: Directory) -> FileLock:
 def _begun_before(directory: Directory, purpose: Mapping[str, object]) -> dict[str, Any] | None:
     """Return the state of an earlier run; raises `BuildError` if it has another purpose."""
     state = _read(directory, _FINISHED_NAME) or _read(directory, _PURPOSE_NAME)
-    if state is not None and state["purpose"] != purpose:
+    if state is not None and state.get("purpose") != purpose:
         raise BuildError(
             "something else was being made here and was not finished: finish that, or remove this directory",
             path=directory,
@@ -268,8 +272,15 @@ def _begin(directory: Directory, state: Mapping[str, Any]) -> None:
 
 def _read(directory: Directory, name: str) -> dict[str, Any] | None:
     try:
-        with directory.open_reading(name) as file:
-            found: dict[str, Any] = json.loads(file.read_at(0, file.size_bytes()))
+        found: object = json.loads(directory.read_small(name, BuildError, SNAPSHOT_BYTES_MAX))
     except FileNotFoundError:
         return None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise _unreadable(directory.path_of(name))
     return found
+
+
+def _unreadable(path: str) -> BuildError:
+    return BuildError("the file of an earlier run is not what kafkafs writes: remove its directory", path=path)

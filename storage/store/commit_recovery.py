@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import closing
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.commit.ledger import Ledger
+from storage.commit.ledger import Intent, Ledger
 from storage.commit.withdrawal import StagedBatches, withdrawal_of
 from storage.errors import StorageError
 from storage.log.followed_log import UncommittedRange
@@ -13,7 +14,6 @@ from storage.log.followed_log import UncommittedRange
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from storage.commit.ledger import Intent
     from storage.commit.withdrawal import Withdrawal
     from storage.files import Directory
     from storage.store.store import Store
@@ -27,9 +27,12 @@ class RecoveredCommit(NamedTuple):
     error: StorageError | OSError | None
 
 
-def pending_commit(directories: Sequence[Directory]) -> Intent | None:
-    """The commit that was interrupted, if there is one."""
-    return Ledger(directories).current.pending
+def pending_commit(directories: Sequence[Directory]) -> Intent | RecoveredCommit | None:
+    """The commit that was interrupted, if there is one; an outcome already if nothing can be known of it."""
+    try:
+        return Ledger(directories).current.pending
+    except (StorageError, OSError) as error:
+        return RecoveredCommit(Intent(None, (), MappingProxyType({})), None, error)
 
 
 def recovered_commit(store: Store, pending: Intent, *, withdraws: bool) -> RecoveredCommit:
@@ -65,7 +68,7 @@ def _withdrawals(store: Store, pending: Intent) -> list[Withdrawal]:
     for (topic, partition), offset_range in pending.ranges.items():
         if partition not in store.topics.inventory.topics.get(topic, {}):
             continue
-        staged = StagedBatches.read(directories, pending.staged, (topic, partition))
+        staged = StagedBatches.read(directories, pending.staged, (topic, partition), offset_range)
         with closing(store.follow_partition(topic, partition, withheld=UncommittedRange)) as log:
             there = withdrawal_of((topic, partition), offset_range, log.view, staged)
         found += [] if there is None else [there]

@@ -99,7 +99,9 @@ def recover_store(
     for log_dir in log_dirs:
         tell(log_dir)
     pending = pending_commit([log_dir.directory for log_dir in store.log_dirs])
-    if pending is not None:
+    if isinstance(pending, RecoveredCommit):
+        tell(pending)
+    elif pending is not None:
         with Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock, broker_settings=settings) as store:
             tell(recovered_commit(store, pending, withdraws=options.withdraws_commit))
 
@@ -121,7 +123,9 @@ def plan_recovery(
         for log_dir in run.log_dirs(StoreBefore.of(store)):
             tell(log_dir)
         pending = pending_commit([log_dir.directory for log_dir in store.log_dirs])
-        if pending is not None:
+        if isinstance(pending, RecoveredCommit):
+            tell(pending)
+        elif pending is not None:
             tell(planned_commit(store, pending, withdraws=options.withdraws_commit))
 
 

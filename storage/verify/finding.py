@@ -59,6 +59,7 @@ class FindingKind(StrEnum):
     DUPLICATE_COPY = "duplicate_copy"  # two copies of a partition on their way to another log directory
     STRAY = "stray"  # of no topic, or no partition here, that the cluster has
     SETTINGS = "settings"  # the file that kafkafs keeps
+    COMMITS = "commits"  # kafkafs's record of them
     # Anywhere
     SYMBOLIC_LINK = "symbolic_link"  # in the place of a file or a directory; it is not followed
     UNREADABLE = "unreadable"

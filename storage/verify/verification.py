@@ -15,9 +15,11 @@ from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from storage.commit.ledger import LEDGER_NAME, Ledger
 from storage.errors import (
     ConfigError,
     CorruptCheckpointError,
+    CorruptMetadataError,
     NotAStoreError,
     SymbolicLinkError,
     UnknownPartitionError,
@@ -28,7 +30,7 @@ from storage.log_dir.names import COMPACTED_BY_BROKERS, DirectoryState
 from storage.log_dir.recognition import check_stores
 from storage.log_dir.settings_file import SETTINGS_NAME, SettingsFile, SettingsFileContents
 from storage.verify.cluster_check import ClusterCheck, other_topics
-from storage.verify.finding import Finding, FindingKind, Severity, damage, notice
+from storage.verify.finding import Finding, FindingKind, Severity, damage, notice, unreadable
 from storage.verify.log_dir_check import Compacted, LogDirCheck, PartitionTarget
 from storage.verify.partition import verify_partition
 from storage.verify.workers import spread
@@ -74,6 +76,7 @@ class Verification:
         self._log_dirs = _log_dirs(files, paths)
         self._findings: list[Finding] = []
         settings = self._settings()
+        self._check_commits()
         self._cluster = ClusterCheck(self._log_dirs)
         set_here = {topic for topic, known in settings.topics.items() if _COMPACT in known.settings.get(_POLICY, "")}
         names = {name.topic for each in self._log_dirs for name in each.listing.partitions}
@@ -171,6 +174,17 @@ class Verification:
                 notice(FindingKind.SETTINGS, SETTINGS_NAME, found.stranger).within("", log_dir=found.directory.path)
             )
         return found.current
+
+    def _check_commits(self) -> None:
+        """Check the record of commits, without which nothing is known of one that was interrupted."""
+        try:
+            _ = Ledger([each.directory for each in self._log_dirs]).current
+        except CorruptMetadataError as error:
+            self._findings.append(damage(FindingKind.COMMITS, LEDGER_NAME, error.reason))
+        except SymbolicLinkError:
+            pass  # as with settings
+        except OSError as error:
+            self._findings.append(unreadable(LEDGER_NAME, error))
 
     def _cluster_id(self) -> str | None:
         known = (each.properties.cluster_id for each in self._log_dirs if each.properties is not None)

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptSnapshotError
+from storage.files import SNAPSHOT_BYTES_MAX
 from storage.log.producers.state import CachedBatch, ProducerState
 from storage.record.kernel.crc32c import crc32c
 from storage.record.layout import NO_SEQUENCE
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from storage.files import Directory
-
-SNAPSHOT_BYTES_MAX: Final = 512 * 1024 * 1024
-"""The largest snapshot that is read, one of eleven million producers."""
 
 _VERSION: Final = 1
 _NONE: Final = -1

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError, CorruptCheckpointError
+from storage.files import CHECKPOINT_BYTES_MAX
 from storage.log.epochs import EPOCHS_NAME, EpochStart, LeaderEpochs
 from storage.log.recover.report import Repair, Step
 
@@ -66,7 +67,7 @@ class EpochsRecovery:
 
     def _read(self) -> bytes | None:
         try:
-            return self._directory.read_small(EPOCHS_NAME, CorruptCheckpointError)
+            return self._directory.read_small(EPOCHS_NAME, CorruptCheckpointError, CHECKPOINT_BYTES_MAX)
         except (CorruptCheckpointError, FileNotFoundError):
             return None  # a file that is too large is rebuilt, and reported then
 

@@ -10,10 +10,17 @@ from path_files import PathFiles
 from storage.cluster.quorum_state import read_quorum_state
 from storage.commit.ledger import Ledger
 from storage.errors import ConfigError, CorruptCheckpointError, CorruptMetadataError, CorruptSnapshotError, StorageError
-from storage.files import SMALL_FILE_BYTES_MAX, Files, ReadableFile, read_small_file
+from storage.files import (
+    CHECKPOINT_BYTES_MAX,
+    PROPERTIES_BYTES_MAX,
+    SNAPSHOT_BYTES_MAX,
+    Files,
+    ReadableFile,
+    read_small_file,
+)
 from storage.log.epochs import LeaderEpochs
 from storage.log.partition_metadata import read_topic_id
-from storage.log.producers.snapshot import SNAPSHOT_BYTES_MAX, SnapshotFiles, encode_snapshot
+from storage.log.producers.snapshot import SnapshotFiles, encode_snapshot
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.log_dir.meta_properties import read_meta_properties
 from storage.log_dir.settings_file import read_server_properties, read_settings_file
@@ -40,19 +47,23 @@ class FewBytesFiles(PathFiles):
         return file
 
 
+LIMITS = dict.fromkeys(
+    ("meta.properties", "partition.metadata", "quorum-state", "server.properties"), PROPERTIES_BYTES_MAX
+)
+
+
 def sparse(path: Path, size_bytes: int, data: bytes = b"") -> None:
     with path.open("wb") as file:
         file.write(data)
         file.truncate(size_bytes)
 
 
-def test_a_file_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.files.directory.SMALL_FILE_BYTES_MAX", 5)
+def test_a_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"12345")
-    assert read_small_file(Files(), tmp_path / "file", ConfigError) == b"12345"
+    assert read_small_file(Files(), tmp_path / "file", ConfigError, 5) == b"12345"
     (tmp_path / "file").write_bytes(b"123456")
     with pytest.raises(ConfigError, match=r"^the file has 6 bytes, and .* is read up to 5 \(.*/file\)$"):
-        read_small_file(Files(), tmp_path / "file", ConfigError)
+        read_small_file(Files(), tmp_path / "file", ConfigError, 5)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +97,8 @@ def test_a_file_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.Monk
 def test_no_small_file_is_read_beyond_it(
     tmp_path: Path, name: str, read: Callable[[Files, Path], object], error: type[StorageError]
 ) -> None:
-    sparse(tmp_path / name, SMALL_FILE_BYTES_MAX + 1)
-    with pytest.raises(error, match="67108865 bytes"):
+    sparse(tmp_path / name, LIMITS.get(name, CHECKPOINT_BYTES_MAX) + 1)
+    with pytest.raises(error, match=r"^the file has \d+ bytes, and a file of its kind is read up to \d+ "):
         read(FewBytesFiles(), tmp_path)
 
 

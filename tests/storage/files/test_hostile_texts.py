@@ -1,0 +1,295 @@
+"""Whatever stands in a small file, its parser gives its contents or one of our own errors, with the file's path."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hostile.commits import INDEXES, LEDGERS, STAGED_NAMES, staged_file
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.checkpoint_text import integer, read_checkpoint
+from storage.cluster.quorum_state import read_quorum_state
+from storage.commit.ledger import Ledger
+from storage.commit.staged_file import StagedFile
+from storage.config import StoreConfig
+from storage.errors import ConfigError, CorruptMetadataError, StagingError, StorageError
+from storage.files import Files
+from storage.log.epochs import LeaderEpochs
+from storage.log.partition_metadata import read_topic_id
+from storage.log.producers.snapshot import SnapshotFiles, encode_snapshot
+from storage.log.producers.state import ProducerState
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
+from storage.log_dir.log_dir import LogDir
+from storage.log_dir.meta_properties import read_meta_properties
+from storage.log_dir.settings_file import read_server_properties, read_settings_file
+from storage.record.kernel.crc32c import crc32c
+from storage.rewrite.store_builder import _begun_before, _read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from storage.files import Directory
+
+ID = "FZcRwMEXQEaBnPVmRVSXyQ"
+STAGED = f"kafkafs-staged-{1:032x}"
+
+JSON_TEXTS: dict[str, tuple[dict[str, Any], Callable[[Directory], object]]] = {
+    "kafkafs-commits.json": (
+        {
+            "version": 1,
+            "sequence": 3,
+            "applied": {"app": 1},
+            "pending": {
+                "transaction": ["app", 2],
+                "staged": [STAGED],
+                "extents": [["t", 0, ID, 0, 5]],
+                "checksums": ["AAAAAA=="],
+            },
+        },
+        lambda directory: Ledger([directory]).current,
+    ),
+    "quorum-state": (
+        {
+            "data_version": 0,
+            "clusterId": "",
+            "leaderId": 1,
+            "leaderEpoch": 2,
+            "votedId": -1,
+            "appliedOffset": 0,
+            "currentVoters": [{"voterId": 1}],
+        },
+        read_quorum_state,
+    ),
+    STAGED: (
+        {"topics": [["t", 1, ID, False]], "runs": [["t", 0, 0, 0, 0]]},
+        lambda directory: StagedFile(directory, STAGED),
+    ),
+    "kafkafs-building.json": (
+        {"run": "r", "begunMs": 1, "purpose": {}, "topics": {}},
+        lambda directory: (_read(directory, "kafkafs-building.json"), _begun_before(directory, {})),
+    ),
+}
+
+TEXTS: dict[str, tuple[bytes, Callable[[Directory], object]]] = {
+    "leader-epoch-checkpoint": (b"0\n2\n0 0\n3 17\n", LeaderEpochs.load),
+    **{
+        each.value: (b"0\n2\nt 0 17\nother 1 5\n", lambda directory, each=each: read_offsets(directory, each))
+        for each in OffsetCheckpoint
+    },
+    "meta.properties": (
+        f"#\n#date\nnode.id=1\ndirectory.id={ID}\nversion=1\ncluster.id=c\n".encode(),
+        lambda directory: (read_meta_properties(directory), LogDir(directory)),
+    ),
+    "partition.metadata": (f"version: 0\ntopic_id: {ID}".encode(), read_topic_id),
+    ".kafka_cleanshutdown": (
+        b'{"version":0,"brokerEpoch":-1}',
+        lambda directory: LogDir(directory).read_clean_marker(),
+    ),
+    "kafkafs-topics.properties": (
+        f"/version=1\n/made=true\nt/topic.id={ID}\nt/retention.ms=5\n/void/t-1=\n".encode(),
+        read_settings_file,
+    ),
+    "server.properties": (
+        b"log.retention.ms=5\nlog.cleaner.min.cleanable.ratio=0.5\nlog.cleanup.policy=compact , delete\n",
+        lambda directory: read_server_properties(Files(), directory.path_of("server.properties")),  # type: ignore[arg-type]
+    ),
+}
+
+TOKENS = (
+    b"1e400", b"-1", b"NaN", b"Infinity", b"9" * 25, b"9" * 5000, b'"\\ud800"', b"\\uD800", b"[" * 50_000,
+    b'{"a":' * 50_000, b"null", b"true", b"{}", b"[]", b"\xff", b"\0", b"\x1b[31m", b"\n", b"\r", b"\\", b"=", b"/",
+    b" " * 2000, b"2147483648", b"9223372036854775808", b"-9223372036854775809", b"\\u12", b"1.5", b"\xc2\x85", b"..",
+)  # fmt: skip
+
+mutations = st.lists(
+    st.tuples(st.integers(0, 400), st.integers(0, 12), st.one_of(st.sampled_from(TOKENS), st.binary(max_size=8))),
+    min_size=1,
+    max_size=4,
+)
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.sampled_from([2**31, 2**63, 2**80, -1, ID, STAGED, "t", "../x", "\ud800", 10**400]),
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+)
+
+
+def mutated(data: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
+    for position, length, put in changes:
+        at = position % (len(data) + 1)
+        data = data[:at] + put + data[at + length :]
+    return data
+
+
+def replaced(value: Any, path: list[int], put: object) -> Any:
+    """Return the value with what lies at a path through it replaced."""
+    if not path or not isinstance(value, list | dict) or not value:
+        return put
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    key = keys[path[0] % len(keys)]
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[key] = replaced(value[key], path[1:], put)
+    return copy
+
+
+@contextmanager
+def located() -> Iterator[None]:
+    """Refuse an error that has no path, or cannot be printed on a line."""
+    try:
+        yield
+    except StorageError as error:
+        if error.path is None or len(str(error).encode()) > 1000:
+            raise AssertionError(f"{error!r}"[:2000]) from error
+        raise
+
+
+def check(directory: Directory, name: str, data: bytes, read: Callable[[Directory], object]) -> None:
+    with open(directory.path_of(name), "wb") as file:  # noqa: PTH123 -- quicker, a hundred thousand times
+        file.write(data)
+    with suppress(StorageError), located():
+        read(directory)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Directory:
+    return Files().directory(tmp_path_factory.mktemp("texts"))
+
+
+def place(directory: Directory, name: str) -> Directory:
+    """Give each file a directory of its own."""
+    found = directory.at(name)
+    if found.own_status() is None:
+        found.make()
+    return found
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("name", TEXTS)
+@given(changes=mutations)
+def test_a_changed_text_is_read_or_refused(directory: Directory, name: str, changes: list[Any]) -> None:
+    data, read = TEXTS[name]
+    check(place(directory, name), name, mutated(data, changes), read)
+
+
+def stored(name: str, data: bytes) -> bytes:
+    return staged_file(data) if name == STAGED else data
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("name", JSON_TEXTS)
+@given(changes=mutations)
+def test_a_changed_json_text_is_read_or_refused(directory: Directory, name: str, changes: list[Any]) -> None:
+    said, read = JSON_TEXTS[name]
+    check(place(directory, name), name, stored(name, mutated(json.dumps(said).encode(), changes)), read)
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("name", JSON_TEXTS)
+@given(path=st.lists(st.integers(0, 6), max_size=5), put=values)
+def test_json_of_any_value_is_read_or_refused(directory: Directory, name: str, path: list[int], put: object) -> None:
+    said, read = JSON_TEXTS[name]
+    data = json.dumps(replaced(said, path, put)).encode()
+    check(place(directory, name), name, stored(name, data), read)
+
+
+@pytest.mark.parametrize("depth", range(700, sys.getrecursionlimit() + 40, 20))
+def test_no_depth_of_nesting_ends_in_another_error(directory: Directory, depth: int) -> None:
+    for name, (_, read) in JSON_TEXTS.items():
+        nested = "[" * depth + "]" * depth
+        check(place(directory, name), name, stored(name, f'{{"data_version":{nested}}}'.encode()), read)
+
+
+def test_a_text_as_it_should_be_is_read(directory: Directory) -> None:
+    for name, (data, read) in TEXTS.items():
+        there = place(directory, name)
+        with open(there.path_of(name), "wb") as file:  # noqa: PTH123 -- as above
+            file.write(data)
+        read(there)
+    for name, (said, read) in JSON_TEXTS.items():
+        there = place(directory, name)
+        with open(there.path_of(name), "wb") as file:  # noqa: PTH123 -- as above
+            file.write(stored(name, json.dumps(said).encode()))
+        read(there)
+
+
+@pytest.mark.property
+@given(st.binary(max_size=200), st.integers(0, 3))
+def test_a_snapshot_with_a_right_checksum_is_read_or_refused(directory: Directory, body: bytes, count: int) -> None:
+    whole = encode_snapshot([ProducerState(n, 0) for n in range(count)])
+    covered = body or whole[6:]
+    data = whole[:2] + crc32c(covered).to_bytes(4, "big") + covered
+    name = f"{7:020}.snapshot"
+    check(place(directory, name), name, data, lambda directory: SnapshotFiles(directory).read(7))
+
+
+@pytest.mark.parametrize("what", INDEXES)
+def test_a_staged_file_with_a_wrong_index_is_refused(tmp_path: Path, what: str) -> None:
+    (tmp_path / STAGED).write_bytes(staged_file(INDEXES[what]))
+    with pytest.raises(StagingError) as caught:
+        StagedFile(Files().directory(tmp_path), STAGED)
+    assert caught.value.path == str(tmp_path / STAGED)
+
+
+@pytest.mark.parametrize("what", LEDGERS)
+def test_a_wrong_ledger_is_refused(tmp_path: Path, what: str) -> None:
+    (tmp_path / "kafkafs-commits.json").write_bytes(LEDGERS[what])
+    ledger = Ledger([Files().directory(tmp_path)])
+    for _ in range(2):
+        with pytest.raises(CorruptMetadataError) as caught:
+            _ = ledger.current
+        assert caught.value.path == str(tmp_path / "kafkafs-commits.json")
+
+
+@pytest.mark.parametrize("name", STAGED_NAMES)
+def test_a_ledger_names_staged_files_only(tmp_path: Path, name: str) -> None:
+    said = JSON_TEXTS["kafkafs-commits.json"][0]
+    data = json.dumps({**said, "pending": {**said["pending"], "staged": [STAGED, name]}})
+    (tmp_path / "kafkafs-commits.json").write_text(data)
+    with pytest.raises(CorruptMetadataError, match="is not the name of a staged file"):
+        _ = Ledger([Files().directory(tmp_path)]).current
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("log.cleaner.min.cleanable.ratio", "1" * 300_000 + "x"),
+        ("log.cleanup.policy", "a" + " " * 300_000 + "b"),
+        ("log.dirs", "," + " " * 300_000 + "x" * 10),
+        ("log.retention.ms", "9" * 300_000),
+    ],
+)
+def test_no_value_takes_a_time_that_is_quadratic_in_its_length(key: str, value: str) -> None:
+    """With an expression that tries each of the places this takes minutes."""
+    with suppress(ConfigError):
+        StoreConfig.resolve({key: value})
+
+
+def test_a_million_epochs_are_read_in_one_pass(tmp_path: Path) -> None:
+    """A copy of the epochs for each of them takes minutes."""
+    for number_of_epoch in (lambda n: n, lambda n: 200_000 - n):
+        lines = "".join(f"{number_of_epoch(n)} {n}\n" for n in range(200_000))
+        (tmp_path / "leader-epoch-checkpoint").write_text(f"0\n200000\n{lines}")
+        entries = LeaderEpochs.load(Files().directory(tmp_path)).entries
+        assert entries[-1].offset == 199_999 or len(entries) == 1
+
+
+def test_a_line_of_a_checkpoint_has_a_length_that_a_line_has(tmp_path: Path) -> None:
+    def parse(columns: list[str]) -> int:
+        assert len(columns) < 1000
+        return integer(columns[0], bits=32)
+
+    (tmp_path / "c").write_text("0\n1\n" + "ab " * 5_000_000)
+    with pytest.raises(StorageError, match="malformed line"):
+        read_checkpoint(Files().directory(tmp_path), "c", parse)
