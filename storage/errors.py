@@ -169,13 +169,23 @@ class DiskFullError(StorageError):
     """The file system has no space for an append; the log is as it was."""
 
 
-class SymbolicLinkError(OSError):
+class SpecialFileError(OSError):
+    """What stands where a store has a file is no regular file, or is another user's. It is not opened."""
+
+    def __init__(self, number: int, reason: str, path: str | os.PathLike[str]) -> None:
+        super().__init__(number, reason, os.fspath(path))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (self.errno, self.strerror, self.filename)
+
+
+class SymbolicLinkError(SpecialFileError):
     """A symbolic link stands where a store has a file or a directory of its own. It is not followed."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(errno.ELOOP, "is a symbolic link, which kafkafs does not follow", os.fspath(path))
+        super().__init__(errno.ELOOP, "is a symbolic link, which kafkafs does not follow", path)
 
-    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         return type(self), (self.filename,)
 
 

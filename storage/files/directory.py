@@ -2,8 +2,8 @@
 
 Code below a store is given a `Directory` in place of paths. A log directory is opened by a path that a user named and
 that may be a link; a writer stays in the one that it locked. Everything below is reached from there, step by step: no
-link is followed, and only regular files are opened. Anything else on the way raises `SymbolicLinkError` or another
-`OSError` with the path in it.
+link is followed, and only regular files are opened, of which none is another user's by a hard link. Anything else on
+the way raises `SpecialFileError` or another `OSError` with the path in it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import SymbolicLinkError, is_full_disk
+from storage.errors import SpecialFileError, SymbolicLinkError, is_full_disk
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
 
 TEMPORARY_SUFFIX: Final = ".tmp"
+NO_FILE: Final = "is not a regular file, and kafkafs opens no others"
+OTHERS_FILE: Final = "is a hard link to a file of"
 
 
 class Directory(ABC):
@@ -121,10 +123,12 @@ class Directory(ABC):
     def _remove_left(self, name: str) -> None:
         """Remove the file that a crash left: it may be another user's, or have another hard link."""
         left = self.status(name)
-        if left is not None and left.is_link:
-            raise SymbolicLinkError(self.path_of(name))
-        if left is not None:
-            self.remove(name)
+        if left is None:
+            return
+        refusal = self.refusal(name, left)
+        if refusal is not None and not left.is_file:
+            raise refusal
+        self.remove(name)
 
     @abstractmethod
     def status(self, name: str) -> FileStatus | None:
@@ -148,9 +152,40 @@ class Directory(ABC):
     def names(self) -> list[str]:
         """List the names in it, in no order."""
 
+    def statuses(self) -> dict[str, FileStatus]:
+        """Return the file system's answer about each name in it, in no order. Links are not followed."""
+        found = ((name, self.status(name)) for name in self.names())
+        return {name: status for name, status in found if status is not None}
+
+    def strangers(self) -> dict[str, SpecialFileError]:
+        """Return the names in it of what is no file or directory of its own, each with the error that opening raises.
+
+        No file is opened.
+        """
+        found = ((name, self.refusal(name, status)) for name, status in self.statuses().items())
+        return {name: error for name, error in found if error is not None}
+
+    def refusal(self, name: str, status: FileStatus) -> SpecialFileError | None:
+        """Return the error that opening a file of this status raises, None for a file or directory of its own.
+
+        A file with several hard links is one's own if it is the partition's owner's or the log directory's.
+        """
+        if status.is_link:
+            return SymbolicLinkError(self.path_of(name))
+        if status.special:
+            return SpecialFileError(errno.EINVAL, NO_FILE, self.path_of(name))
+        if status.names > 1 and not status.is_directory and self.is_of_store and status.uid not in self._owners():
+            reason = f"{OTHERS_FILE} user {status.uid}, and kafkafs does not open it"
+            return SpecialFileError(errno.EPERM, reason, self.path_of(name))
+        return None
+
+    def _owners(self) -> set[int]:
+        found = (self.own_status(), None if self.above is None else self.above.own_status())
+        return {status.uid for status in found if status is not None}
+
     @abstractmethod
-    def links(self) -> list[str]:
-        """List the symbolic links in it, in no order. No file is opened."""
+    def link_target(self, name: str) -> str:
+        """Return what a link in it says, without following it."""
 
     @abstractmethod
     def rename(self, old: str, new: str, into: Directory | None = None) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from threading import get_ident
 from typing import TYPE_CHECKING, Protocol
 
-from storage.errors import SymbolicLinkError
+from storage.errors import SpecialFileError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -54,7 +54,7 @@ class Entered:
     ) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
-        if isinstance(error, OSError) and not isinstance(error, SymbolicLinkError):
+        if isinstance(error, OSError) and not isinstance(error, SpecialFileError):
             explained = self._explained(error)
             if explained is not error:
                 raise explained from None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _VECTOR_MAX: Final = 1024  # buffers in one call to the kernel
 _NO_HOLES: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP})  # of file systems that do not tell of holes
+_ORDINARY: Final = frozenset({stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +34,37 @@ class FileStatus:
     uid: int = 0
     gid: int = 0
     mode: int = 0o644  # the permission bits alone
+    special: int = 0  # the type, as in `st_mode`, of what is no regular file, directory or link
+    names: int = 1  # how many hard links lead to it
+
+    @property
+    def type(self) -> int:
+        """The type, as in `st_mode`."""
+        if self.is_directory:
+            return stat.S_IFDIR
+        return self.special or (stat.S_IFLNK if self.is_link else stat.S_IFREG)
+
+    @property
+    def is_file(self) -> bool:
+        """True for a regular file."""
+        return not (self.is_directory or self.is_link or self.special)
 
     @classmethod
     def of(cls, found: os.stat_result) -> Self:
         """Convert the kernel's answer."""
+        kind = stat.S_IFMT(found.st_mode)
         return cls(
             found.st_size,
             found.st_mtime_ns // 1_000_000,
-            stat.S_ISDIR(found.st_mode),
+            kind == stat.S_IFDIR,
             (found.st_dev, found.st_ino),
             found.st_blocks,
-            stat.S_ISLNK(found.st_mode),
+            kind == stat.S_IFLNK,
             found.st_uid,
             found.st_gid,
             found.st_mode & 0o777,
+            0 if kind in _ORDINARY else kind,
+            found.st_nlink,
         )
 
 

@@ -11,7 +11,6 @@ import io
 import os
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from storage.errors import SymbolicLinkError
 from storage.files.directory import Directory
 from storage.files.opened import FileStatus, ReadableFile, WritableFile
 from storage.files.ownership import Access, access_of, terms_of_file
@@ -69,9 +68,9 @@ class OverlayDirectory(Directory):
         """Return the contents of an existing file, for changes."""
         if name not in self._contents:
             status = self._below.status(name)
-            if status is not None and status.is_link:
-                raise SymbolicLinkError(self.path_of(name))
             if status is not None:
+                if (refusal := self.refusal(name, status)) is not None:
+                    raise refusal
                 self._contents[name] = _Content((self._below, name), status.size_bytes, access_of(status))
         content = self._contents.get(name)
         if content is None:
@@ -99,9 +98,15 @@ class OverlayDirectory(Directory):
         present = (name for name, content in self._contents.items() if content is not None)
         return [*(name for name in self._below.names() if name not in self._contents), *present]
 
-    def links(self) -> list[str]:
-        """List the symbolic links in it, in no order."""
-        return [name for name in self._below.links() if name not in self._contents]
+    def statuses(self) -> dict[str, FileStatus]:
+        """Return the known status of each name in it, in no order."""
+        below = {name: status for name, status in self._below.statuses().items() if name not in self._contents}
+        changed = ((name, self.status(name)) for name in self._contents)
+        return below | {name: status for name, status in changed if status is not None}
+
+    def link_target(self, name: str) -> str:
+        """Return what a link in it says, without following it."""
+        return self._below.link_target(name)
 
     def rename(self, old: str, new: str, into: Directory | None = None) -> None:
         """Rename a file in it. A file that has the new name is replaced."""

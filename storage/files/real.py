@@ -22,7 +22,8 @@ _PLACE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _LISTED: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LINKED: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
 _ACL: Final = "system.posix_acl_access"
-_NO_FILE: Final = "is not a regular file, and kafkafs opens no others"
+_UNOPENED: Final = frozenset({errno.ENXIO, errno.ENODEV, errno.EACCES})
+"""What opening sockets and devices ends with."""
 
 
 class RealDirectory(Directory):
@@ -162,13 +163,26 @@ class RealDirectory(Directory):
         with self.entered(name) as place:
             # Opening a FIFO would wait for its other end.
             flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | self._no_follow
-            descriptor = os.open(name, flags, mode, dir_fd=place)
             try:
-                _check_is_file(descriptor)
+                descriptor = os.open(name, flags, mode, dir_fd=place)
+            except OSError as error:
+                if error.errno in _UNOPENED:
+                    self._check_is_file(name, os.stat(name, dir_fd=place, follow_symlinks=False))
+                raise
+            try:
+                self._check_is_file(name, os.fstat(descriptor))
             except OSError:
                 os.close(descriptor)
                 raise
         return descriptor
+
+    def _check_is_file(self, name: str, found: os.stat_result) -> None:
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            refusal = self.refusal(name, FileStatus.of(found))
+            if refusal is not None:
+                raise refusal
 
     def _made_file(self, name: str, *, exclusive: bool = False) -> int:
         """Open a file, made if it does not exist, and return its descriptor; `exclusive` refuses one that exists."""
@@ -264,10 +278,19 @@ class RealDirectory(Directory):
         with self.listed() as descriptor:
             return os.listdir(descriptor)
 
-    def links(self) -> list[str]:
-        """List the symbolic links in it, in no order."""
+    def statuses(self) -> dict[str, FileStatus]:
+        """Return the file system's answer about each name in it, in no order."""
+        found = {}
         with self.listed() as descriptor, os.scandir(descriptor) as entries:
-            return [entry.name for entry in entries if entry.is_symlink()]
+            for entry in entries:
+                with suppress(FileNotFoundError):  # it was removed since
+                    found[entry.name] = FileStatus.of(entry.stat(follow_symlinks=False))
+        return found
+
+    def link_target(self, name: str) -> str:
+        """Return what a link in it says, without following it."""
+        with self.entered(name) as place:
+            return os.readlink(name, dir_fd=place)
 
     def rename(self, old: str, new: str, into: Directory | None = None) -> None:
         """Rename a file or directory in it, in one step."""
@@ -346,14 +369,6 @@ class RealDirectory(Directory):
                 return os.getxattr(f"/proc/self/fd/{place}/{name}", _ACL, follow_symlinks=False)
         except OSError:  # the file or the file system has no access lists
             return None
-
-
-def _check_is_file(descriptor: int) -> None:
-    found = os.fstat(descriptor).st_mode
-    if stat.S_ISDIR(found):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not stat.S_ISREG(found):
-        raise OSError(errno.EINVAL, _NO_FILE)
 
 
 def _absolute(path: str) -> str:

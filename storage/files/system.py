@@ -108,10 +108,6 @@ class Files:
         """List the names in a directory, in no order."""
         return self._itself(directory).names()
 
-    def links(self, directory: str | os.PathLike[str]) -> list[str]:
-        """List the symbolic links in a directory, in no order. No file is opened."""
-        return self._itself(directory).links()
-
     def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
         """Rename a file or directory in one step. A file that has the new name is replaced."""
         directory, name = self._reached(old)

@@ -17,8 +17,8 @@ from storage.errors import (
     CorruptCheckpointError,
     CorruptMetadataError,
     NotAStoreError,
+    SpecialFileError,
     StoreLockedError,
-    SymbolicLinkError,
 )
 from storage.files import PROPERTIES_BYTES_MAX
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
@@ -179,7 +179,7 @@ class LogDir:
     def is_clean(self) -> bool:
         """True if the last writer closed everything properly. The marker's contents do not matter."""
         status = self.directory.status(CLEAN_MARKER_NAME)
-        return status is not None and not status.is_link
+        return status is not None and status.is_file
 
     def remove_clean_marker(self) -> None:
         """Remove it durably, before anything is written that a crash may leave unfinished."""
@@ -199,10 +199,10 @@ class LogDir:
         self.directory.replace(CLEAN_MARKER_NAME, clean_marker() if kept is None else kept)
 
     def read_clean_marker(self) -> bytes | None:
-        """Return the marker's contents, None if there is no marker, or in its place a link or more than a marker."""
+        """Return the marker's contents; None if there is none, or no regular file, or more than a marker, in its place."""
         try:
             return self.directory.read_small(CLEAN_MARKER_NAME, CorruptMetadataError, PROPERTIES_BYTES_MAX)
-        except (FileNotFoundError, SymbolicLinkError, CorruptMetadataError):
+        except (FileNotFoundError, SpecialFileError, CorruptMetadataError):
             return None
 
     # Its checkpoints
@@ -210,15 +210,15 @@ class LogDir:
     def offsets(self, checkpoint: OffsetCheckpoint) -> Mapping[Partition, int]:
         """Return the checkpoint as it was when it was first asked for, or last written.
 
-        One that is damaged, or a link, says nothing: all that follows is that more of the logs is looked at. It is
-        replaced the next time that anything is written to it, even if it is to say nothing.
+        One that is damaged, or no regular file, says nothing: all that follows is that more of the logs is looked at.
+        It is replaced the next time that anything is written to it, even if it is to say nothing.
         """
         if checkpoint not in self._checkpoints:
             self._flaws.pop(checkpoint, None)
             self._readings[checkpoint].take(self.directory.status(checkpoint.value))
             try:
                 self._checkpoints[checkpoint] = read_offsets(self.directory, checkpoint)
-            except (CorruptCheckpointError, SymbolicLinkError) as error:
+            except (CorruptCheckpointError, SpecialFileError) as error:
                 self._flaws[checkpoint] = _flaw_of(error)
                 logger.warning("%s (%s); it is taken for empty", _flaw_of(error), self.path / checkpoint.value)
                 self._checkpoints[checkpoint] = {}
@@ -256,8 +256,8 @@ class LogDir:
                 del self._checkpoints[checkpoint]
 
 
-def _flaw_of(error: CorruptCheckpointError | SymbolicLinkError) -> str:
-    return f"it {error.strerror}" if isinstance(error, SymbolicLinkError) else error.reason
+def _flaw_of(error: CorruptCheckpointError | SpecialFileError) -> str:
+    return f"it {error.strerror}" if isinstance(error, SpecialFileError) else error.reason
 
 
 def clean_marker() -> bytes:

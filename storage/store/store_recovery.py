@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import StorageError, SymbolicLinkError
-from storage.log.recover.recovery import refuse_links
+from storage.log.recover.recovery import refuse_strangers
 from storage.log.recover.report import RecoveryReport
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.names import DirectoryName, DirectoryState
@@ -235,7 +235,7 @@ def recover_requested_log(request: LogRequest, options: RecoveryOptions) -> Reco
         request = replace(request, is_clean=False, recovery_point=0)
     if has_segment(request.directory):
         return recover_guarded(request, cuts_metadata=options.cuts_metadata)
-    refuse_links(request.directory)
+    refuse_strangers(request.directory)
     report = RecoveryReport()
     report.start_offset = report.end_offset = request.start_offset
     return report

@@ -163,11 +163,6 @@ class MemoryFiles(Files):
         """The names in a directory."""
         return list(self._directory(directory).entries)
 
-    def links(self, directory: str | os.PathLike[str]) -> list[str]:
-        """Return the symbolic links in a directory: none here."""
-        self._directory(directory)
-        return []
-
     def rename(self, old: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
         """Give a file or directory another name within its directory."""
         node = self._node(old)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -54,9 +55,9 @@ class PathDirectory(Directory):
         """List the names in it, in no order."""
         return self._files.names(self.path)
 
-    def links(self) -> list[str]:
-        """List the symbolic links in it, in no order."""
-        return self._files.links(self.path)
+    def link_target(self, name: str) -> str:
+        """Refuse: there are no links."""
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path_of(name))
 
     def rename(self, old: str, new: str, into: Directory | None = None) -> None:
         """Rename a file or directory in it, in one step."""

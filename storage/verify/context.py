@@ -54,9 +54,9 @@ def reached(offsets: Mapping[OffsetCheckpoint, Mapping[Partition, int]], partiti
 
 
 def was_closed(log_dir: Directory) -> bool:
-    """Return True if the log directory has the marker of a proper shutdown. A link in its place does not count."""
+    """Return True if the log directory has the marker of a proper shutdown. Only a regular file counts."""
     marker = log_dir.status(CLEAN_MARKER_NAME)
-    return marker is not None and not marker.is_link
+    return marker is not None and marker.is_file
 
 
 def outdated(log_dir: Directory, *, is_clean: bool) -> frozenset[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from storage.cluster.metadata_log import is_left_of_metadata_snapshot
 from storage.files import TEMPORARY_SUFFIX
 from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, live_offsets, parse_name
-from storage.verify.finding import FindingKind, damage, linked, notice
+from storage.verify.finding import FindingKind, damage, notice, stranger
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -23,6 +23,7 @@ class DirectoryCheck:
     """
 
     def __init__(self, context: PartitionContext, listing: Mapping[str, FileStatus]) -> None:
+        self._directory = context.directory
         self._listing = listing
         self._findings = context.findings
         self._is_cluster_metadata = context.expected.is_cluster_metadata
@@ -55,10 +56,12 @@ class DirectoryCheck:
         return self.bases[0] if self.bases else 0
 
     def report(self) -> None:
-        """Report symbolic links, interrupted replacements, indexes without a log, and leftovers."""
+        """Report what is not opened, interrupted replacements, indexes without a log, and leftovers."""
         for text, status in sorted(self._listing.items()):
-            if status.is_link:
-                self._findings.add(linked(text))
+            if (refusal := self._directory.refusal(text, status)) is not None:
+                self._findings.add(stranger(text, refusal))
+            elif status.is_directory:
+                self._findings.add(damage(FindingKind.SPECIAL_FILE, text, "it is a directory"))
         for name in self._names:
             if name.suffix in {FileSuffix.CLEANED, FileSuffix.SWAP}:
                 end = "it did not end" if name.suffix is FileSuffix.CLEANED else "it was not brought to its end"

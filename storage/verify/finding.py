@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from storage.errors import SymbolicLinkError
+from storage.errors import SpecialFileError, SymbolicLinkError
 
 
 class Severity(StrEnum):
@@ -62,6 +62,7 @@ class FindingKind(StrEnum):
     COMMITS = "commits"  # kafkafs's record of them
     # Anywhere
     SYMBOLIC_LINK = "symbolic_link"  # in the place of a file or a directory; it is not followed
+    SPECIAL_FILE = "special_file"  # a FIFO, a directory, another user's file: not opened
     UNREADABLE = "unreadable"
 
 
@@ -110,20 +111,22 @@ def notice(kind: FindingKind, path: str, reason: str) -> Finding:
     return Finding(severity=Severity.NOTICE, kind=kind, path=path, reason=reason)
 
 
-def linked(path: str) -> Finding:
-    """Return the finding of a symbolic link."""
-    return damage(FindingKind.SYMBOLIC_LINK, path, "it is a symbolic link, which kafkafs does not follow")
+def stranger(path: str, error: SpecialFileError) -> Finding:
+    """Return the finding of what kafkafs does not open: a symbolic link, a FIFO and the like."""
+    is_link = isinstance(error, SymbolicLinkError)
+    return damage(FindingKind.SYMBOLIC_LINK if is_link else FindingKind.SPECIAL_FILE, path, f"it {error.strerror}")
 
 
 def unreadable(path: str, error: OSError) -> Finding:
-    """Return the finding of a file that the operating system refused to show, or that is a symbolic link."""
-    if isinstance(error, SymbolicLinkError):
-        return linked(path)
+    """Return the finding of a file that the operating system refused to show, or that kafkafs does not open."""
+    if isinstance(error, SpecialFileError):
+        return stranger(path, error)
     return Finding(
         severity=Severity.UNREADABLE, kind=FindingKind.UNREADABLE, path=path, reason=error.strerror or str(error)
     )
 
 
+_UNOPENED: Final = (FindingKind.SYMBOLIC_LINK, FindingKind.SPECIAL_FILE)
 KEPT_MAX: Final = 100
 """The number of findings of a kind that are kept of a file."""
 
@@ -131,7 +134,7 @@ KEPT_MAX: Final = 100
 class FindingList:
     """The findings of one check, in their order. Of thousands of one kind in a file it keeps the first and the last.
 
-    Of a symbolic link it keeps one finding and nothing else.
+    Of a file that kafkafs does not open it keeps one finding and nothing else.
     """
 
     def __init__(self) -> None:
@@ -142,7 +145,7 @@ class FindingList:
     def add(self, finding: Finding) -> None:
         """Add a finding."""
         key = (finding.path, finding.kind)
-        if self._counts[finding.path, FindingKind.SYMBOLIC_LINK]:
+        if any(self._counts[finding.path, kind] for kind in _UNOPENED):
             return
         self._counts[key] += 1
         if self._counts[key] <= KEPT_MAX:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.errors import CorruptCheckpointError, CorruptMetadataError, SymbolicLinkError
+from storage.errors import CorruptCheckpointError, CorruptMetadataError, SpecialFileError
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.log_dir.log_dir import Listing
 from storage.log_dir.meta_properties import KRAFT_VERSION, META_PROPERTIES_NAME, read_meta_properties, startup_flaw
@@ -13,7 +13,7 @@ from storage.log_dir.names import CLUSTER_METADATA, DirectoryState, parse_direct
 from storage.segment.names import Kind
 from storage.verify.cluster_metadata_check import check_metadata_snapshot
 from storage.verify.context import PartitionExpectation, outdated, reached, was_closed
-from storage.verify.finding import Finding, FindingKind, FindingList, damage, linked, unreadable
+from storage.verify.finding import Finding, FindingKind, FindingList, damage, stranger, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -76,11 +76,12 @@ class LogDirCheck:
         self.directory = directory
         self.findings: list[Finding] = []
         self.properties: MetaProperties | None = None
+        found = self.directory.statuses()
         self.listing = Listing.of(
-            {name: parse_directory_name(name) for name in sorted(self.directory.names()) if self._is_directory(name)}
+            {name: parse_directory_name(name) for name in sorted(found) if found[name].is_directory}
         )
-        for name in sorted(self.directory.links()):
-            self._report(linked(name))
+        for name, error in sorted(self.directory.strangers().items()):
+            self._report(stranger(name, error))
         self._read_properties()
         for name in self.listing.foreign:
             reason = "no broker starts while such a directory is here"
@@ -128,10 +129,6 @@ class LogDirCheck:
             targets.append(PartitionTarget(self.directory, str(name), partition, expected, size_bytes, name.state))
         return targets
 
-    def _is_directory(self, name: str) -> bool:
-        status = self.directory.status(name)
-        return status is not None and status.is_directory
-
     def _read_properties(self) -> None:
         try:
             self.properties = read_meta_properties(self.directory)
@@ -139,7 +136,7 @@ class LogDirCheck:
             self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"{error.reason}; {_NO_START}"))
         except IsADirectoryError:
             self._report(damage(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"it is a directory; {_NO_START}"))
-        except SymbolicLinkError:
+        except SpecialFileError:
             pass  # reported already
         except OSError as error:
             self._report(unreadable(META_PROPERTIES_NAME, error))
@@ -156,7 +153,7 @@ class LogDirCheck:
                 offsets[checkpoint] = read_offsets(self.directory, checkpoint)
             except CorruptCheckpointError as error:
                 self._report(damage(FindingKind.CHECKPOINT, checkpoint.value, error.reason))
-            except SymbolicLinkError:
+            except SpecialFileError:
                 continue  # reported already
             except OSError as error:
                 self._report(unreadable(checkpoint.value, error))

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import CorruptCheckpointError, LogChangedError
-from storage.log.epochs import LeaderEpochs, may_begin_at
-from storage.segment.names import FileName, Kind, live_offsets
+from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
+from storage.log.partition_metadata import PARTITION_METADATA_NAME
+from storage.segment.names import FileName, Kind, live_offsets, parse_name
 from storage.verify.context import PartitionContext, SegmentExpectation
 from storage.verify.finding import Finding, Severity, unreadable
 from storage.verify.partition_check import PartitionCheck
@@ -180,10 +181,13 @@ def _expected_segment(expected: PartitionExpectation, base_offset: int, *, is_la
 
 
 def _listed(directory: Directory) -> dict[str, FileStatus]:
-    """Return the files of a directory; raises an `OSError` if it cannot be listed."""
-    listing = {}
-    for name in directory.names():
-        status = directory.status(name)
-        if status is not None and not status.is_directory:
-            listing[name] = status
-    return listing
+    """Return the files of a directory, and directories that are called like them.
+
+    Raises an `OSError` if it cannot be listed.
+    """
+    found = directory.statuses().items()
+    return {name: status for name, status in found if not status.is_directory or _is_of_log(name)}
+
+
+def _is_of_log(name: str) -> bool:
+    return parse_name(name) is not None or name in (EPOCHS_NAME, PARTITION_METADATA_NAME)

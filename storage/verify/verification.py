@@ -21,7 +21,7 @@ from storage.errors import (
     CorruptCheckpointError,
     CorruptMetadataError,
     NotAStoreError,
-    SymbolicLinkError,
+    SpecialFileError,
     UnknownPartitionError,
 )
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
@@ -141,7 +141,7 @@ class Verification:
             return findings
         try:
             cleaned = read_offsets(target.log_dir, OffsetCheckpoint.FIRST_DIRTY)
-        except (CorruptCheckpointError, SymbolicLinkError, OSError):
+        except (CorruptCheckpointError, OSError):
             return findings
         return [each for each in findings if each not in gaps] if target.partition in cleaned else findings
 
@@ -167,7 +167,10 @@ class Verification:
         except ConfigError as error:
             self._findings.append(damage(FindingKind.SETTINGS, SETTINGS_NAME, error.reason))
             return SettingsFileContents()
-        except SymbolicLinkError:  # which is among what was found in its log directory
+        except SpecialFileError:  # which is among what was found in its log directory
+            return SettingsFileContents()
+        except OSError as error:
+            self._findings.append(unreadable(SETTINGS_NAME, error))
             return SettingsFileContents()
         if found.stranger is not None:
             self._findings.append(
@@ -181,7 +184,7 @@ class Verification:
             _ = Ledger([each.directory for each in self._log_dirs]).current
         except CorruptMetadataError as error:
             self._findings.append(damage(FindingKind.COMMITS, LEDGER_NAME, error.reason))
-        except SymbolicLinkError:
+        except SpecialFileError:
             pass  # as with settings
         except OSError as error:
             self._findings.append(unreadable(LEDGER_NAME, error))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import CorruptBatchError, CorruptIndexError, SymbolicLinkError
+from storage.errors import CorruptBatchError, CorruptIndexError
 from storage.log.epochs import EpochStart, LeaderEpochs
 from storage.log.leftovers import remove_leftovers
 from storage.log.producers.producers import ProducerStates
@@ -62,9 +62,9 @@ def recover_log(
     A log that was only appended to lacks no offsets, so segments after a gap are dropped. They are kept if the log
     `allows_offset_gaps`, because it was or may have been compacted.
 
-    Raises `SymbolicLinkError`, before any change, if there is a link in the directory.
+    Raises `SpecialFileError`, before any change, if there is a file in the directory that kafkafs does not open.
     """
-    refuse_links(directory)
+    refuse_strangers(directory)
     recovery = _Recovery(
         clock, directory, config, start_offset, producer_expiration_ms, allows_offset_gaps=allows_offset_gaps
     )
@@ -77,11 +77,11 @@ def recover_log(
     return recovery.report
 
 
-def refuse_links(directory: Directory) -> None:
-    """Raise `SymbolicLinkError` if there is a link in the directory, as that may lead out of the store."""
-    linked = min(directory.links(), default=None)
-    if linked is not None:
-        raise SymbolicLinkError(directory.path_of(linked))
+def refuse_strangers(directory: Directory) -> None:
+    """Raise `SpecialFileError` if there is a link in the directory, which may lead out of the store, or the like."""
+    strangers = directory.strangers()
+    if strangers:
+        raise strangers[min(strangers)]
 
 
 class _Recovery:

@@ -11,7 +11,7 @@ import pytest
 
 from storage.clock import Clock
 from storage.config import TopicConfig
-from storage.errors import OwnerError
+from storage.errors import OwnerError, SpecialFileError
 from storage.files import Files, replace_file
 from storage.files.overlay import OverlayDirectory
 from storage.log_dir.log_dir import LogDir
@@ -216,8 +216,10 @@ class TestRealFiles:
         (store / "t-0" / "new").hardlink_to(victim)
         files = Files()
         files.add_root(store)
-        files.open_writing(store / "t-0" / "new", create=True).close()
-        files.lock(store / "t-0" / "new").release()
+        with pytest.raises(SpecialFileError, match="is a hard link to a file of user 0, and kafkafs does not open it"):
+            files.open_writing(store / "t-0" / "new", create=True)
+        with pytest.raises(SpecialFileError):
+            files.lock(store / "t-0" / "new")
         assert victim.stat().st_uid == 0
         (store / "t-0" / "leader-epoch-checkpoint.tmp").hardlink_to(victim)
         replace_file(files, store / "t-0" / "leader-epoch-checkpoint", b"x")

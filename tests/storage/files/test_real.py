@@ -84,11 +84,11 @@ def test_no_file_is_opened_through_a_link(files: Files, store: Path, victims: Pa
         lambda files, path: files.make_directory(f"{path}/directory"),
         lambda files, path: files.status(f"{path}/file"),
         lambda files, path: files.names(path),
-        lambda files, path: files.links(path),
+        lambda files, path: files.directory(path).strangers(),
         lambda files, path: files.sync_directory(path),
         lambda files, path: replace_file(files, f"{path}/file", b"new"),
     ],
-    ids=["remove", "rename", "make_directory", "status", "names", "links", "sync_directory", "replace_file"],
+    ids=["remove", "rename", "make_directory", "status", "names", "strangers", "sync_directory", "replace_file"],
 )
 def test_a_partition_directory_that_is_a_link_is_not_entered(
     files: Files, store: Path, victims: Path, operation: Callable[[Files, str], object]
@@ -107,8 +107,8 @@ def test_a_file_system_says_of_a_link_that_it_is_one(files: Files, store: Path) 
     inside = files.status(store / "t-0" / "file")
     assert inside is not None
     assert (inside.is_link, inside.size_bytes) == (False, 6)
-    assert sorted(files.links(store)) == ["link", "t-1"]
-    assert sorted(files.links(store / "t-0")) == ["dangling", "link"]
+    assert sorted(files.directory(store).strangers()) == ["link", "t-1"]
+    assert sorted(files.directory(store / "t-0").strangers()) == ["dangling", "link"]
 
 
 def test_the_directory_that_a_user_named_may_be_a_link(files: Files, store: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_file_that_rested_is_not_woken_through_a_link(files: Files, store: Pat
 def test_a_plan_opens_no_link_either(files: Files, store: Path) -> None:
     with pytest.raises(SymbolicLinkError):
         OverlayDirectory(files.directory(store / "t-0")).open_writing("link")
-    assert sorted(OverlayDirectory(files.directory(store / "t-0")).links()) == ["dangling", "link"]
+    assert sorted(OverlayDirectory(files.directory(store / "t-0")).strangers()) == ["dangling", "link"]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
