@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import stat
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,7 +13,7 @@ from kafkafs.cli.store import server_properties_option, store_argument
 from kafkafs.cli.tree import isolation_option, node_at, opened_tree, tree_options
 from kafkafs.locator.times import Instant
 from kafkafs.tree.errors import TreeError
-from kafkafs.tree.node import Directory, Link
+from kafkafs.tree.node import Directory, Link, Stranger
 from storage.errors import StorageError
 from storage.store import Mode
 
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 
     from kafkafs.tree.node import Node
     from kafkafs.tree.tree import Tree
+
+
+_STRANGE: Final = {
+    stat.S_IFLNK: "link",
+    stat.S_IFIFO: "FIFO",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}
 
 
 @click.command(epilog="\b\nExample:\n  kafkafs ls /var/lib/kafka orders/0")
@@ -73,9 +83,15 @@ def _rows(tree: Tree, node: Node) -> Iterator[dict[str, object]]:
             yield {"name": name, "kind": f"unreadable: {sentence(error)}", "bytes": None, "modified": None}
 
 
+def _kind(node: Node) -> str:
+    if isinstance(node, Stranger):
+        return _STRANGE[node.type]
+    return "directory" if isinstance(node, Directory) else "link" if isinstance(node, Link) else "file"
+
+
 def _row(name: str, node: Node) -> dict[str, object]:
     found = node.attributes()
-    kind = "directory" if isinstance(node, Directory) else "link" if isinstance(node, Link) else "file"
+    kind = _kind(node)
     modified = str(Instant(found.modified_ms)) if found.modified_ms else None
     return {
         "name": name,

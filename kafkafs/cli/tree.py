@@ -17,7 +17,7 @@ from kafkafs.locator.descent import parse_path
 from kafkafs.locator.errors import BadNameError
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import NotThereError
-from kafkafs.tree.node import Link
+from kafkafs.tree.node import Link, Stranger
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
@@ -86,8 +86,13 @@ def node_at(tree: Tree, text: str) -> Node:
 
 
 def followed(tree: Tree, node: Node) -> Node:
-    """Return the node that a link leads to, and any other node itself; raises `NotThereError`."""
+    """Return the node that a link leads to, and any other node itself; raises `NotThereError`.
+
+    Raises the refusal of what is never opened.
+    """
     for _ in range(_LINKS_MAX):
+        if isinstance(node, Stranger):
+            raise node.refusal
         if not isinstance(node, Link):
             return node
         node = node_at(tree, posixpath.normpath(posixpath.join(str(node.path), posixpath.pardir, node.target())))

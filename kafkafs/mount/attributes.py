@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from time import monotonic
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import pyfuse3
 
 from kafkafs.mount.caching import LOOK_S
 from kafkafs.mount.listing import type_of_path
 from kafkafs.mount.pyfuse3_internals import set_key
+from storage.files import Access
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from kafkafs.locator.paths import TreePath
     from kafkafs.mount.inodes import Inode, Inodes
@@ -22,27 +21,18 @@ if TYPE_CHECKING:
     from kafkafs.mount.options import Ownership
     from kafkafs.tree.node import Attributes
 
-_PLACE_S: Final = 1.0
-_PLACES_MAX: Final = 256
 _FILE_BITS: Final = 0o666
 _DIRECTORY_BITS: Final = 0o777
 _WRITE_BITS: Final = 0o222
 
 
-class _Owner(NamedTuple):
-    uid: int
-    gid: int
-    mode: int
-
-
 class EntryMaker:
-    """Makes the entries that the kernel gets for nodes."""
+    """Makes the entries that the kernel gets for nodes; `of_store` returns the access to those that say none."""
 
-    def __init__(self, ownership: Ownership, default_place: Path, growth: Growth) -> None:
+    def __init__(self, ownership: Ownership, of_store: Callable[[], Access], growth: Growth) -> None:
         self._ownership = ownership
+        self._of_store = of_store
         self._growth = growth
-        self._default_place = default_place
-        self._owners: dict[Path, tuple[float, _Owner]] = {}
 
     def of(self, inode: Inode) -> pyfuse3.EntryAttributes:
         """Return the entry of a node that the kernel knows."""
@@ -53,7 +43,7 @@ class EntryMaker:
 
     def of_listed(self, key: int, number: int, node_type: int, attributes: Attributes) -> pyfuse3.EntryAttributes:
         """Return the entry of a node that is known from a listing alone, for a moment."""
-        owner = self._owner(attributes.place or self._default_place)
+        owner = self._given(attributes.access or self._of_store())
         entry = pyfuse3.EntryAttributes()
         entry.st_ino = number
         if key != number:
@@ -87,29 +77,19 @@ class EntryMaker:
         set_key(entry, 0)
         return entry
 
-    def _mode(self, node_type: int, directory_mode: int, *, is_writable: bool) -> int:
+    def _mode(self, node_type: int, bits: int, *, is_writable: bool) -> int:
         if node_type == stat.S_IFLNK:
             return _DIRECTORY_BITS
-        umask = self._ownership.umask
-        bits = directory_mode if umask is None else _DIRECTORY_BITS & ~umask
         if node_type == stat.S_IFDIR:
-            return bits & _DIRECTORY_BITS
+            return bits
+        if node_type != stat.S_IFREG:  # it is not opened
+            return 0
         return bits & (_FILE_BITS if is_writable else _FILE_BITS & ~_WRITE_BITS)
 
-    def _owner(self, place: Path) -> _Owner:
-        """Return the owner and mode of a directory in the store, read again now and then."""
-        now_s = monotonic()
-        known = self._owners.get(place)
-        if known is not None and now_s - known[0] < _PLACE_S:
-            return known[1]
-        try:
-            found = os.stat(place)  # noqa: PTH116 -- pathlib costs as much again
-            owner = _Owner(found.st_uid, found.st_gid, found.st_mode)
-        except OSError:
-            owner = known[1] if known is not None else _Owner(os.getuid(), os.getgid(), 0o500)
-        uid, gid, _ = self._ownership
-        owner = _Owner(owner.uid if uid is None else uid, owner.gid if gid is None else gid, owner.mode)
-        if len(self._owners) >= _PLACES_MAX:
-            self._owners.pop(next(iter(self._owners)))
-        self._owners[place] = (now_s, owner)
-        return owner
+    def _given(self, access: Access) -> Access:
+        """Return the access as the options change it: what they say of owner, group and mode is meant so."""
+        uid, gid, umask = self._ownership
+        mode = access.mode if umask is None else _DIRECTORY_BITS & ~umask
+        if gid is not None and umask is None:  # the members of the group below are others now
+            mode &= ~0o007 | (mode >> 3 & 0o007)
+        return Access(access.uid if uid is None else uid, access.gid if gid is None else gid, mode)

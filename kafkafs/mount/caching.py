@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.views import Kind
+from kafkafs.tree.node import Stranger
 
 if TYPE_CHECKING:
     from kafkafs.tree.node import Attributes, Node
@@ -50,4 +51,6 @@ def caching_of(node: Node, attributes: Attributes) -> Caching:
     """Return what the kernel may cache of a node with these attributes."""
     if attributes.is_lasting:
         return LASTING
+    if isinstance(node, Stranger):
+        return POINTING
     return _OF_KIND.get(node.path.view.kind, MOMENTARY)

@@ -23,7 +23,7 @@ from kafkafs.mount.listing import Listing, Walks, can_be_quick, is_directory_of_
 from kafkafs.mount.open_files import FileForReading, FileForWriting, sync_log
 from kafkafs.tree.errors import GoneError, NotPermittedError
 from kafkafs.tree.generated_file import GeneratedFile
-from kafkafs.tree.node import Attributes, Directory, File, Link, WritableFile
+from kafkafs.tree.node import Attributes, Directory, File, Link, Stranger, WritableFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -51,8 +51,10 @@ if TYPE_CHECKING:
     from kafkafs.mount.open_files import OpenFile
     from kafkafs.mount.options import Ownership
     from kafkafs.tree.node import Node, NodeTree, Reading, Writing
+    from storage.files import Access
 
 NAME_BYTES_MAX: Final = 255
+TARGET_BYTES_MAX: Final = 4095
 TOLD_MAX: Final = 4096
 """The kernel keeps a kilobyte for each file in a listing's reply, so a listing has at most this many."""
 _UNKNOWN_SPACES: Final = (b"security.", b"system.")
@@ -71,6 +73,7 @@ class TreeOperations(ForbiddenOperations):
         tree: NodeTree,
         *,
         place: Path,
+        access: Callable[[], Access],
         ownership: Ownership,
         metrics: Metrics,
         footing: Callable[[LogPath], Hashable | None],
@@ -86,7 +89,7 @@ class TreeOperations(ForbiddenOperations):
         self._tree = tree
         self._place = place
         self._growth = Growth(self.inodes)
-        self._entries = EntryMaker(ownership, place, self._growth)
+        self._entries = EntryMaker(ownership, access, self._growth)
         self._is_durable = is_durable
         self._listings: dict[int, Listing] = {}
         self._walks = Walks()
@@ -172,8 +175,8 @@ class TreeOperations(ForbiddenOperations):
 
         def target() -> bytes:
             node = self._current(found)
-            assert isinstance(node, Link)
-            return os.fsencode(node.target())
+            assert isinstance(node, Link | Stranger)
+            return os.fsencode(node.target if isinstance(node, Stranger) else node.target())[:TARGET_BYTES_MAX]
 
         return await in_thread(target)
 
@@ -219,7 +222,7 @@ class TreeOperations(ForbiddenOperations):
         listing = self._listings[fh]
         parent, position = listing.inode, start_id
         while entries := await listing.entries(position):
-            for name, attributes, identity in entries:
+            for name, attributes, identity, node_type in entries:
                 position += 1
                 path = path_of_name(parent.path, name)
                 inode = None
@@ -235,7 +238,7 @@ class TreeOperations(ForbiddenOperations):
                     named = parent if name == "." else parent.parent
                     told = self._entries.of_name(named.number, named.type)
                 else:
-                    told = self._entries.of_name(self.inodes.number_of_name(path), type_of_path(path))
+                    told = self._entries.of_name(self.inodes.number_of_name(path), node_type or type_of_path(path))
                 if not pyfuse3.readdir_reply(token, os.fsencode(name), told, position):
                     if inode is not None:
                         self.inodes.forget(inode.key, 1)
@@ -390,5 +393,7 @@ class TreeOperations(ForbiddenOperations):
 
 
 def _file(node: Node) -> File:
+    if isinstance(node, Stranger):
+        raise node.refusal
     assert isinstance(node, File)
     return node

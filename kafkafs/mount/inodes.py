@@ -12,7 +12,7 @@ from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.mount.caching import DIRECTORY, GROWING, LASTING, MOMENTARY
 from kafkafs.mount.dispatch import Pace, Share
 from kafkafs.mount.inode_numbers import ROOT_NUMBER, InodeNumbers, digest, log_of
-from kafkafs.tree.node import Attributes, Directory, Link
+from kafkafs.tree.node import Attributes, Directory, Link, Stranger
 from storage.budget import MEMORY
 
 if TYPE_CHECKING:
@@ -101,7 +101,10 @@ class Inode:
 
 def placed(node: Node) -> Placed:
     """Return the facts of a node."""
-    kind = stat.S_IFDIR if isinstance(node, Directory) else stat.S_IFLNK if isinstance(node, Link) else stat.S_IFREG
+    if isinstance(node, Stranger):
+        kind = node.type
+    else:
+        kind = stat.S_IFDIR if isinstance(node, Directory) else stat.S_IFLNK if isinstance(node, Link) else stat.S_IFREG
     return Placed(node.path, node.identity, node.lineage, kind)
 
 

@@ -163,6 +163,7 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
 def _tree_options(given: Mapping[str, str | None]) -> TreeOptions:
     standard = TreeOptions()
     return TreeOptions(
+        is_shared="allow_other" in given,
         isolation=_of(given, "isolation", _one_of(Isolation), standard.isolation),
         damage=_of(given, "damage", _one_of(Damage), standard.damage),
         list_limit=_of(given, "list_limit", _number(0, LIST_LIMIT_MAX), standard.list_limit),

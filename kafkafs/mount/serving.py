@@ -75,6 +75,7 @@ def serve(
             operations = TreeOperations(
                 tree,
                 place=paths[0],
+                access=tree.context.rights.of_store,
                 ownership=options.ownership,
                 metrics=metrics,
                 footing=tree.context.sources.footing,

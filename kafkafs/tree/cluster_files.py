@@ -21,13 +21,10 @@ from storage.log_dir import META_PROPERTIES_NAME, SETTINGS_NAME, OffsetCheckpoin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from kafkafs.locator.paths import StoreDirectoryPath
     from kafkafs.tree.context import TreeContext
     from kafkafs.tree.node import Node
-    from storage.clock import Clock
-    from storage.files import Files
     from storage.log_dir import LogDir
     from storage.store import Store
 
@@ -42,11 +39,11 @@ def cluster_node(path: ClusterPath, context: TreeContext) -> Node:
     if name is None:
         return ClusterDirectory(path, context, log_dir)
     if path.log_dir is None and name in VIEW_NAMES and context.store.cluster.log() is not None:
-        return ClusterView(path, context.store, context.store.cluster, context.clock, name)
+        return ClusterView(path, context, name)
     files = context.store.files
     if name not in _NAMES or files.status(log_dir.path / name) is None:
         raise _nothing_at(path)
-    return ClusterFile(path, files, context.clock, log_dir.path, name)
+    return ClusterFile(path, context, log_dir, name)
 
 
 def _log_dir(store: Store, path: ClusterPath) -> LogDir:
@@ -64,7 +61,7 @@ class ClusterDirectory(StoreDirectoryNode):
     """The files of one log directory. With those of the first are the directories of the others, and the views."""
 
     def __init__(self, path: StoreDirectoryPath | ClusterPath, context: TreeContext, log_dir: LogDir) -> None:
-        super().__init__(path, context.store, log_dir)
+        super().__init__(path, context, log_dir)
         self._metadata = context.store.cluster
 
     def names(self) -> Iterator[str]:
@@ -80,10 +77,10 @@ class ClusterDirectory(StoreDirectoryNode):
 class ClusterFile(GeneratedFile):
     """A file as it is in its log directory. Brokers replace such files whole, and so each reading has one version."""
 
-    def __init__(self, path: ClusterPath, files: Files, clock: Clock, directory: Path, name: str) -> None:
-        super().__init__(path, clock, place=directory)
-        self._files = files
-        self._file = directory / name
+    def __init__(self, path: ClusterPath, context: TreeContext, log_dir: LogDir, name: str) -> None:
+        super().__init__(path, context.clock, access=lambda: context.rights.of_files((log_dir.directory, name)))
+        self._files = context.store.files
+        self._file = log_dir.path / name
 
     def generate(self) -> Generated:
         """Read it."""

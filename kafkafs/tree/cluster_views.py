@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import ClusterPath
     from kafkafs.tree.cluster_rows import Row
-    from storage.clock import Clock
+    from kafkafs.tree.context import TreeContext
     from storage.cluster import QuorumState
     from storage.internal import ClusterImage
-    from storage.store import Store
-    from storage.topics import ClusterMetadata
 
 LINES_SUFFIX: Final = ".jsonl"
 VIEW_NAMES: Final = tuple(name for view in (*ROWS, VOTERS) for name in (view, f"{view}{LINES_SUFFIX}"))
@@ -35,10 +33,10 @@ VIEW_NAMES: Final = tuple(name for view in (*ROWS, VOTERS) for name in (view, f"
 class ClusterView(GeneratedFile):
     """One of the views, as a table or with a JSON object a line."""
 
-    def __init__(self, path: ClusterPath, store: Store, metadata: ClusterMetadata, clock: Clock, name: str) -> None:
-        super().__init__(path, clock, place=store.log_dirs[0].path)
-        self._store = store
-        self._metadata = metadata
+    def __init__(self, path: ClusterPath, context: TreeContext, name: str) -> None:
+        super().__init__(path, context.clock, access=context.access_to_cluster)
+        self._store = context.store
+        self._metadata = context.store.cluster
         self._view = name.removesuffix(LINES_SUFFIX)
         self._is_lines = name.endswith(LINES_SUFFIX)
 

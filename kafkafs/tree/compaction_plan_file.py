@@ -44,7 +44,7 @@ class CompactionPlanFile(LogFact):
         if not self._reads_log():
             return super().attributes()
         source = self._source
-        return Attributes(size_bytes=None, modified_ms=source.modified_ms(source.log.view), place=self._place)
+        return Attributes(size_bytes=None, modified_ms=source.modified_ms(source.log.view), access=source.access())
 
     def _reads_log(self) -> bool:
         from storage.cleanup import COMPACTION_SETTINGS

@@ -15,8 +15,8 @@ from storage.store import Mode
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import ConfigPath
+    from kafkafs.tree.context import TreeContext
     from kafkafs.tree.node import Reading
-    from storage.store import Store
 
 
 class ConfigFile(WritableFile):
@@ -26,9 +26,10 @@ class ConfigFile(WritableFile):
     durably when it returns, or none. Other settings stay as they are, so truncating the file first changes nothing.
     """
 
-    def __init__(self, path: ConfigPath, store: Store, topic: str) -> None:
+    def __init__(self, path: ConfigPath, context: TreeContext, topic: str) -> None:
         super().__init__(path)
-        self._store = store
+        self._context = context
+        self._store = context.store
         self._topic = topic
 
     def attributes(self) -> Attributes:
@@ -44,6 +45,7 @@ class ConfigFile(WritableFile):
             size_bytes=size_bytes,
             modified_ms=self._modified_ms(),
             is_writable=self._store.mode is Mode.READ_WRITE and self._topic != CLUSTER_METADATA,
+            access=self._context.access_to_settings(),
         )
 
     def open(self) -> Reading:

@@ -5,20 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkafs.tree.log_sources import LogSources
+from kafkafs.tree.rights import Recent, Rights
+from storage.log_dir import CLUSTER_METADATA, COMPACTED_BY_BROKERS, SETTINGS_NAME
 from storage.store import InternalTopics
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from kafkafs.content import SizeCache
     from kafkafs.tree.options import TreeOptions
     from storage.clock import Clock
+    from storage.files import Access, Directory
     from storage.store import Store
 
 
 class TreeContext:
     """The store of a tree as its nodes see it. Any thread may use it.
 
-    `sources` has the logs of the partitions, `internal_topics` what the brokers' own topics say, `sizes` the sizes of
-    decoded files.
+    `rights` say who may see what. `sources` has the logs of the partitions, `internal_topics` what the brokers' own
+    topics say, `sizes` the sizes of decoded files.
     """
 
     def __init__(self, store: Store, options: TreeOptions, *, clock: Clock, sizes: SizeCache) -> None:
@@ -26,5 +31,39 @@ class TreeContext:
         self.options = options
         self.clock = clock
         self.sizes = sizes
-        self.sources = LogSources(store, options, clock=clock)
+        self.rights = Rights(store.log_dirs, is_shared=options.is_shared)
+        self.sources = LogSources(store, options, clock=clock, rights=self.rights)
         self.internal_topics = InternalTopics(store, clock, self.sources.log)
+        self._access_to_groups = Recent(
+            lambda _: self.rights.of_files(
+                logs=[each for topic in sorted(COMPACTED_BY_BROKERS) for each in self._directories(topic)]
+            )
+        )
+
+    def access_to_groups(self, partitions: Iterable[tuple[str, int]] = ()) -> Access:
+        """Return the access to what the brokers' own topics say of groups, and to the ends of these logs."""
+        access, inventory = self._access_to_groups.get(), self.store.topics.inventory
+        ends = [found for each in partitions if (found := inventory.directory(*each)) is not None]
+        if not ends:
+            return access
+        return access._replace(mode=access.mode & self.rights.of_files(logs=ends).mode)
+
+    def access_to_all(self) -> Access:
+        """Return the access to what is made from every log of the store."""
+        return self.rights.of_logs(
+            lambda: (each for topic in self.store.topics.inventory.topics for each in self._directories(topic))
+        )
+
+    def access_to_cluster(self) -> Access:
+        """Return the access to what the cluster's metadata log says."""
+        return self.rights.of_files(logs=self._directories(CLUSTER_METADATA))
+
+    def access_to_settings(self) -> Access:
+        """Return the access to the settings of topics: those that kafkafs keeps, and the cluster's."""
+        kept = (self.store.topics.settings_file.directory, SETTINGS_NAME)
+        return self.rights.of_files(kept, logs=self._directories(CLUSTER_METADATA))
+
+    def _directories(self, topic: str) -> Iterator[Directory]:
+        inventory = self.store.topics.inventory
+        found = (inventory.directory(topic, partition) for partition in inventory.topics.get(topic, ()))
+        return (each for each in found if each is not None)

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import ControlPath, StoreFilePath, TreePath
     from kafkafs.tree.context import TreeContext
     from kafkafs.tree.node import Node
+    from storage.files import Access
 
     _Maker: TypeAlias = Callable[[Any, TreeContext], Node]  # of paths of this view
 
+_LOG_MODE: Final = 0o750
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
@@ -72,7 +74,7 @@ class ControlDirectory(StoreDirectoryNode):
     """The directory `.kafkafs`."""
 
     def __init__(self, path: ControlPath, context: TreeContext, names: Sequence[str]) -> None:
-        super().__init__(path, context.store)
+        super().__init__(path, context)
         self._names = names
 
     def names(self) -> Iterator[str]:
@@ -84,7 +86,7 @@ class _StoreText(GeneratedFile):
     """A text that changes with the store, if at all."""
 
     def __init__(self, path: StoreFilePath, context: TreeContext, text: Callable[[], str]) -> None:
-        super().__init__(path, context.clock)
+        super().__init__(path, context.clock, access=context.rights.of_store)
         self._store = context.store
         self._text = text
 
@@ -97,7 +99,13 @@ class _LivingText(GeneratedFile):
 
     def __init__(self, path: StoreFilePath, context: TreeContext, text: Callable[[], bytes]) -> None:
         super().__init__(path, context.clock)
+        self._rights = context.rights
         self._text = text
+
+    def access(self) -> Access:
+        """Return that to the store; what the log says of files is for its owner and group, as in the log's file."""
+        access = self._rights.of_store()
+        return access._replace(mode=access.mode & _LOG_MODE) if self.path.view is View.LOG else access
 
     def generate(self) -> Generated:
         return Generated(self._text(), self._clock.now_ms())
@@ -107,7 +115,7 @@ _MAKERS: Final[Mapping[View, _Maker]] = {
     View.README: lambda path, context: _StoreText(path, context, lambda: readme_text(context.store)),
     View.VERSION: lambda path, context: _StoreText(path, context, version_text),
     View.OPEN_TRANSACTIONS: OpenTransactionsFile,
-    View.STORE_BY_TIME: lambda path, context: StoreTimeDirectory(path, context.store),
+    View.STORE_BY_TIME: StoreTimeDirectory,
     View.STORE_TIME: StoreTimeFile,
     View.UNATTACHED: UnattachedDirectory,
     View.GROUPS: GroupsDirectory,

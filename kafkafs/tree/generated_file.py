@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkafs.tree.node import Attributes, File
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from kafkafs.locator.paths import TreePath
     from kafkafs.tree.errors import TreeError
     from kafkafs.tree.node import Reading
     from storage.clock import Clock
+    from storage.files import Access
 
 _KEPT_S: Final = 1.0
 
@@ -32,10 +33,12 @@ class GeneratedFile(File):
     The text is reused for a second, so that `stat` and the `open` after it agree about the size.
     """
 
-    def __init__(self, path: TreePath, clock: Clock, *, place: Path | None = None, identity: int = 0) -> None:
+    def __init__(
+        self, path: TreePath, clock: Clock, *, access: Callable[[], Access] | None = None, identity: int = 0
+    ) -> None:
         super().__init__(path, identity=identity)
         self._clock = clock
-        self._place = place
+        self._access = access
         self._made: tuple[float, Generated] | None = None  # replaced, never changed
 
     @abstractmethod
@@ -46,12 +49,16 @@ class GeneratedFile(File):
         """Report the exact size, unless reading ends with an error."""
         made = self.made()
         size_bytes = len(made.data) if made.failure is None else None
-        return Attributes(size_bytes=size_bytes, modified_ms=made.modified_ms, place=self._place)
+        return Attributes(size_bytes=size_bytes, modified_ms=made.modified_ms, access=self.access())
 
     def open(self) -> Reading:
         """Open the file's present text."""
         made = self.made()
         return BytesReading(made.data) if made.failure is None else _CutReading(made.data, made.failure)
+
+    def access(self) -> Access | None:
+        """Return the access to the files that it is made from."""
+        return None if self._access is None else self._access()
 
     @property
     def is_made(self) -> bool:

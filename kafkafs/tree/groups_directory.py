@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import GroupPath, StoreDirectoryPath
     from kafkafs.tree.context import TreeContext
+    from kafkafs.tree.node import Attributes
     from kafkafs.tree.options import TreeOptions
     from storage.cluster import GroupDescription
+    from storage.files import Access
     from storage.store import FoundGroups, InternalTopics
 
 
@@ -32,8 +34,12 @@ class GroupsDirectory(StoreDirectoryNode):
     """All groups by their names."""
 
     def __init__(self, path: StoreDirectoryPath, context: TreeContext) -> None:
-        super().__init__(path, context.store)
+        super().__init__(path, context)
         self._context = context
+
+    def attributes(self) -> Attributes:
+        """Report the log directory's time, and the access to the groups' records."""
+        return super().attributes()._replace(access=self._context.access_to_groups())
 
     def names(self) -> Iterator[str]:
         """The names, in their order."""
@@ -45,10 +51,11 @@ class GroupFile(GeneratedFile):
     """A group. Where something of the topic cannot be read, reading ends with an error, unless damage is skipped."""
 
     def __init__(self, path: GroupPath, context: TreeContext) -> None:
-        super().__init__(path, context.clock, place=context.store.log_dirs[0].path)
+        super().__init__(path, context.clock)
         self._name = path.name
         self._context = context
         self._skipped = 0
+        self._partitions: set[tuple[str, int]] = set()
         if _group_called(path.name, context) is None:
             raise NotThereError(f"{path}: there is no such group")
 
@@ -65,11 +72,21 @@ class GroupFile(GeneratedFile):
         if group is None:
             raise NotThereError(f"{self.path}: the group is gone")
         topics, now_ms = self._context.internal_topics, self._clock.now_ms()
-        rows = BoundedRows(list(row_in_a_line(row).values()) for row in shown_groups(topics, [group], now_ms))
+        rows = BoundedRows(self._noted(row) for row in shown_groups(topics, [group], now_ms))
         data = tab_separated(COLUMNS, rows)
         shortcomings = topics.groups().shortcomings
         self._skipped = len(shortcomings)
         return Generated(data, now_ms, rows.failure or failure_of(shortcomings, self._context.options))
+
+    def access(self) -> Access:
+        """Return the access to the group's records, and to the logs whose ends it tells."""
+        return self._context.access_to_groups(self._partitions)
+
+    def _noted(self, row: Mapping[str, str | int | None]) -> list[str | int | None]:
+        topic, partition = row["topic"], row["partition"]
+        if isinstance(topic, str) and isinstance(partition, int):
+            self._partitions.add((topic, partition))
+        return list(row_in_a_line(row).values())
 
 
 def _group_called(name: str, context: TreeContext) -> GroupDescription | None:

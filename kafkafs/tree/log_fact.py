@@ -23,7 +23,7 @@ class LogFact(GeneratedFile):
     """A text about a log, as old as the log's last change."""
 
     def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock) -> None:
-        super().__init__(path, clock, place=source.directory, identity=source.identity)
+        super().__init__(path, clock, access=source.access, identity=source.identity)
         self._source = source
 
     @abstractmethod
@@ -52,7 +52,9 @@ class ProducerFact(LogFact):
 
     def attributes(self) -> Attributes:
         """Report the size, unless that takes longer than a `stat` may."""
-        return Attributes(size_bytes=None, place=self._place) if is_long_to_read(self._source) else super().attributes()
+        if is_long_to_read(self._source):
+            return Attributes(size_bytes=None, access=self._source.access())
+        return super().attributes()
 
 
 def is_long_to_read(source: LogSource) -> bool:

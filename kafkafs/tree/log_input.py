@@ -34,7 +34,7 @@ class LogInput(WritableFile):
             size_bytes=len(self.text()),
             modified_ms=self.source.modified_ms(self.source.log.view),
             is_writable=is_input_writable(self.source),
-            place=self.source.directory,
+            access=self.source.access(),
         )
 
     def open(self) -> Reading:

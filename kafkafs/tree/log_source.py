@@ -10,6 +10,7 @@ from kafkafs.render.record_renderer import RecordRenderer
 from kafkafs.tree.batch_cache import BatchCache
 from kafkafs.tree.range_sizes import RangeSizes
 from kafkafs.tree.replacements import Replacements
+from kafkafs.tree.rights import Recent
 from kafkafs.tree.visible_log import VisibleLog
 from storage.log import FollowedLog
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from kafkafs.locator.formats import Format
     from kafkafs.locator.paths import LogPath
     from kafkafs.tree.options import TreeOptions
+    from kafkafs.tree.rights import Rights
     from storage.config import TopicConfig
-    from storage.files import Directory, Files
+    from storage.files import Access, Directory, Files, FileStatus
     from storage.log import Log, LogView
     from storage.log_dir import LogDir
 
@@ -52,6 +54,7 @@ class LogSource:
         log_dir: LogDir,
         identity: int,
         writable: Log | None,
+        rights: Rights,
         refusal: OSError | None = None,
         batches: BatchCache | None = None,
     ) -> None:
@@ -71,6 +74,8 @@ class LogSource:
         self._place = None if writable is None else _Place(files, directory)
         self.lock = Lock()  # for what the views of one log share
         self.batches = BatchCache() if batches is None else batches
+        self._rights = rights
+        self._access = Recent(self._find_access)
         self._range_sizes: RangeSizes | None = None
         self._looking = Lock()  # held while a view is taken, so that none replaces a newer one
         self._replacements = Replacements()
@@ -106,6 +111,17 @@ class LogSource:
             self._followed = self.log.directory
             self._directory = Path(self._followed)
         return self._directory
+
+    def access(self) -> Access:
+        """Return the access to the log's views."""
+        return self._access.get()
+
+    def access_to(self, name: str, status: FileStatus) -> Access:
+        """Return the access to a view of one file in the directory."""
+        return self._rights.of_file(self.access(), self.log.directory, name, status)
+
+    def _find_access(self, known: Access | None) -> Access:
+        return self._rights.of_log(self.log.directory, known)
 
     def find_directory(self) -> Path:
         """Return the partition's directory, and look for it if it was moved; raises `UnknownPartitionError`."""

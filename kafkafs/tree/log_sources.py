@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import LogPath, UnattachedPath
     from kafkafs.tree.options import TreeOptions
+    from kafkafs.tree.rights import Rights
     from storage.clock import Clock
     from storage.log import FollowedLog
     from storage.log_dir import Inventory, LogDir
@@ -49,10 +50,11 @@ class _Opened(NamedTuple):
 class LogSources:
     """The sources of a store's logs, each made at its first use. Any thread may call it."""
 
-    def __init__(self, store: Store, options: TreeOptions, *, clock: Clock) -> None:
+    def __init__(self, store: Store, options: TreeOptions, *, clock: Clock, rights: Rights) -> None:
         self.store = store
         self._options = options
         self._clock = clock
+        self._rights = rights
         self._lock = Lock()  # held while sources are looked up
         self._sources: dict[LogPath, _Found] = {}
         self._identities = count(1)
@@ -176,4 +178,5 @@ class LogSources:
             writable=log if isinstance(log, Log) else None,
             refusal=opened.refusal,
             batches=self._batches,
+            rights=self._rights,
         )

@@ -15,11 +15,11 @@ from kafkafs.tree.errors import NotPermittedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from typing_extensions import Buffer
 
     from kafkafs.locator.paths import TreePath
+    from storage.files import Access
 
 
 _READ_BYTES: Final = 1024 * 1024
@@ -28,15 +28,15 @@ _READ_BYTES: Final = 1024 * 1024
 class Attributes(NamedTuple):
     """What `stat` says of a node, except its kind.
 
-    A file's `size_bytes` is exact, or None while it is unknown: then the file is read to its end without one. `place`
-    is the real directory whose owner and mode it has, the store's first where that is None.
+    A file's `size_bytes` is exact, or None while it is unknown: then the file is read to its end without one. `access`
+    is that to the files which it shows, and None for that to the store itself.
     """
 
     size_bytes: int | None = 0
     modified_ms: int = 0
     is_writable: bool = False
     disk_blocks: int = 1  # of 512 bytes
-    place: Path | None = None
+    access: Access | None = None
     is_lasting: bool = False  # contents and attributes never change under this path and identity
 
 
@@ -67,11 +67,15 @@ class Node(ABC):
 
 
 class Entry(NamedTuple):
-    """A name in a listing, with the attributes and the identity of its node if they are known already."""
+    """A name in a listing, with the attributes and the identity of its node if they are known already.
+
+    `type` is the node's, as in `st_mode`, where its path does not tell it.
+    """
 
     name: str
     attributes: Attributes | None = None
     identity: int = 0
+    type: int | None = None
 
 
 class Directory(Node):
@@ -115,6 +119,20 @@ class Link(Node):
     def attributes(self) -> Attributes:
         """As long as its target."""
         return Attributes(size_bytes=len(self.target()))
+
+
+class Stranger(Node):
+    """What stands in the place of a file and is never opened: a FIFO, a socket, a device, or a link.
+
+    It is shown with its own type, as in `st_mode`; `refusal` says why it is not opened. What a link leads to is told by
+    `target`, in a text that leads nowhere: it begins with the link's own name.
+    """
+
+    def __init__(self, path: TreePath, refusal: OSError, *, identity: int, node_type: int, target: str = "") -> None:
+        super().__init__(path, identity=identity)
+        self.refusal = refusal
+        self.type = node_type
+        self.target = target
 
 
 class File(Node):

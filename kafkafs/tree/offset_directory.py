@@ -34,7 +34,7 @@ class OffsetDirectory(Directory):
 
     def attributes(self) -> Attributes:
         """Report the log's last change, and its directory's owner."""
-        return Attributes(modified_ms=self._source.modified_ms(self._visible.view), place=self._source.directory)
+        return Attributes(modified_ms=self._source.modified_ms(self._visible.view), access=self._source.access())
 
     def xattrs(self) -> Mapping[str, bytes]:
         """Report how many records are listed of how many offsets, if not all are."""
@@ -65,7 +65,7 @@ class OffsetDirectory(Directory):
                 yield entry
 
     def _entries(self, visible: VisibleLog, listed: str | None) -> Iterator[Entry]:
-        place = self._source.directory
+        access = self._source.access()
         offset: int | None = None
         if listed is not None:
             offset = visible.from_end(self._source.options.list_limit)
@@ -77,7 +77,7 @@ class OffsetDirectory(Directory):
             try:
                 for record in visible.records(next_offset, visible.end_offset):
                     is_empty = False
-                    attributes = value_attributes(record, place)
+                    attributes = value_attributes(record, access)
                     yield Entry(str(record.offset), attributes, visible.identity)
                     next_offset = record.offset + 1
                 break

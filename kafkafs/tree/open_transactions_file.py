@@ -45,14 +45,14 @@ class OpenTransactionsFile(GeneratedFile):
     """
 
     def __init__(self, path: StoreFilePath, context: TreeContext) -> None:
-        super().__init__(path, context.clock, place=context.store.log_dirs[0].path)
+        super().__init__(path, context.clock, access=context.access_to_all)
         self._context = context
 
     def attributes(self) -> Attributes:
         """With the size only if it was opened a moment ago."""
         if self.is_made:
             return super().attributes()
-        return Attributes(size_bytes=None, modified_ms=self._clock.now_ms(), place=self._place)
+        return Attributes(size_bytes=None, modified_ms=self._clock.now_ms(), access=self.access())
 
     def xattrs(self) -> Mapping[str, bytes]:
         """That the size is unknown, if it is."""

@@ -21,4 +21,5 @@ class TreeOptions:
     default_partitions: int = 1
     may_delete: bool = False
     key_values: KeyValueSyntax = field(default_factory=KeyValueSyntax)  # of append.kv
+    is_shared: bool = False  # with users other than the one who mounts
     counted_bytes_max: int = 64 * 1024 * 1024  # of log, that `stat` decodes at once to tell a size

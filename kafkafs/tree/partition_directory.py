@@ -36,7 +36,7 @@ class PartitionNode(Directory):
         except (StorageError, OSError):
             status = source.files.status(source.directory)
             modified_ms = 0 if status is None else status.modified_ms
-        return Attributes(modified_ms=modified_ms, place=source.directory)
+        return Attributes(modified_ms=modified_ms, access=source.access())
 
     def names(self) -> Iterator[str]:
         """Yield every view and every file to write to."""

@@ -16,7 +16,7 @@ from kafkafs.tree.producers_file import ProducersFile
 from kafkafs.tree.range_file import RangeFile
 from kafkafs.tree.record_file import RecordFile
 from kafkafs.tree.retention_plan_file import RetentionPlanFile
-from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile
+from kafkafs.tree.segment_files import SegmentDirectory, SegmentTextFile, segment_node
 from kafkafs.tree.start_offset_file import StartOffsetFile
 from kafkafs.tree.stream_file import StreamFile
 from kafkafs.tree.time_views import TimeDirectory, TimeLink
@@ -67,7 +67,7 @@ MAKERS: Final[Mapping[View, _Maker]] = MappingProxyType(
         View.TIME: lambda path, source, context: TimeLink(path, source, context.clock.now_ms()),
         View.TIME_RANGE: _range,
         View.SEGMENTS: lambda path, source, context: SegmentDirectory(path, source, context.sizes),
-        View.SEGMENT: lambda path, source, _: RawSegmentFile(path, source),
+        View.SEGMENT: lambda path, source, _: segment_node(path, source),
         View.SEGMENT_TEXT: lambda path, source, context: SegmentTextFile(path, source, context.sizes),
         View.INFO: lambda path, source, context: InfoFile(path, source, context.clock),
         View.LOG_START_OFFSET: _start_offset,

@@ -61,7 +61,7 @@ class RangeFile(File):
         return Attributes(
             size_bytes=None if run.size is None else run.size.size_bytes,
             modified_ms=0 if status is None else status.modified_ms,
-            place=self._source.directory,
+            access=self._source.access(),
         )
 
     def xattrs(self) -> Mapping[str, bytes]:

@@ -22,13 +22,13 @@ from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from kafkafs.locator.offsets import Record as RecordName
     from kafkafs.locator.paths import OffsetPath
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Reading
     from kafkafs.tree.visible_log import Found, VisibleLog
+    from storage.files import Access
     from storage.record import Batch, Record
 
 _PINNED_BYTES_MAX: Final = 1024 * 1024
@@ -57,9 +57,9 @@ class RecordFile(File):
     def attributes(self) -> Attributes:
         """Report the record's time, or its segment's if it has none."""
         record, _, segment, _ = self._found
-        place = self._source.directory
+        access = self._source.access()
         if self._is_fixed and self._format is Format.VALUE:
-            known = value_attributes(record, place)
+            known = value_attributes(record, access)
             if known is not None:
                 return known
         modified_ms, is_lasting = record.timestamp, self._is_fixed
@@ -73,7 +73,7 @@ class RecordFile(File):
             status = segment.log_status()
             modified_ms = 0 if status is None else status.modified_ms
             is_lasting = is_lasting and segment is not self._visible.view.segments[-1]
-        return Attributes(size_bytes=size_bytes, modified_ms=modified_ms, place=place, is_lasting=is_lasting)
+        return Attributes(size_bytes=size_bytes, modified_ms=modified_ms, access=access, is_lasting=is_lasting)
 
     def xattrs(self) -> Mapping[str, bytes]:
         """Report what the record has besides its value."""
@@ -150,12 +150,12 @@ def _rendered(form: Format, render: Callable[[Record], bytes], batch: Batch, off
     return _leased(form, render, next(record for record in batch.records() if record.offset == offset))
 
 
-def value_attributes(record: Record, place: Path) -> Attributes | None:
+def value_attributes(record: Record, access: Access) -> Attributes | None:
     """Return what `stat` says of a record's value; None if that takes more than the record."""
     if record.timestamp == NO_TIMESTAMP:
         return None
     size_bytes = max(record.value_size, 0)
-    return Attributes(size_bytes=size_bytes, modified_ms=record.timestamp, place=place, is_lasting=True)
+    return Attributes(size_bytes=size_bytes, modified_ms=record.timestamp, access=access, is_lasting=True)
 
 
 def _find(path: OffsetPath, source: LogSource, now_ms: int) -> tuple[VisibleLog, Found]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of
 from kafkafs.locator.paths import TEXT_SUFFIX, SegmentPath
 from kafkafs.tree.errors import NotThereError, TreeError
-from kafkafs.tree.node import Attributes, Directory, Entry, File
+from kafkafs.tree.node import Attributes, Directory, Entry, File, Stranger
 from kafkafs.tree.segment_text import EntryText, LogText, log_text_bytes
 from kafkafs.tree.stream_file import unknown_xattr
 from kafkafs.tree.walking import SHORT_BYTES, is_written_elsewhere
@@ -17,14 +18,13 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from typing_extensions import Buffer
 
     from kafkafs.content import SizeCache
     from kafkafs.locator.paths import PartitionDirectoryPath
     from kafkafs.tree.log_source import LogSource
-    from kafkafs.tree.node import Reading
+    from kafkafs.tree.node import Node, Reading
     from storage.files import FileStatus, ReadableFile
 
 _KNOWN_MAX: Final = 1024
@@ -55,21 +55,28 @@ class SegmentDirectory(Directory):
         """The files by name, each followed by its twin."""
         return (entry.name for entry in self.walked(is_sized=False))
 
+    def entries(self) -> Iterator[Entry]:
+        """Yield the same names, with the types of what is no file."""
+        return (entry._replace(attributes=None) for entry in self.walked(is_sized=False))
+
     def walked(self, *, is_sized: bool) -> Iterator[Entry]:
         """Yield the same names with what the file system says of the files."""
         source = self._source
         source.find_directory()
         directory = source.log.directory
         with directory.held():
-            looks = ((name, directory.status(name)) for name in sorted(directory.names()))
-            found = [(name, status) for name, status in looks if status is not None and not status.is_directory]
+            looks = sorted(directory.statuses().items())
+            found = [(name, status) for name, status in looks if not status.is_directory]
         logs_bytes = sum(status.size_bytes for name, status in found if dumped_kind(name) is FileKind.LOG)
         is_sized = is_sized and is_written_elsewhere(source) and logs_bytes <= SHORT_BYTES
         for name, status in found:
-            attributes = _attributes(status, self._source.directory)
+            if not status.is_file:
+                yield Entry(name, type=status.type)
+                continue
+            attributes = _attributes(status, self._source, name)
             yield Entry(name, attributes)
             kind = dumped_kind(name)
-            if kind is not None:
+            if kind is not None and directory.refusal(name, status) is None:
                 text = attributes._replace(size_bytes=None, disk_blocks=1)
                 is_told = is_sized and status.size_bytes <= SHORT_BYTES
                 yield Entry(f"{name}{TEXT_SUFFIX}", self._sized(text, name, kind, status) if is_told else text)
@@ -88,7 +95,7 @@ class SegmentDirectory(Directory):
 def segments_attributes(source: LogSource) -> Attributes:
     """Return what `stat` says of the directory `segments`."""
     status = source.files.status(source.find_directory())
-    return Attributes(modified_ms=0 if status is None else status.modified_ms, place=source.directory)
+    return Attributes(modified_ms=0 if status is None else status.modified_ms, access=source.access())
 
 
 def _status(source: LogSource, path: SegmentPath) -> FileStatus:
@@ -101,26 +108,51 @@ def _status(source: LogSource, path: SegmentPath) -> FileStatus:
     return status
 
 
-def _attributes(status: FileStatus, place: Path) -> Attributes:
+def _attributes(status: FileStatus, source: LogSource, name: str) -> Attributes:
     return Attributes(
-        size_bytes=status.size_bytes, modified_ms=status.modified_ms, disk_blocks=status.disk_blocks, place=place
+        size_bytes=status.size_bytes,
+        modified_ms=status.modified_ms,
+        disk_blocks=status.disk_blocks,
+        access=source.access_to(name, status),
     )
+
+
+def segment_node(path: SegmentPath, source: LogSource) -> Node:
+    """Return the node of a real file, or of what stands in its place; raises `NotThereError`."""
+    status = _status(source, path)
+    return RawSegmentFile(path, source, status) if status.is_file else _StrangeFile(path, source, status)
+
+
+class _StrangeFile(Stranger):
+    def __init__(self, path: SegmentPath, source: LogSource, status: FileStatus) -> None:
+        directory = source.log.directory
+        refusal = directory.refusal(path.file, status)
+        assert refusal is not None
+        target = f"{path.file}/(not followed)/{directory.link_target(path.file)}" if status.is_link else ""
+        # The next file of the number may be of another type.
+        super().__init__(path, refusal, identity=-status.identity[1], node_type=status.type, target=target)
+        self._attributes = Attributes(
+            len(os.fsencode(target)), status.modified_ms, access=source.access_to(path.file, status)
+        )
+
+    def attributes(self) -> Attributes:
+        """Report the time of what is there."""
+        return self._attributes
 
 
 class RawSegmentFile(File):
     """A real file."""
 
-    def __init__(self, path: SegmentPath, source: LogSource) -> None:
-        super().__init__(path, identity=_status(source, path).identity[1])
+    def __init__(self, path: SegmentPath, source: LogSource, status: FileStatus) -> None:
+        super().__init__(path, identity=status.identity[1])
         self._files = source.files
-        self._directory = source.directory
         self._real_path = source.directory / path.file
         self._source = source
         self._path = path
 
     def attributes(self) -> Attributes:
         """Report what the file system says."""
-        return _attributes(_status(self._source, self._path), self._directory)
+        return _attributes(_status(self._source, self._path), self._source, self._path.file)
 
     def open(self) -> RawReading:
         """Open the file. It can be read to its end even if it is unlinked."""
@@ -179,7 +211,9 @@ class SegmentTextFile(File):
         """Report the real file's time."""
         status = _status(self._source, self._path)
         return Attributes(
-            size_bytes=self._text.size_bytes(status), modified_ms=status.modified_ms, place=self._source.directory
+            size_bytes=self._text.size_bytes(status),
+            modified_ms=status.modified_ms,
+            access=self._source.access_to(self._path.file, status),
         )
 
     def xattrs(self) -> dict[str, bytes]:

@@ -8,6 +8,7 @@ from kafkafs.tree.node import Attributes, Directory
 
 if TYPE_CHECKING:
     from kafkafs.locator.paths import TreePath
+    from kafkafs.tree.context import TreeContext
     from storage.log_dir import LogDir
     from storage.store import Store
 
@@ -15,14 +16,16 @@ if TYPE_CHECKING:
 class StoreDirectoryNode(Directory):
     """A directory that is as old as a log directory's last change: the store's first one, unless another is given."""
 
-    def __init__(self, path: TreePath, store: Store, log_dir: LogDir | None = None) -> None:
+    def __init__(self, path: TreePath, context: TreeContext, log_dir: LogDir | None = None) -> None:
         super().__init__(path)
+        store = context.store
         self._store = store
+        self._rights = context.rights
         self._log_dir = log_dir or store.log_dirs[0]
 
     def attributes(self) -> Attributes:
         """Report the log directory's time."""
-        return Attributes(modified_ms=modified_ms(self._store, self._log_dir), place=self._log_dir.path)
+        return Attributes(modified_ms=modified_ms(self._store, self._log_dir), access=self._rights.of_store())
 
 
 def modified_ms(store: Store, log_dir: LogDir) -> int:

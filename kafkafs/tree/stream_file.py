@@ -62,7 +62,7 @@ class StreamFile(File):
         seen, _ = self._counted.look()
         source = self._source
         return Attributes(
-            size_bytes=self._size(seen), modified_ms=source.modified_ms(seen.view), place=source.directory
+            size_bytes=self._size(seen), modified_ms=source.modified_ms(seen.view), access=source.access()
         )
 
     def xattrs(self) -> Mapping[str, bytes]:

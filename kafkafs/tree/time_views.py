@@ -31,7 +31,7 @@ class TimeDirectory(Directory):
 
     def attributes(self) -> Attributes:
         """Report the log's last change, and its directory's owner."""
-        return Attributes(modified_ms=self._source.modified_ms(self._visible.view), place=self._source.directory)
+        return Attributes(modified_ms=self._source.modified_ms(self._visible.view), access=self._source.access())
 
     def names(self) -> Iterator[str]:
         """Times of the time indexes, ascending: at most a thousand, evenly picked, and each leads to a record."""
@@ -44,7 +44,7 @@ class TimeDirectory(Directory):
     def _entries(self, times: list[tuple[int, int]]) -> Iterator[Entry]:
         for time_ms, offset in times:
             size_bytes = len(_target(offset, Format.VALUE))
-            attributes = Attributes(size_bytes=size_bytes, modified_ms=time_ms, place=self._source.directory)
+            attributes = Attributes(size_bytes=size_bytes, modified_ms=time_ms, access=self._source.access())
             yield Entry(str(Instant(time_ms)), attributes)
 
 
@@ -71,7 +71,7 @@ class TimeLink(Link):
 
     def attributes(self) -> Attributes:
         """Report the time in its name, and the log's directory as owner."""
-        return super().attributes()._replace(modified_ms=self._time_ms, place=self._source.directory)
+        return super().attributes()._replace(modified_ms=self._time_ms, access=self._source.access())
 
 
 def _target(offset: int, form: Format) -> str:

@@ -73,7 +73,7 @@ class Tree:
                 return TopicDirectory(path, context.sources)
             case ConfigPath(topic):
                 context.sources.check_topic(topic.topic)
-                return ConfigFile(path, context.store, topic.topic)
+                return ConfigFile(path, context, topic.topic)
             case RootPath():
                 return RootDirectory(context.sources, context.options)
             case _:

@@ -17,7 +17,7 @@ class UnattachedDirectory(StoreDirectoryNode):
     """The unattached directories of all log directories; of two with one name, the first is shown."""
 
     def __init__(self, path: StoreDirectoryPath, context: TreeContext) -> None:
-        super().__init__(path, context.store)
+        super().__init__(path, context)
         self._sources = context.sources
 
     def names(self) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from storage.files.directory import TEMPORARY_SUFFIX, Directory
 from storage.files.limits import CHECKPOINT_BYTES_MAX, PROPERTIES_BYTES_MAX, SNAPSHOT_BYTES_MAX
-from storage.files.opened import FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile
+from storage.files.opened import Access, FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile, access_of
 from storage.files.overlay import OverlayDirectory
 from storage.files.system import Files, NamedFiles, read_small_file, replace_file
 
@@ -11,6 +11,7 @@ __all__ = [
     "PROPERTIES_BYTES_MAX",
     "SNAPSHOT_BYTES_MAX",
     "TEMPORARY_SUFFIX",
+    "Access",
     "Directory",
     "FileLock",
     "FileStatus",
@@ -20,6 +21,7 @@ __all__ = [
     "OverlayDirectory",
     "ReadableFile",
     "WritableFile",
+    "access_of",
     "read_small_file",
     "replace_file",
 ]

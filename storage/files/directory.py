@@ -14,8 +14,10 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import SpecialFileError, SymbolicLinkError, is_full_disk
+from storage.files.opened import Access, access_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from storage.errors import StorageError
@@ -156,6 +158,17 @@ class Directory(ABC):
         """Return the file system's answer about each name in it, in no order. Links are not followed."""
         found = ((name, self.status(name)) for name in self.names())
         return {name: status for name, status in found if status is not None}
+
+    def accesses(self, is_meant: Callable[[str], bool], *, with_access_lists: bool) -> set[Access]:
+        """Return the different owners and modes of its own files that have such names.
+
+        With access lists, a file that has one grants nothing but to its owner.
+        """
+        return {
+            access_of(status).without_list(self.access_list(name) if with_access_lists else None)
+            for name, status in self.statuses().items()
+            if is_meant(name) and status.is_file and self.refusal(name, status) is None
+        }
 
     def strangers(self) -> dict[str, SpecialFileError]:
         """Return the names in it of what is no file or directory of its own, each with the error that opening raises.

@@ -10,17 +10,16 @@ import errno
 import os
 import stat
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from storage.errors import OwnerError
-from storage.files.ownership import Access
+from storage.files.listed import ACCESS_LIST
+from storage.files.opened import Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from storage.files.ownership import Terms
-
-_ACL: Final = "system.posix_acl_access"
 
 
 def settle(descriptor: int, path: str, terms: Terms) -> None:
@@ -38,7 +37,7 @@ def settle(descriptor: int, path: str, terms: Terms) -> None:
     # The group's bits of the mode of a file with an access list are the mask of that list.
     access_list = terms.model.access_list() if terms.model is not None and gid == terms.gid else None
     if access_list is not None:
-        os.setxattr(descriptor, _ACL, access_list)
+        os.setxattr(descriptor, ACCESS_LIST, access_list)
     if access_list is not None or mode != made.mode:
         os.fchmod(descriptor, mode)
 

@@ -8,7 +8,7 @@ import mmap
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,6 +66,23 @@ class FileStatus:
             0 if kind in _ORDINARY else kind,
             found.st_nlink,
         )
+
+
+class Access(NamedTuple):
+    """The owner and the permission bits of a file or directory."""
+
+    uid: int
+    gid: int
+    mode: int
+
+    def without_list(self, access_list: bytes | None) -> Access:
+        """Return what is certain where there is an access list: the owner's bits, as it may take from all others."""
+        return self if access_list is None else self._replace(mode=self.mode & 0o700)
+
+
+def access_of(status: FileStatus) -> Access:
+    """Return the owner and the permission bits in a status."""
+    return Access(status.uid, status.gid, status.mode)
 
 
 class ReadableFile:

@@ -12,8 +12,8 @@ import os
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from storage.files.directory import Directory
-from storage.files.opened import FileStatus, ReadableFile, WritableFile
-from storage.files.ownership import Access, access_of, terms_of_file
+from storage.files.opened import Access, FileStatus, ReadableFile, WritableFile, access_of
+from storage.files.ownership import terms_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

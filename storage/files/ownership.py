@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.files.opened import Access
+
 if TYPE_CHECKING:
     from storage.files.directory import Directory
     from storage.files.opened import FileStatus
@@ -24,19 +26,6 @@ _TEMPORARY_SUFFIX: Final = ".tmp"  # of a file that is about to replace the file
 _LOG_SUFFIX: Final = ".log"
 _OFFSET_DIGITS: Final = 20
 _SEGMENT_FILE: Final = re.compile(rf"(\d{{{_OFFSET_DIGITS}}})(\.[a-z]+)(\.[a-z]+)?")
-
-
-class Access(NamedTuple):
-    """The owner and the permission bits of a file or directory."""
-
-    uid: int
-    gid: int
-    mode: int
-
-
-def access_of(status: FileStatus) -> Access:
-    """Return the owner and the permission bits in a status."""
-    return Access(status.uid, status.gid, status.mode)
 
 
 class Model(NamedTuple):

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import SymbolicLinkError
 from storage.files.directory import Directory
 from storage.files.entered import Entered, Held
+from storage.files.listed import ACCESS_LIST, accesses_in, has_access_list, statuses_in
 from storage.files.making import settle, undoing
-from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
+from storage.files.opened import Access, FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
 from storage.files.ownership import ROOT_UID, Terms, terms_of_directory, terms_of_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 _PLACE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _LISTED: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LINKED: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
-_ACL: Final = "system.posix_acl_access"
 _UNOPENED: Final = frozenset({errno.ENXIO, errno.ENODEV, errno.EACCES})
 """What opening sockets and devices ends with."""
 
@@ -280,12 +280,18 @@ class RealDirectory(Directory):
 
     def statuses(self) -> dict[str, FileStatus]:
         """Return the file system's answer about each name in it, in no order."""
-        found = {}
-        with self.listed() as descriptor, os.scandir(descriptor) as entries:
-            for entry in entries:
-                with suppress(FileNotFoundError):  # it was removed since
-                    found[entry.name] = FileStatus.of(entry.stat(follow_symlinks=False))
-        return found
+        with self.listed() as descriptor:
+            return statuses_in(descriptor)
+
+    def accesses(self, is_meant: Callable[[str], bool], *, with_access_lists: bool) -> set[Access]:
+        """Return the different owners and modes of its own files that have such names."""
+        with self.listed() as descriptor:
+            return accesses_in(
+                descriptor,
+                is_meant,
+                lambda name, status: self.refusal(name, status) is None,
+                with_access_lists=with_access_lists,
+            )
 
     def link_target(self, name: str) -> str:
         """Return what a link in it says, without following it."""
@@ -366,7 +372,9 @@ class RealDirectory(Directory):
         """Return the POSIX access list of a file in it, or of itself under the name `.`."""
         try:
             with self.entered(name) as place:
-                return os.getxattr(f"/proc/self/fd/{place}/{name}", _ACL, follow_symlinks=False)
+                if not has_access_list(place, name):
+                    return None
+                return os.getxattr(f"/proc/self/fd/{place}/{name}", ACCESS_LIST, follow_symlinks=False)
         except OSError:  # the file or the file system has no access lists
             return None
 

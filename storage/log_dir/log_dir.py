@@ -199,7 +199,7 @@ class LogDir:
         self.directory.replace(CLEAN_MARKER_NAME, clean_marker() if kept is None else kept)
 
     def read_clean_marker(self) -> bytes | None:
-        """Return the marker's contents; None if there is none, or no regular file, or more than a marker, in its place."""
+        """Return the contents of the marker; None if there is none, or in its place no regular file or a larger one."""
         try:
             return self.directory.read_small(CLEAN_MARKER_NAME, CorruptMetadataError, PROPERTIES_BYTES_MAX)
         except (FileNotFoundError, SpecialFileError, CorruptMetadataError):

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.files import FileLock, Files, FileStatus, MappedRegion, ReadableFile, WritableFile
-from storage.files.ownership import Access, Terms, terms_of_directory, terms_of_file
+from storage.files.opened import Access
+from storage.files.ownership import Terms, terms_of_directory, terms_of_file
 from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_nodes import Content, Directory, MemoryLock
 from storage.testing.path_directory import PathDirectory

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from storage.files import FileLock
-from storage.files.ownership import Access
+from storage.files.opened import Access
 
 if TYPE_CHECKING:
     import random

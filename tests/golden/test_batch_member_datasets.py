@@ -14,6 +14,7 @@ from kafkafs.locator.paths import OffsetPath, PartitionPath, TopicPath
 from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.record_file import RecordFile
+from kafkafs.tree.rights import Rights
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
@@ -147,6 +148,7 @@ def batch_of(source: LogSource, offset: int) -> object:
 
 def followed(directory: Path) -> LogSource:
     topic, _, partition = directory.name.rpartition("-")
+    log_dir = LogDir(Files().directory(directory.parent))
     return LogSource(
         PartitionPath(TopicPath(topic), int(partition)),
         topic,
@@ -155,7 +157,8 @@ def followed(directory: Path) -> LogSource:
         FollowedLog(Clock(), Files().directory(directory), TopicConfig.resolve({}), producer_expiration_ms=10**9),
         TreeOptions(),
         files=Files(),
-        log_dir=LogDir(Files().directory(directory.parent)),
+        log_dir=log_dir,
         identity=1,
         writable=None,
+        rights=Rights([log_dir], is_shared=False),
     )

@@ -103,7 +103,8 @@ def test_owner_and_mode_are_those_of_the_directory(mounts: Callable[..., Mounted
     store = trees.scratch / "owned"
     mounted = mounts(store, "-o", "allow_other", at="owned-mnt")
     assert mounted.run("mkdir orders closed && echo x >> orders/0/append && echo x >> closed/0/append").returncode == 0
-    os.chown(store / "orders-0", NOBODY, NOBODY)
+    for each in (store / "orders-0", *(store / "orders-0").iterdir()):
+        os.chown(each, NOBODY, NOBODY)
     (store / "closed-0").chmod(0o700)
     mounted.until(lambda: os.stat(mounted.path / "orders/0").st_uid == NOBODY)
     assert as_nobody(mounted, "echo y >> orders/0/append; cat orders/0/values").stdout == "x\ny\n"

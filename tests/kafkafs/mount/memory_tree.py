@@ -265,6 +265,7 @@ def main() -> None:
     from kafkafs.mount.mountpoints.mount_point import mount_point
     from kafkafs.mount.options import DurabilityOption, parse_options
     from kafkafs.mount.session import Session, kernel_options
+    from storage.files import Access
 
     path, store = Path(sys.argv[1]), Path(sys.argv[2])
     options = parse_options(sys.argv[3:])
@@ -278,6 +279,7 @@ def main() -> None:
     operations = TreeOperations(
         tree,
         place=store,
+        access=lambda: Access(os.getuid(), os.getgid(), 0o755),
         ownership=options.ownership,
         metrics=metrics,
         footing=tree.footing,

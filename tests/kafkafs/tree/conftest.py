@@ -18,6 +18,7 @@ from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.range_file import RangeFile
 from kafkafs.tree.record_file import RecordFile
+from kafkafs.tree.rights import Rights
 from kafkafs.tree.time_views import TimeLink
 from storage.clock import Clock
 from storage.config import TopicConfig
@@ -91,9 +92,10 @@ class Views:
             log,
             options,
             files=Files(),
-            log_dir=LogDir(Files().directory(directory.parent)),
+            log_dir=(log_dir := LogDir(Files().directory(directory.parent))),
             identity=1,
             writable=None,
+            rights=Rights([log_dir], is_shared=False),
         )
 
     def memory(self, lab: LogOnMemory, options: TreeOptions = TreeOptions(), *, is_followed: bool = False) -> LogSource:  # noqa: B008 -- frozen
@@ -107,9 +109,10 @@ class Views:
             followed if is_followed else lab.log,
             options,
             files=lab.files,
-            log_dir=LogDir(lab.files.directory("/")),
+            log_dir=(log_dir := LogDir(lab.files.directory("/"))),
             identity=1,
             writable=None if is_followed else lab.log,
+            rights=Rights([log_dir], is_shared=False),
         )
 
     def node(

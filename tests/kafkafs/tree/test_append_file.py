@@ -250,4 +250,4 @@ def test_it_is_empty_to_readers(views: Views) -> None:
     attributes = file.attributes()
     assert (attributes.size_bytes, attributes.is_writable, attributes.is_lasting) == (0, True, False)
     assert attributes.modified_ms == lab.files.now_ms
-    assert str(attributes.place) == DIRECTORY
+    assert attributes.access == file.source.access()

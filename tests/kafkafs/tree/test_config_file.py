@@ -9,9 +9,12 @@ import pytest
 from memory_logs import StandingClock
 from metadata_logs import TIME_MS, BrokerDir, partition_record, topic_record, topic_setting
 
+from kafkafs.content import SizeCache
 from kafkafs.locator.paths import ConfigPath, TopicPath
 from kafkafs.tree.config_file import ConfigFile
+from kafkafs.tree.context import TreeContext
 from kafkafs.tree.errors import InvalidInputError, NotPermittedError, ReadOnlyTreeError
+from kafkafs.tree.options import TreeOptions
 from storage.clock import Clock
 from storage.config import TOPIC_SETTINGS
 from storage.errors import ConfigError
@@ -41,7 +44,8 @@ def store(files: MemoryFiles) -> Store:
 
 
 def node(store: Store, topic: str = "orders") -> ConfigFile:
-    return ConfigFile(ConfigPath(TopicPath(topic)), store, topic)
+    context = TreeContext(store, TreeOptions(), clock=StandingClock(), sizes=SizeCache(store.files, None))
+    return ConfigFile(ConfigPath(TopicPath(topic)), context, topic)
 
 
 def text(store: Store, topic: str = "orders") -> str:

@@ -364,7 +364,9 @@ def test_cluster_files_are_the_real_bytes_of_each_log_dir(real: Shown) -> None:
             assert content(node) == (log_dir.path / name).read_bytes()
             found = node.attributes()
             assert found.modified_ms == (log_dir.path / name).stat().st_mtime_ns // 1_000_000
-            assert found.place == log_dir.path
+            status = (log_dir.path / name).stat()
+            assert found.access is not None
+            assert (found.access.uid, found.access.mode & 0o444) == (status.st_uid, status.st_mode & 0o444)
     assert ".lock" not in real.store.files.opened
 
 

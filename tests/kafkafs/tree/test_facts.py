@@ -15,6 +15,7 @@ from kafkafs.tree.info_file import InfoFile
 from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.producers_file import ProducersFile
+from kafkafs.tree.rights import Rights
 from kafkafs.tree.transactions_file import ABORTED_MAX, TransactionsFile
 from storage.errors import NulFilledCheckpointError
 from storage.log.followed_log import FollowedLog
@@ -70,7 +71,17 @@ class Memory(LogOnMemory):
         log_dir = LogDir(self.files.directory("/"))
         directory = Path(DIRECTORY)
         return LogSource(
-            path, "topic", 0, directory, log, options, files=self.files, log_dir=log_dir, identity=1, writable=writable
+            path,
+            "topic",
+            0,
+            directory,
+            log,
+            options,
+            files=self.files,
+            log_dir=log_dir,
+            identity=1,
+            writable=writable,
+            rights=Rights([log_dir], is_shared=False),
         )
 
 
@@ -294,8 +305,9 @@ def test_a_fact_is_as_old_as_the_log(memory: Memory) -> None:
     memory.produce(b"value", 0)
     status = memory.files.status(f"{DIRECTORY}/00000000000000000000.log")
     assert status is not None
-    found = fact(View.INFO, memory.source(), memory.clock).attributes()
+    source = memory.source()
+    found = fact(View.INFO, source, memory.clock).attributes()
     assert found.modified_ms == status.modified_ms
-    assert found.place == Path(DIRECTORY)
+    assert found.access == source.access()
     assert not found.is_writable
     assert not found.is_lasting

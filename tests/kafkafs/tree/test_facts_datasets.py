@@ -16,6 +16,7 @@ from kafkafs.tree.info_file import InfoFile
 from kafkafs.tree.log_sources import LogSources
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.producers_file import ProducersFile
+from kafkafs.tree.rights import Rights
 from kafkafs.tree.transactions_file import TransactionsFile
 from storage.files import Files
 from storage.record.batch import RecordBatch
@@ -66,7 +67,7 @@ def log_dirs(directory: Path) -> list[Path]:
 
 
 def sources(store: Store, clock: StandingClock) -> Iterator[LogSource]:
-    found = LogSources(store, TreeOptions(), clock=clock)
+    found = LogSources(store, TreeOptions(), clock=clock, rights=Rights(store.log_dirs, is_shared=False))
     for topic, partition in sorted(store.topics.inventory.partitions()):
         yield found.get(PartitionPath(TopicPath(topic), partition))
 

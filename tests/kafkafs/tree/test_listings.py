@@ -44,12 +44,13 @@ def filled(count: int) -> LogOnMemory:
 
 
 def test_all_is_listed_if_it_is_not_too_much(views: Views, caplog: pytest.LogCaptureFixture) -> None:
-    directory = offsets(views.memory(filled(100), TreeOptions(list_limit=100)))
+    source = views.memory(filled(100), TreeOptions(list_limit=100))
+    directory = offsets(source)
     with caplog.at_level(logging.INFO, "kafkafs"):
         assert list(directory.names()) == [*map(str, range(100)), "earliest", "latest"]
     assert directory.xattrs() == {}
     assert not caplog.records
-    assert str(directory.attributes().place) == DIRECTORY
+    assert directory.attributes().access == source.access()
 
 
 def test_a_list_that_is_cut_has_the_newest_and_says_so_once(views, caplog):
@@ -136,7 +137,7 @@ def test_a_time_leads_to_the_first_record_at_or_after_it(views: Views) -> None:
         link = views.by_time(source, name, NOW_MS + 7000)
         assert link.target() == target
         attributes = link.attributes()
-        assert (attributes.size_bytes, str(attributes.place)) == (len(target), DIRECTORY)
+        assert (attributes.size_bytes, attributes.access) == (len(target), source.access())
         assert link.identity == offsets(source).identity
     assert views.by_time(source, "-3s", NOW_MS + 11_000).target() == "../offset/8"
     for name in (str(NOW_MS + 9001), "now"):

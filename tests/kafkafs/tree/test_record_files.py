@@ -129,10 +129,11 @@ def test_transactions_are_seen_as_the_isolation_says(views: Views) -> None:
 
 
 def test_attributes(views: Views, lab: LogOnMemory) -> None:
-    node = views.node(views.memory(lab), "1")
+    source = views.memory(lab)
+    node = views.node(source, "1")
     attributes = node.attributes()
     assert (attributes.modified_ms, attributes.is_lasting, attributes.is_writable) == (NOW_MS + 1, True, False)
-    assert str(attributes.place) == DIRECTORY
+    assert attributes.access == source.access()
     for name in ("latest", "earliest", "-2"):
         assert not views.node(views.memory(lab), name).attributes().is_lasting
 

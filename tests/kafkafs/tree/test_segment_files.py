@@ -16,7 +16,7 @@ from kafkafs.locator.paths import PartitionDirectoryPath, SegmentPath
 from kafkafs.locator.views import View
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.options import TreeOptions
-from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile
+from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile, segment_node
 from storage.files import Files
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def text_of(source: LogSource, name: str, sizes: SizeCache | None = None) -> Seg
 
 
 def raw(source: LogSource, name: str) -> RawSegmentFile:
-    return RawSegmentFile(SegmentPath(source.path, name), source)
+    node = segment_node(SegmentPath(source.path, name), source)
+    assert isinstance(node, RawSegmentFile)
+    return node
 
 
 def read_all(node: SegmentTextFile | RawSegmentFile, size_bytes: int = 100_000) -> bytes:
@@ -121,7 +123,10 @@ def test_real_files_are_shown_as_they_are(views: Views, tmp_path: Path) -> None:
         assert attributes.size_bytes == status.st_size
         assert attributes.disk_blocks == status.st_blocks
         assert attributes.modified_ms == status.st_mtime_ns // 1_000_000
-        assert attributes.place == directory
+        of_directory = directory.stat()
+        assert attributes.access is not None
+        assert (attributes.access.uid, attributes.access.gid) == (of_directory.st_uid, of_directory.st_gid)
+        assert attributes.access.mode & 0o444 == of_directory.st_mode & status.st_mode & 0o444
         assert node.identity == status.st_ino
         assert read_all(node) == (directory / name).read_bytes()
     reading = raw(source, LOG).open()

@@ -17,6 +17,7 @@ from kafkafs.tree import rendered_run, stream_file
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.options import Damage, TreeOptions
+from kafkafs.tree.rights import Rights
 from kafkafs.tree.stream_file import StreamFile
 from storage.log.followed_log import FollowedLog
 from storage.log.view import Isolation
@@ -49,9 +50,10 @@ class Streams(LogOnMemory):
             log,
             options,
             files=self.files,
-            log_dir=LogDir(self.files.directory("/")),
+            log_dir=(log_dir := LogDir(self.files.directory("/"))),
             identity=5,
             writable=None,
+            rights=Rights([log_dir], is_shared=False),
         )
 
     def append(self, *values: bytes | None, codec: Codec = Codec.NONE) -> None:
