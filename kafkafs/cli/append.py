@@ -10,7 +10,13 @@ import click
 
 from kafkafs.cli.failures import PartlyDoneError
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.store import change_any_option, check_may_change, server_properties_option, store_argument
+from kafkafs.cli.store import (
+    change_any_option,
+    check_may_change,
+    follow_links_option,
+    server_properties_option,
+    store_argument,
+)
 from kafkafs.cli.tree import node_at, opened_tree, path_argument
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import WritableFile
@@ -30,6 +36,7 @@ _RECEIPT_BYTES: Final = 64 * 1024
 
 @click.command(epilog="\b\nExample:\n  echo '{\"id\":1}' | kafkafs append /tmp/store orders/0/append")
 @store_argument
+@follow_links_option
 @path_argument
 @click.option("--receipts", is_flag=True, help="Print the offsets of the stored records, first..last a line.")
 @change_any_option

@@ -11,7 +11,7 @@ import click
 
 from kafkafs.cli.failures import EXIT_DONE, exit_code, say, sentence
 from kafkafs.cli.standard_streams import is_of_output
-from kafkafs.cli.store import server_properties_option, store_argument
+from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
 from kafkafs.cli.tree import damage_option, followed, isolation_option, node_at, opened_tree, tree_options
 from kafkafs.damage import Damage
 from kafkafs.render.chunks import chunks
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     "  kafkafs cat /var/lib/kafka orders/0/offset/last-100.. -f '%t %p %o %k %s\\n'"
 )
 @store_argument
+@follow_links_option
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option(
     "-f", "--format", "record_format", metavar="FORMAT", help="Print each record in this format, with kcat's tokens."

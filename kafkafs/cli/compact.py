@@ -16,6 +16,7 @@ from kafkafs.cli.store import (
     change_any_option,
     check_may_change,
     chosen_partitions,
+    follow_links_option,
     opened_store,
     say_unknown_settings,
     server_properties_option,
@@ -65,6 +66,7 @@ class _Outcome:
 
 @click.command(epilog="\b\nExample:\n  kafkafs compact /var/lib/kafka customers --dry-run")
 @store_argument
+@follow_links_option
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
 @click.option("--dry-run", is_flag=True, help="Find out what would be left, to the byte; change nothing.")
 @click.option("--apply", "is_applying", is_flag=True, help="Compact what is due.")

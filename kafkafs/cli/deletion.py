@@ -12,7 +12,7 @@ import click
 from kafkafs.cli.failures import say
 from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import chosen_form, counted, output_options, write_rows
-from kafkafs.cli.store import change_any_option, check_may_change, opened_store, store_argument
+from kafkafs.cli.store import change_any_option, check_may_change, follow_links_option, opened_store, store_argument
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class _Doomed:
 
 @click.command(epilog="\b\nExample:\n  kafkafs topics delete /tmp/store orders --apply")
 @store_argument
+@follow_links_option
 @click.argument("topic", metavar="TOPIC")
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted and change nothing, as without an option.")
 @click.option("--apply", "is_applying", is_flag=True, help="Delete it.")

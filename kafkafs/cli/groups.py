@@ -8,7 +8,7 @@ import click
 
 from kafkafs.cli.failures import EXIT_FOUND, say
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
-from kafkafs.cli.store import opened_store, store_argument
+from kafkafs.cli.store import follow_links_option, opened_store, store_argument
 from kafkafs.tree.group_lines import COLUMNS, row_in_a_line, shown_groups
 from storage.clock import Clock
 from storage.internal import offsets
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="\b\nExample:\n  kafkafs groups /var/lib/kafka --table")
 @store_argument
+@follow_links_option
 @click.argument("group", required=False)
 @output_options
 @click.pass_context

@@ -9,7 +9,7 @@ import click
 
 from kafkafs.cli.failures import sentence
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
-from kafkafs.cli.store import server_properties_option, store_argument
+from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
 from kafkafs.cli.tree import isolation_option, node_at, opened_tree, tree_options
 from kafkafs.locator.times import Instant
 from kafkafs.tree.errors import TreeError
@@ -36,6 +36,7 @@ _STRANGE: Final = {
 
 @click.command(epilog="\b\nExample:\n  kafkafs ls /var/lib/kafka orders/0")
 @store_argument
+@follow_links_option
 @click.argument("path", metavar="[PATH]", default="/")
 @click.option("-l", "is_long", is_flag=True, help="Print also kinds, sizes and times, in columns.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="List the newest N records; 0 for all.")

@@ -61,7 +61,7 @@ def checked_options(ctx: click.Context, parameter: click.Parameter, texts: Seque
     callback=checked_options,
     help="As of mount(8): ro, rw, allow_other, auto_unmount, uid=, gid=, umask=, list_limit=, isolation=, damage=, "
     "durability=, default_partitions=, allow_delete, kv_separator=, null_marker=, maintenance=, server_properties=, "
-    "memory=.",
+    "follow_links, memory=.",
 )
 @click.option("--foreground", is_flag=True, help="Stay until it is unmounted, with the log on standard error.")
 @click.option(

@@ -12,10 +12,15 @@ from kafkafs.cli.failures import EXIT_FAILED, say
 from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import Progress, counted, json_line
 from kafkafs.cli.recovery_report import outcome_lines, outcome_object
-from kafkafs.cli.store import broker_settings, server_properties_option, store_argument
+from kafkafs.cli.store import (
+    broker_settings,
+    follow_links_option,
+    server_properties_option,
+    store_argument,
+    store_files,
+)
 from storage.clock import Clock
 from storage.errors import StorageError
-from storage.files import Files
 from storage.log_dir import distinct_log_dirs
 from storage.store import RecoveredCommit, RecoveredLogDir, RecoveryOptions, plan_recovery, recover_store
 
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog="\b\nExample:\n  kafkafs recover /var/lib/kafka\n  kafkafs recover /var/lib/kafka --apply")
 @store_argument
+@follow_links_option
 @click.option("--apply", "is_applied", is_flag=True, help="Do what the plan says.")
 @click.option("--dry-run", is_flag=True, help="Print the plan, as without --apply.")
 @click.option(
@@ -70,7 +76,7 @@ def recover(
     """
     if is_applied and dry_run:
         raise click.UsageError("--apply and --dry-run exclude each other")
-    files = Files()
+    files = store_files()
     if not is_applied and any(log_dir.is_locked() for log_dir in distinct_log_dirs(map(files.directory, store))):
         say("the store is open elsewhere and changes; this is a look at it as it is now")
     options = RecoveryOptions(

@@ -15,6 +15,7 @@ from kafkafs.cli.store import (
     change_any_option,
     check_may_change,
     chosen_partitions,
+    follow_links_option,
     opened_store,
     say_unknown_settings,
     server_properties_option,
@@ -63,6 +64,7 @@ class _Outcome:
 
 @click.command(epilog="\b\nExample:\n  kafkafs retention /var/lib/kafka orders --dry-run")
 @store_argument
+@follow_links_option
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted and change nothing, as without an option.")
 @click.option("--apply", "is_applying", is_flag=True, help="Delete it.")

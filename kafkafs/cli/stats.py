@@ -8,7 +8,7 @@ import click
 
 from kafkafs.cli.failures import say
 from kafkafs.cli.output import Form, Progress, chosen_form, output_options, write_rows
-from kafkafs.cli.store import chosen_partitions, opened_store, store_argument
+from kafkafs.cli.store import chosen_partitions, follow_links_option, opened_store, store_argument
 from storage.errors import UnknownPartitionError
 from storage.log import log_statistics
 
@@ -41,6 +41,7 @@ _COLUMNS = (
 
 @click.command(epilog="\b\nExample:\n  kafkafs stats /var/lib/kafka orders --table")
 @store_argument
+@follow_links_option
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
 @output_options
 @click.pass_context

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 _FAILURES_MAX: Final = 10
+_FOLLOWS: Final = f"{__name__}.follows"
 # These settings are not set with `topics config`: a file of the broker has them, or a log that cannot be read now.
 _SET_ELSEWHERE: Final = re.compile(f"{re.escape(MAY_SET_IT)}|{re.escape(UNREADABLE)}")
 
@@ -72,6 +73,26 @@ server_properties_option = click.option(
     help="A broker's settings, used where a topic sets none.",
 )
 
+
+def _follow(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    ctx.meta[_FOLLOWS] = is_given
+
+
+follow_links_option = click.option(
+    "--follow-links",
+    is_flag=True,
+    expose_value=False,
+    callback=_follow,
+    help="Follow links in the place of partitions' directories.",
+)
+"""`store_files` does what it says."""
+
+
+def store_files() -> Files:
+    """Return the files of the running command's store."""
+    return Files(follows_partitions=bool(click.get_current_context().meta.get(_FOLLOWS)))
+
+
 change_any_option = click.option(
     "--rw", "may_change_any", is_flag=True, help="Change the store even if kafkafs did not make it."
 )
@@ -81,7 +102,7 @@ def check_may_change(store: Sequence[Path], *, may_change_any: bool) -> None:
     """Raise `ReadOnlyStoreError` for a store that kafkafs did not make, unless --rw was given."""
     if may_change_any:
         return
-    with Store.open(store, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as opened:
+    with Store.open(store, mode=Mode.READ_ONLY, files=store_files(), clock=Clock()) as opened:
         if not opened.is_made_here:
             raise ReadOnlyStoreError(
                 "kafkafs did not make this store; give --rw to change it all the same", path=store[0]
@@ -104,7 +125,7 @@ def opened_store(
     store = Store.open(
         paths,
         mode=Mode.READ_WRITE if is_changed else Mode.READ_ONLY,
-        files=Files(),
+        files=store_files(),
         clock=Clock(),
         broker_settings=broker_settings(server_properties),
     )

@@ -16,14 +16,15 @@ from kafkafs.cli.store import (
     broker_settings,
     change_any_option,
     check_may_change,
+    follow_links_option,
     opened_store,
     server_properties_option,
     store_argument,
+    store_files,
 )
 from storage.clock import Clock
 from storage.config import parse_config_lines
 from storage.errors import ConfigError, InvalidTopicError, StorageError, TopicExistsError
-from storage.files import Files
 from storage.ids import format_id
 from storage.log_dir import are_vacant
 from storage.store import Store
@@ -51,6 +52,7 @@ topics = CommandTable(
 
 @click.command("list", epilog="\b\nExample:\n  kafkafs topics list /var/lib/kafka --json")
 @store_argument
+@follow_links_option
 @click.argument("topic", required=False)
 @output_options
 @click.pass_context
@@ -74,6 +76,7 @@ def list_topics(ctx: click.Context, store: tuple[Path, ...], topic: str | None) 
 
 @click.command(epilog="\b\nExample:\n  kafkafs topics create /tmp/store orders --partitions 3 cleanup.policy=compact")
 @store_argument
+@follow_links_option
 @_TOPIC
 @_SETTINGS
 @click.option(
@@ -113,6 +116,7 @@ def create(
     epilog="\b\nExample:\n  kafkafs topics config /tmp/store orders retention.ms=3600000 segment.bytes=default"
 )
 @store_argument
+@follow_links_option
 @_TOPIC
 @_SETTINGS
 @change_any_option
@@ -217,7 +221,7 @@ def _created_or_opened(
     paths: tuple[Path, ...], server_properties: Path | None, change: Change, *, may_change_any: bool
 ) -> AbstractContextManager[Store]:
     """Create a store, or open one for writing; raises `ReadOnlyStoreError` as `check_may_change` does."""
-    files = Files()
+    files = store_files()
     if not are_vacant([files.directory(path) for path in paths]):
         check_may_change(paths, may_change_any=may_change_any)
         return opened_store(paths, server_properties, is_changed=True, change=change)

@@ -11,8 +11,13 @@ import click
 
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND
 from kafkafs.cli.output import Progress, camel, counted, json_line
-from kafkafs.cli.store import broker_settings, server_properties_option, store_argument
-from storage.files import Files
+from kafkafs.cli.store import (
+    broker_settings,
+    follow_links_option,
+    server_properties_option,
+    store_argument,
+    store_files,
+)
 from storage.verify import Severity, Verification
 
 if TYPE_CHECKING:
@@ -41,6 +46,7 @@ def verify_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
 
 
 @verify_command("verify")
+@follow_links_option
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -60,7 +66,7 @@ def verify(
     the log directory and, if known, the positions of the bytes and the offsets of the records around them.
     """
     settings = broker_settings(server_properties)
-    verification = Verification(Files(), store, topics=topics, jobs=jobs, server_properties=settings)
+    verification = Verification(store_files(), store, topics=topics, jobs=jobs, server_properties=settings)
     progress = Progress.on_terminal()
     try:
         for finding in verification.run(lambda: _show(progress, verification)):

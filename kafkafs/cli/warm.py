@@ -9,7 +9,7 @@ import click
 
 from kafkafs.cli.failures import EXIT_FAILED, say, sentence
 from kafkafs.cli.output import Form, Progress, chosen_form, output_options, write_rows
-from kafkafs.cli.store import server_properties_option, store_argument
+from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
 from kafkafs.cli.tree import damage_option, isolation_option, node_at, opened_tree, tree_options
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.segment_files import SegmentTextFile
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     "  kafkafs warm /var/lib/kafka orders/0/segments --jsonl"
 )
 @store_argument
+@follow_links_option
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @isolation_option
 @damage_option

@@ -47,17 +47,19 @@ def open(  # noqa: A001 -- as gzip and io call theirs
     foreign: bool = False,
     server_properties: str | os.PathLike[str] | None = None,
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
+    follow_links: bool = False,
 ) -> Store:
     """Open a store for reading, also while a broker or a mount has it; not one byte of it changes.
 
     With `write`, it is locked, and made where nothing or an empty directory is. A store that kafkafs did not make is
     opened for writing only if `foreign` says so. `server_properties` is a broker's file of settings, which hold where a
-    topic says nothing. Raises `NotAStoreError`, `StoreLockedError`, `ReadOnlyStoreError` or another `StorageError`.
+    topic says nothing. A link in the place of a partition's directory is followed only with `follow_links`. Raises
+    `NotAStoreError`, `StoreLockedError`, `ReadOnlyStoreError` or another `StorageError`.
     """
     paths = _paths(store)
     if isolation not in {each.value for each in Isolation}:
         raise ValueError(f"isolation is 'read_committed' or 'read_uncommitted', not {isolation!r}")
-    files, clock = Files(), Clock()
+    files, clock = Files(follows_partitions=follow_links), Clock()
     settings = {} if server_properties is None else read_server_properties(NamedFiles(), Path(server_properties))
     if not write:
         opened = StoredTopics.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings)

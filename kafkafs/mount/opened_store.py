@@ -78,7 +78,7 @@ def _word(logs: Mapping[Partition, PartitionLog], failure: Exception | None) -> 
 
 
 def _made_or_opened(paths: Sequence[Path], options: MountOptions) -> Store:
-    files, clock = Files(), Clock()
+    files, clock = Files(follows_partitions=options.follows_links), Clock()
     awake = AwakeLogs(awake_logs_max(raise_limit()))
     open_log = LogOpener(in_background=FlushThread(), awake=awake)
     given = options.server_properties

@@ -43,6 +43,7 @@ class MountOptions:
     has_maintenance: bool | None = None
     server_properties: Path | None = None
     allows_others: bool = False
+    follows_links: bool = False
     unmounts_itself: bool = False
     ownership: Ownership = field(default_factory=Ownership)
     durability: DurabilityOption = DurabilityOption.BUFFERED
@@ -59,6 +60,7 @@ class MountOptions:
             "durability": self.durability.value,
             "maintenance": "on" if is_maintained else "off",
             "server_properties": "none" if self.server_properties is None else in_a_line(self.server_properties),
+            "follow_links": "true" if self.follows_links else "false",
             "allow_other": "true" if self.allows_others else "false",
             "auto_unmount": "true" if self.unmounts_itself else "false",
             "uid": "store" if uid is None else str(uid),
@@ -115,7 +117,7 @@ IGNORED: Final = frozenset(
 )
 """Options of mount(8) and fstab that have no meaning here, or are the kernel's."""
 
-_FLAGS: Final = ("ro", "rw", "allow_other", "auto_unmount", "allow_delete")
+_FLAGS: Final = ("ro", "rw", "allow_other", "auto_unmount", "allow_delete", "follow_links")
 _VALUED: Final = (
     "uid",
     "gid",
@@ -148,6 +150,7 @@ def parse_options(texts: Iterable[str]) -> MountOptions:
         has_maintenance=_of(given, "maintenance", _switch, None),
         server_properties=_of(given, "server_properties", _absolute, None),
         allows_others="allow_other" in given,
+        follows_links="follow_links" in given,
         unmounts_itself="auto_unmount" in given,
         ownership=Ownership(
             _of(given, "uid", _number(0, ID_MAX), None),

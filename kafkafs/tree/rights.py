@@ -20,7 +20,7 @@ from storage.log import EPOCHS_NAME
 from storage.segment import parse_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from storage.files import Directory, FileStatus
     from storage.log_dir import LogDir
@@ -190,6 +190,9 @@ class Rights:
         if log_dir is not None and log_dir.path in self._ways:
             for each in self._ways[log_dir.path].get():
                 common.add_passage(each)
+        if self._is_shared and log_dir is not None and log_dir.follows_partitions:
+            for each in self._above(directory):
+                common.add_passage(each)
         with directory.held(), suppress(PermissionError):  # then no log in it can be read
             common.add_directory(self._told(directory, ".", found))
             for each in directory.accesses(_is_of_log, with_access_lists=self._is_shared):
@@ -202,15 +205,17 @@ class Rights:
             if known is None:
                 raise missing_file(log_dir)
             return known
-        way = [self._told(log_dir, ".", found)]
-        path = os.path.realpath(log_dir.path) if self._is_shared else "/"
+        return self._told(log_dir, ".", found), *(self._above(log_dir) if self._is_shared else ())
+
+    def _above(self, directory: Directory) -> Iterator[Access]:
+        """Yield what the directories above the one that a path leads to grant."""
+        path = os.path.realpath(directory.path)
         while path != "/":
             path = os.path.dirname(path)  # noqa: PTH120 -- pathlib costs several times as much
-            directory = self._named.directory(path)
-            found = directory.own_status()
+            above = self._named.directory(path)
+            found = above.own_status()
             if found is not None:
-                way.append(self._told(directory, ".", found))
-        return tuple(way)
+                yield self._told(above, ".", found)
 
     def _told(self, directory: Directory, name: str, found: FileStatus) -> Access:
         """Return the status without what an access list may have taken from a group or from others."""

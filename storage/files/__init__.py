@@ -4,7 +4,7 @@ from storage.files.directory import TEMPORARY_SUFFIX, Directory
 from storage.files.limits import CHECKPOINT_BYTES_MAX, PROPERTIES_BYTES_MAX, SNAPSHOT_BYTES_MAX
 from storage.files.opened import Access, FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile, access_of
 from storage.files.overlay import OverlayDirectory
-from storage.files.system import Files, NamedFiles, read_small_file, replace_file
+from storage.files.system import Files, NamedFiles, PrivateFiles, read_small_file, replace_file
 
 __all__ = [
     "CHECKPOINT_BYTES_MAX",
@@ -19,6 +19,7 @@ __all__ = [
     "MappedRegion",
     "NamedFiles",
     "OverlayDirectory",
+    "PrivateFiles",
     "ReadableFile",
     "WritableFile",
     "access_of",

@@ -57,6 +57,11 @@ class Directory(ABC):
     def is_of_store(self) -> bool:
         """True if new files in it are given to its owner, as `storage.files.ownership` says."""
 
+    @property
+    def follows_partitions(self) -> bool:
+        """True for a log directory in which a link that leads to a directory may be a partition's."""
+        return False
+
     @abstractmethod
     def at(self, name: str) -> Directory:
         """Return the directory of this name in it, which need not exist."""

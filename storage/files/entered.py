@@ -5,12 +5,30 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from threading import get_ident
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from storage.errors import SpecialFileError
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+
+class Manner(NamedTuple):
+    """How directories are entered and what is made in them: those of a store, unless said otherwise.
+
+    Links are followed to files that a user named, if `follows_links`; to the directories of partitions, and to nothing
+    in these, if `follows_partitions`. New files and directories that are `private` are for this user alone.
+    """
+
+    is_of_store: bool = True
+    follows_links: bool = False
+    follows_partitions: bool = False
+    is_private: bool = False
+
+    @property
+    def bits(self) -> int:
+        """The most that new files and directories grant."""
+        return 0o700 if self.is_private else 0o777
 
 
 class Entrance(Protocol):

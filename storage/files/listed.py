@@ -23,7 +23,7 @@ def statuses_in(descriptor: int) -> dict[str, FileStatus]:
 def accesses_in(
     descriptor: int,
     is_meant: Callable[[str], bool],
-    is_own: Callable[[str, FileStatus], bool],
+    refusal: Callable[[str, FileStatus], OSError | None],
     *,
     with_access_lists: bool,
 ) -> set[Access]:
@@ -34,7 +34,7 @@ def accesses_in(
     accesses = set()
     for name, found in _found_in(descriptor, is_meant):
         mode = found.st_mode
-        if not stat.S_ISREG(mode) or (found.st_nlink > 1 and not is_own(name, FileStatus.of(found))):
+        if not stat.S_ISREG(mode) or (found.st_nlink > 1 and refusal(name, FileStatus.of(found)) is not None):
             continue
         has_list = with_access_lists and mode & 0o077 and has_access_list(descriptor, name)
         accesses.add(Access(found.st_uid, found.st_gid, mode & (0o700 if has_list else 0o777)))

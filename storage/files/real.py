@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import SymbolicLinkError
 from storage.files.directory import Directory
-from storage.files.entered import Entered, Held
+from storage.files.entered import Entered, Held, Manner
 from storage.files.listed import ACCESS_LIST, accesses_in, has_access_list, statuses_in
 from storage.files.making import settle, undoing
 from storage.files.opened import Access, FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
@@ -40,14 +40,14 @@ class RealDirectory(Directory):
         self,
         path: str | os.PathLike[str],
         above: RealDirectory | None = None,
-        *,
-        is_of_store: bool = True,
-        follows_links: bool = False,
+        manner: Manner = Manner(),  # noqa: B008 -- it never changes
     ) -> None:
         super().__init__(os.fspath(path))
         self._above = above
-        self._is_of_store = is_of_store
-        self._no_follow = 0 if follows_links else os.O_NOFOLLOW
+        self._manner = manner
+        self._no_follow = 0 if manner.follows_links else os.O_NOFOLLOW
+        # The directory itself may be a link that is followed, if it is a partition's.
+        self._is_followed = manner.follows_links or (manner.follows_partitions and _is_log_dir(above))
         self._absolute = _absolute(self.path) if above is None else above.absolute(self.path)
         # Held while the kept descriptor is duplicated, opened or closed, which is that of a log directory.
         self.keeping: Lock = Lock() if above is None else above.keeping
@@ -56,7 +56,7 @@ class RealDirectory(Directory):
         self.holder: Held | None = None  # other threads go by the path meanwhile
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.path, self._above, self._is_of_store, not self._no_follow)
+        return RealDirectory, (self.path, self._above, self._manner)
 
     @property
     def above(self) -> RealDirectory | None:
@@ -66,11 +66,16 @@ class RealDirectory(Directory):
     @property
     def is_of_store(self) -> bool:
         """True if new files in it are given to its owner."""
-        return self._is_of_store
+        return self._manner.is_of_store
+
+    @property
+    def follows_partitions(self) -> bool:
+        """True if a link in it that leads to a directory is one of a partition."""
+        return self._manner.follows_partitions and self._above is None
 
     def at(self, name: str) -> RealDirectory:
         """Return the directory of this name in it, which need not exist."""
-        return RealDirectory(self.path_of(name), self, is_of_store=self._is_of_store, follows_links=not self._no_follow)
+        return RealDirectory(self.path_of(name), self, self._manner)
 
     def absolute(self, path: str) -> str:
         """Return the path of something in it from the root of the file system; the path is below its own."""
@@ -97,11 +102,12 @@ class RealDirectory(Directory):
                 if self._kept >= 0:
                     return os.dup(self._kept)
             return os.open(self._absolute, _PLACE)
+        flags = _PLACE if self._is_followed else _PLACE | os.O_NOFOLLOW
         if self._above.is_reached_by_path:
-            return os.open(self._absolute, _PLACE | self._no_follow)
+            return os.open(self._absolute, flags)
         place = self._above.enter()
         try:
-            return os.open(self.name, _PLACE | self._no_follow, dir_fd=place)
+            return os.open(self.name, flags, dir_fd=place)
         finally:
             os.close(place)
 
@@ -150,7 +156,8 @@ class RealDirectory(Directory):
             below: list[str] = [] if path == self.path else [path]
             directory = self
             while directory._above is not None:
-                below.append(directory.path)
+                if not directory._is_followed:
+                    below.append(directory.path)
                 directory = directory._above
             for each in reversed(below):
                 if os.path.islink(each):
@@ -192,7 +199,8 @@ class RealDirectory(Directory):
                     return self.open_file(name, os.O_RDWR)
             terms = terms_of_file(self, name, os.geteuid())
             try:
-                descriptor = self.open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, terms.making_mode)
+                mode = terms.making_mode & self._manner.bits
+                descriptor = self.open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
             except FileExistsError:  # another process was faster; it may remove the file again
                 if exclusive:
                     raise
@@ -204,7 +212,7 @@ class RealDirectory(Directory):
     def _made_in(self, above: RealDirectory, like: Directory | None) -> None:
         terms = terms_of_directory(above, like, os.geteuid())
         with above.entered(self.name) as place:
-            os.mkdir(self.name, terms.making_mode, dir_fd=place)
+            os.mkdir(self.name, terms.making_mode & self._manner.bits, dir_fd=place)
         if not above.is_of_store:
             return
         with self.listed() as opened:
@@ -240,7 +248,10 @@ class RealDirectory(Directory):
 
     def status(self, name: str) -> FileStatus | None:
         """Return the file system's answer about a file, directory or link in it."""
-        follows_links = not self._no_follow
+        return self.look(name, follows_links=not self._no_follow)
+
+    def look(self, name: str, *, follows_links: bool) -> FileStatus | None:
+        """Return the same, of what a link leads to if it is followed."""
         try:
             if not self.is_reached_by_path or self.holder is not None:
                 with self.entered(name) as place:
@@ -255,7 +266,8 @@ class RealDirectory(Directory):
     def own_status(self) -> FileStatus | None:
         """Return the file system's answer about its path now."""
         if self._above is not None:
-            return self._above.status(self.name) if self._above.is_in_place() else None
+            is_there = self._above.is_in_place()
+            return self._above.look(self.name, follows_links=self._is_followed) if is_there else None
         try:
             with self._told():
                 return FileStatus.of(os.stat(self._absolute))
@@ -268,7 +280,7 @@ class RealDirectory(Directory):
         if above is not None and above.above is not None:
             return super().is_at_path(identity)
         try:
-            found = os.stat(self._absolute, follow_symlinks=above is None or not self._no_follow)
+            found = os.stat(self._absolute, follow_symlinks=above is None or self._is_followed)
         except (FileNotFoundError, NotADirectoryError):
             return False
         return (found.st_dev, found.st_ino) == identity
@@ -286,12 +298,7 @@ class RealDirectory(Directory):
     def accesses(self, is_meant: Callable[[str], bool], *, with_access_lists: bool) -> set[Access]:
         """Return the different owners and modes of its own files that have such names."""
         with self.listed() as descriptor:
-            return accesses_in(
-                descriptor,
-                is_meant,
-                lambda name, status: self.refusal(name, status) is None,
-                with_access_lists=with_access_lists,
-            )
+            return accesses_in(descriptor, is_meant, self.refusal, with_access_lists=with_access_lists)
 
     def link_target(self, name: str) -> str:
         """Return what a link in it says, without following it."""
@@ -314,7 +321,7 @@ class RealDirectory(Directory):
         """Make the directory itself, in one that exists."""
         if self._above is None:
             with self._told():
-                os.mkdir(self._absolute)
+                os.mkdir(self._absolute, self._manner.bits)
         else:
             self._made_in(self._above, like)
 
@@ -387,5 +394,5 @@ def _absolute(path: str) -> str:
         return path
 
 
-def _again(path: str, above: RealDirectory | None, is_of_store: bool, follows_links: bool) -> RealDirectory:
-    return RealDirectory(path, above, is_of_store=is_of_store, follows_links=follows_links)
+def _is_log_dir(directory: RealDirectory | None) -> bool:
+    return directory is not None and directory.above is None

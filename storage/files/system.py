@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from storage.files.entered import Manner
 from storage.files.real import RealDirectory
 
 if TYPE_CHECKING:
@@ -18,12 +19,19 @@ if TYPE_CHECKING:
 class Files:
     """The operating system's files. `directory` opens a directory that a user named.
 
+    Links in the place of partitions' directories are followed if `follows_partitions`.
+
     The other methods take paths. Below a root, which is a directory given to `add_root`, they reach the same files as
     `directory`; elsewhere the last name of a path is no link.
     """
 
-    _follows_links = False
+    _manner = Manner()
+    _of_no_store = Manner(is_of_store=False)
     _roots: Mapping[str, Directory] = {}
+
+    def __init__(self, *, follows_partitions: bool = False) -> None:
+        if follows_partitions:
+            self._manner = Manner(follows_partitions=True)
 
     def directory(self, path: str | os.PathLike[str]) -> Directory:
         """Return the directory of a path, which need not exist."""
@@ -36,12 +44,12 @@ class Files:
 
     def _opened(self, path: str | os.PathLike[str]) -> Directory:
         name = os.fspath(path)
-        return self._below_root(name) or RealDirectory(name, follows_links=self._follows_links)
+        return self._below_root(name) or RealDirectory(name, None, self._manner)
 
     def add_root(self, directory: str | os.PathLike[str]) -> Directory:
         """Add a directory that a user named, and return it: it may be a link, and no link is followed below it."""
         name = os.fspath(directory)
-        self._roots = {**self._roots, name: RealDirectory(name)}
+        self._roots = {**self._roots, name: RealDirectory(name, None, self._manner)}
         return self.directory(name)
 
     def is_root(self, path: str) -> bool:
@@ -65,13 +73,13 @@ class Files:
 
     def _itself(self, path: str | os.PathLike[str]) -> Directory:
         found = self._below_root(os.fspath(path))
-        if found is not None or self._follows_links:
+        if found is not None or self._of_no_store.follows_links:
             return found or self._named(path)
         parent, name = self._reached(path)
         return parent.at(name) if name else parent
 
     def _named(self, path: str | os.PathLike[str]) -> RealDirectory:
-        return RealDirectory(path, is_of_store=False, follows_links=self._follows_links)
+        return RealDirectory(path, None, self._of_no_store)
 
     def check_can_give(self, directory: str | os.PathLike[str]) -> None:
         """Raise `OwnerError` if new files in a directory cannot be given to its owner."""
@@ -152,7 +160,14 @@ class Files:
 class NamedFiles(Files):
     """Files that a user named and that belong to no store. Links are followed."""
 
-    _follows_links = True
+    _manner = Manner(follows_links=True)
+    _of_no_store = Manner(is_of_store=False, follows_links=True)
+
+
+class PrivateFiles(NamedFiles):
+    """The same for what kafkafs keeps for a user: what is made is for that user alone."""
+
+    _manner = _of_no_store = Manner(is_of_store=False, follows_links=True, is_private=True)
 
 
 def read_small_file(files: Files, path: str | os.PathLike[str], refusal: type[StorageError], bytes_max: int) -> bytes:

@@ -113,6 +113,9 @@ class LogDir:
                 known[name] = self._known[name]
                 continue
             found = self.directory.status(name)
+            if found is not None and found.is_link and self.directory.follows_partitions:
+                with suppress(OSError):  # a link to nothing, or to itself
+                    found = self.directory.at(name).own_status() or found
             if found is not None and found.is_directory:
                 known[name] = parse_directory_name(name)
             elif found is not None and found.is_link:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import TypeAlias
 
-    from storage.files import Directory
+    from storage.files import Directory, FileStatus
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.meta_properties import MetaProperties
 
@@ -78,10 +78,12 @@ class LogDirCheck:
         self.properties: MetaProperties | None = None
         found = self.directory.statuses()
         self.listing = Listing.of(
-            {name: parse_directory_name(name) for name in sorted(found) if found[name].is_directory}
+            {name: parse_directory_name(name) for name in sorted(found) if self._is_directory(name, found[name])}
         )
-        for name, error in sorted(self.directory.strangers().items()):
-            self._report(stranger(name, error))
+        for name, status in sorted(found.items()):
+            refusal = self.directory.refusal(name, status)
+            if refusal is not None and not self._is_directory(name, status):
+                self._report(stranger(name, refusal))
         self._read_properties()
         for name in self.listing.foreign:
             reason = "no broker starts while such a directory is here"
@@ -128,6 +130,14 @@ class LogDirCheck:
             size_bytes = _log_bytes(expected.directory)
             targets.append(PartitionTarget(self.directory, str(name), partition, expected, size_bytes, name.state))
         return targets
+
+    def _is_directory(self, name: str, status: FileStatus) -> bool:
+        if not status.is_link or not self.directory.follows_partitions:
+            return status.is_directory
+        with suppress(OSError):  # a link to nothing, or to itself
+            led_to = self.directory.at(name).own_status()
+            return led_to is not None and led_to.is_directory
+        return False
 
     def _read_properties(self) -> None:
         try:

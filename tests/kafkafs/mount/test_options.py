@@ -103,6 +103,7 @@ def test_what_holds_is_told_of_every_option() -> None:
         "durability": "buffered",
         "maintenance": "on",
         "server_properties": "none",
+        "follow_links": "false",
         "allow_other": "false",
         "auto_unmount": "false",
         "uid": "store",
@@ -111,12 +112,13 @@ def test_what_holds_is_told_of_every_option() -> None:
         "memory": str(MEMORY.limit_bytes),
     }
     told = parse_options(
-        ["uid=1,gid=2,umask=27,allow_other,auto_unmount,durability=fsync,server_properties=/a,memory=1G"]
+        ["uid=1,gid=2,umask=27,allow_other,follow_links,auto_unmount,durability=fsync,server_properties=/a,memory=1G"]
     )
     assert told.effective(is_maintained=False) == {
         "durability": "fsync",
         "maintenance": "off",
         "server_properties": "/a",
+        "follow_links": "true",
         "allow_other": "true",
         "auto_unmount": "true",
         "uid": "1",
