@@ -21,7 +21,7 @@ from kafkafs.tree.node import Link, Stranger
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
-from storage.files import NamedFiles
+from storage.files import PrivateFiles
 from storage.log import Isolation
 from storage.store import Mode
 
@@ -71,7 +71,7 @@ def opened_tree(
     clock = Clock()
     with (
         opened_store(store, server_properties, is_changed=mode is Mode.READ_WRITE, change=change) as opened,
-        closing(SizeCache(NamedFiles(), cache_directory(os.environ))) as sizes,
+        closing(SizeCache(PrivateFiles(), cache_directory(os.environ))) as sizes,
     ):
         yield Tree(opened, options, clock=clock, sizes=sizes, control=ControlNodes())
 

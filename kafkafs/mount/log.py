@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 LINES_MAX: Final = 1000
 FILE_BYTES_MAX: Final = 8 * 1024 * 1024
+FILE_MODE: Final = 0o640
+DIRECTORY_MODE: Final = 0o750
 _FORMAT: Final = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
 _TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%S"
 
@@ -57,10 +59,25 @@ class StandardErrorFile(logging.Handler):
 
     def _put_aside(self) -> None:
         self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        descriptor = opened(self._path)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
         os.close(descriptor)
+
+
+def opened(path: Path) -> int:
+    """Return a descriptor that adds to a log file, which is made if it is missing. Others may not read it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    with suppress(OSError):  # another user's file
+        os.fchmod(descriptor, os.fstat(descriptor).st_mode & FILE_MODE)
+    return descriptor
+
+
+def make_directory(path: Path) -> None:
+    """Make the directory of log files, or close one that is there to others."""
+    path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+    with suppress(OSError):  # another user's directory
+        path.chmod(path.stat().st_mode & DIRECTORY_MODE)
 
 
 def start_logging(file: Path | None = None) -> RecentLines:

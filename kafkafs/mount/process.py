@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from kafkafs.mount.errors import MountError
+from kafkafs.mount.log import make_directory, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -130,7 +131,7 @@ def log_file(mount_point: Path) -> Path | None:
     """Return the same, and make its directory; None if that fails."""
     path = log_path(mount_point)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
     except OSError:
         return None
     return path
@@ -182,7 +183,7 @@ def _start(command: Sequence[str], log: Path | None, doing: Callable[[str], None
 
 
 def _opened(log: Path | None) -> BinaryIO:
-    return Path(os.devnull if log is None else log).open("ab")
+    return Path(os.devnull).open("ab") if log is None else os.fdopen(opened(log), "ab")
 
 
 def _await_report(reports: TextIO, doing: Callable[[str], None]) -> str | None:

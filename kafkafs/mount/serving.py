@@ -23,7 +23,7 @@ from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.tree import Tree
 from storage.budget import MEMORY
 from storage.clock import Clock
-from storage.files import NamedFiles
+from storage.files import PrivateFiles
 from storage.store import Mode
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def serve(
 @contextmanager
 def _tree(store: Store, options: MountOptions, metrics: Metrics, recent: RecentLines) -> Iterator[Tree]:
     """Provide the tree of a store, with the mount's options, metrics and log."""
-    sizes = SizeCache(NamedFiles(), cache_directory(os.environ))
+    sizes = SizeCache(PrivateFiles(), cache_directory(os.environ))
     try:
         control = ControlNodes(
             options=options.effective(is_maintained=is_maintained(store, options)),

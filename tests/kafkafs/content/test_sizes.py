@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -20,14 +22,13 @@ from kafkafs.content.saved import SavedSizes
 from kafkafs.render.batch_lines import ValueLines
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.stream_file import exact_size
-from storage.files import Files, ReadableFile
+from storage.files import Files, PrivateFiles, ReadableFile
 from storage.log.followed_log import FollowedLog
 from storage.log.view import Isolation
 from storage.record import BatchForm, Codec
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable
 
     from kafkafs.content.seen import Seen, SeenFile
@@ -54,6 +55,18 @@ class CountingFiles(MemoryFiles):
 
             opened.read_at = counted  # type: ignore[method-assign]
         return opened
+
+
+def test_what_is_kept_is_for_this_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        SavedSizes(PrivateFiles(), tmp_path / "cache" / "kafkafs").save("key", ())
+    finally:
+        os.umask(before)
+    found = {path.relative_to(tmp_path): stat.S_IMODE(path.stat().st_mode) for path in (tmp_path).rglob("*")}
+    assert len(found) == 3
+    assert {mode for path, mode in found.items() if path.suffix} == {0o600}
+    assert {mode for path, mode in found.items() if not path.suffix} == {0o700}
 
 
 @pytest.fixture
