@@ -52,7 +52,9 @@ class Growth:
                 forget_attributes(inode)
 
     def attributes_s(self, inode: Inode) -> float:
-        """Return how long the kernel may cache a file's attributes now."""
+        """Return how long the kernel may cache a file's attributes now: not at all while its size is unknown."""
+        if inode.attributes.size_bytes is None:
+            return 0.0
         if inode.caching is GROWING and inode.log is not None and not self._is_at_rest(inode.log, monotonic()):
             return 0.0
         return inode.caching.attributes_s

@@ -6,6 +6,7 @@ No reply waits for data that is yet to come: a reader that waits in the kernel c
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kafkafs.locator.paths import PartitionFilePath
@@ -26,6 +27,7 @@ Result = TypeVar("Result")
 
 SHORT_BYTES_MAX: Final = 128 * 1024
 """A larger write is long work, which leaves the event loop while another request waits for its answer."""
+_TAILS: Final = frozenset({b"tail\n", b"tac\n"})
 PIECE_BYTES_MIN: Final = 1024 * 1024 - 4095
 """A smaller write is at most the last piece of a longer one: the kernel splits writes at full pages."""
 
@@ -101,6 +103,14 @@ class FileForReading:
         if self._reading is not None:
             self.inode.readings.remove(self._reading)
             self._reading.close()
+
+
+def is_about_to_seek(process: int) -> bool:
+    """Return True if a process is a program that reads nothing of a file but its end."""
+    try:
+        return Path(f"/proc/{process}/comm").read_bytes() in _TAILS
+    except OSError:
+        return False
 
 
 def sync_log(tree: NodeTree, inode: Inode) -> None:

@@ -35,6 +35,8 @@ SKIPPED_XATTR: Final = "user.kafkafs.skipped"
 _WAIT_S: Final = 0.5  # for others who are counting
 SEEK_WAIT_S: Final = 3.0
 """The longest wait for the size when a program seeks to the end of an open file."""
+TAIL_WAIT_S: Final = 10.0
+"""The same for a program that is known to do nothing else."""
 _QUESTIONS_BEFORE_SEEK: Final = 2  # by the mount, when it opens the file, and by a program's `fstat`
 
 
@@ -138,14 +140,21 @@ class StreamReading:
         self._run = RenderedRun(self._pieces_from)
         self._may_seek = True  # until it reads or has waited
         self._questions = 0  # for the size
+        self.is_about_to_seek = False
+        """Set to True if the program that asks next reads the file's end alone."""
         counted.enter(positions, self)
+
+    @property
+    def is_size_told(self) -> bool:
+        """True once a reader of the log was told the size."""
+        return self._positions.told_bytes is not None
 
     def size_bytes(self) -> int | None:
         """Return the size, which never shrinks or becomes unknown again: while it is counted, the last known one.
 
-        A program that asks again and again before it reads is about to seek to the end, as `tail` does. It waits for
-        the count for a few seconds, since it would have to read the whole file without a size. Raises `DamagedError` if
-        the log was damaged since.
+        A program that asks again and again before it reads is about to seek to the end, and `tail` says by its name
+        that it is. It waits for the count for some seconds, since it would read the whole file without a size. Raises
+        `DamagedError` if the log was damaged since.
         """
         self._questions += 1
         positions = self._positions
@@ -161,9 +170,10 @@ class StreamReading:
     def _size_bytes(self, told_bytes: int | None) -> int | None:
         seen, _ = self._counted.look()
         size_bytes = exact_size(self._counted, self._positions, seen, self._options)
-        if size_bytes is None and told_bytes is None and self._may_seek and self._questions > _QUESTIONS_BEFORE_SEEK:
+        is_seeking = self.is_about_to_seek or self._questions > _QUESTIONS_BEFORE_SEEK
+        if size_bytes is None and told_bytes is None and self._may_seek and is_seeking:
             self._may_seek = False
-            self._count_for(seen, SEEK_WAIT_S)
+            self._count_for(seen, TAIL_WAIT_S if self.is_about_to_seek else SEEK_WAIT_S)
             size_bytes = exact_size(self._counted, self._positions, self._counted.look()[0], self._options)
         if size_bytes is None and told_bytes is not None:
             damage = self._positions.damage(seen) if self._options.damage is Damage.STOP else None

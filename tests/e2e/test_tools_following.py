@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -164,3 +165,24 @@ def test_retried_reads_of_what_was_removed_are_errors(writer: Mounted) -> None:
         reader.stdin.write("go\n")
         reader.stdin.flush()
         assert reader.stdout.readline() in {"0\n", "1\n"}
+
+
+def test_tail_of_a_long_log_waits_for_its_size_and_reads_its_end_alone(
+    tmp_path: Path, store_mounts: Callable[..., Mounted]
+) -> None:
+    store = tmp_path / "store"
+    first = store_mounts(store, at="first")
+    (first.path / "long").mkdir()
+    lines = b"".join(b"%099d\n" % number for number in range(10_000))
+    with (first.path / "long" / "0" / "append").open("ab", buffering=0) as file:
+        for _ in range(80):  # more than is counted for a `stat`
+            file.write(lines)
+    first.end()
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)  # of sizes
+    mounted = store_mounts(store)
+    for command in ("tail -c 100", "tail -n 1"):
+        assert mounted.run(f"{command} long/0/values").stdout == f"{9_999:099d}\n"
+    metrics = (mounted.path / ".kafkafs" / "metrics").read_text()
+    found = re.search(r"(?m)^kafkafs_read_bytes_total (\d+)$", metrics)
+    assert found is not None
+    assert int(found[1]) < len(lines)
