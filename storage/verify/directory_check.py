@@ -60,8 +60,6 @@ class DirectoryCheck:
         for text, status in sorted(self._listing.items()):
             if (refusal := self._directory.refusal(text, status)) is not None:
                 self._findings.add(stranger(text, refusal))
-            elif status.is_directory:
-                self._findings.add(damage(FindingKind.SPECIAL_FILE, text, "it is a directory"))
         for name in self._names:
             if name.suffix in {FileSuffix.CLEANED, FileSuffix.SWAP}:
                 end = "it did not end" if name.suffix is FileSuffix.CLEANED else "it was not brought to its end"

@@ -62,7 +62,6 @@ class FindingKind(StrEnum):
     COMMITS = "commits"  # kafkafs's record of them
     # Anywhere
     SYMBOLIC_LINK = "symbolic_link"  # in the place of a file or a directory; it is not followed
-    SPECIAL_FILE = "special_file"  # a FIFO, a directory, another user's file: not opened
     UNREADABLE = "unreadable"
 
 
@@ -112,21 +111,23 @@ def notice(kind: FindingKind, path: str, reason: str) -> Finding:
 
 
 def stranger(path: str, error: SpecialFileError) -> Finding:
-    """Return the finding of what kafkafs does not open: a symbolic link, a FIFO and the like."""
-    is_link = isinstance(error, SymbolicLinkError)
-    return damage(FindingKind.SYMBOLIC_LINK if is_link else FindingKind.SPECIAL_FILE, path, f"it {error.strerror}")
+    """Return the finding of what kafkafs does not open: damage for a symbolic link, and unreadable for all others."""
+    if isinstance(error, SymbolicLinkError):
+        return damage(FindingKind.SYMBOLIC_LINK, path, f"it {error.strerror}")
+    return _unreadable(path, f"it {error.strerror}")
 
 
 def unreadable(path: str, error: OSError) -> Finding:
     """Return the finding of a file that the operating system refused to show, or that kafkafs does not open."""
     if isinstance(error, SpecialFileError):
         return stranger(path, error)
-    return Finding(
-        severity=Severity.UNREADABLE, kind=FindingKind.UNREADABLE, path=path, reason=error.strerror or str(error)
-    )
+    return _unreadable(path, error.strerror or str(error))
 
 
-_UNOPENED: Final = (FindingKind.SYMBOLIC_LINK, FindingKind.SPECIAL_FILE)
+def _unreadable(path: str, reason: str) -> Finding:
+    return Finding(severity=Severity.UNREADABLE, kind=FindingKind.UNREADABLE, path=path, reason=reason)
+
+
 KEPT_MAX: Final = 100
 """The number of findings of a kind that are kept of a file."""
 
@@ -134,7 +135,7 @@ KEPT_MAX: Final = 100
 class FindingList:
     """The findings of one check, in their order. Of thousands of one kind in a file it keeps the first and the last.
 
-    Of a file that kafkafs does not open it keeps one finding and nothing else.
+    Of a symbolic link it keeps one finding and nothing else, and of what cannot be read no finding twice.
     """
 
     def __init__(self) -> None:
@@ -145,7 +146,9 @@ class FindingList:
     def add(self, finding: Finding) -> None:
         """Add a finding."""
         key = (finding.path, finding.kind)
-        if any(self._counts[finding.path, kind] for kind in _UNOPENED):
+        if self._counts[finding.path, FindingKind.SYMBOLIC_LINK]:
+            return
+        if finding.severity is Severity.UNREADABLE and finding in self._kept:  # by its name, and then by opening it
             return
         self._counts[key] += 1
         if self._counts[key] <= KEPT_MAX:
