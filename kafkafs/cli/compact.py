@@ -11,7 +11,7 @@ import click
 
 from kafkafs.cli.failures import EXIT_FAILED, say, sentence
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import Progress, chosen_form, counted, output_options, row_of, write_detailed_rows
+from kafkafs.cli.output import Progress, chosen_form, counted, output_options, print_line, row_of, write_detailed_rows
 from kafkafs.cli.store import (
     change_any_option,
     check_may_change,
@@ -105,11 +105,11 @@ def compact(
             outcomes = work.outcomes(chosen_partitions(opened, topics), is_named=bool(topics))
             if form is None:
                 for outcome in outcomes:
-                    click.echo("\n".join(_lines(outcome)))
+                    print_line("\n".join(_lines(outcome)))
             else:
                 write_detailed_rows(_COLUMNS, _DETAILS, map(_row, outcomes), form)
         if form is None:
-            click.echo(work.sentence)
+            print_line(work.sentence)
         say_unknown_settings(store, work.unknown)
         if not dry_run and not is_applying:
             say("nothing was changed; --dry-run says what would be left, --apply does it")

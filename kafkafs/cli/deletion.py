@@ -11,7 +11,7 @@ import click
 
 from kafkafs.cli.failures import say
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import chosen_form, counted, output_options, write_rows
+from kafkafs.cli.output import chosen_form, counted, output_options, print_line, write_rows
 from kafkafs.cli.store import change_any_option, check_may_change, follow_links_option, opened_store, store_argument
 from storage.errors import StorageError
 
@@ -84,7 +84,7 @@ def delete(
                 for each in opened.topics.delete(topic):
                     opened.topics.removals.remove(each)
         if form is None:
-            click.echo("\n".join(_lines(doomed, is_applied=is_applying)))
+            print_line("\n".join(_lines(doomed, is_applied=is_applying)))
         else:
             write_rows(_COLUMNS, [_row(each, is_applied=is_applying) for each in doomed], form)
         if not dry_run and not is_applying:

@@ -18,6 +18,7 @@ from kafkafs.dump.log_dump import Bounds, Selection
 from kafkafs.dump.record_decoders import InternalTopic, decoder_of
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.times import parse_time
+from kafkafs.plain_text import lines, one_line
 from storage.files import NamedFiles
 from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES
 
@@ -78,7 +79,10 @@ class Output:
         self._pending_bytes += len(part)
 
     def _write_pending(self) -> None:
-        self._stream.write(b"".join(self._pending))
+        data = b"".join(self._pending)
+        if self._stream.isatty():
+            data = lines(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        self._stream.write(data)
         self._pending.clear()
         self._pending_bytes = 0
 
@@ -248,7 +252,7 @@ def _dump_file(path: str, options: DumpOptions, output: Output) -> int:
     report = list(dump.report())
     if report:
         output.flush()
-        click.echo("\n".join(report), err=True)
+        click.echo("\n".join(map(one_line, report)), err=True)
     return max(exit_code, EXIT_FOUND if dump.damaged else EXIT_DONE)
 
 

@@ -12,12 +12,14 @@ import signal
 import sys
 import traceback
 from contextlib import contextmanager
+from io import StringIO
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from kafkafs.cli.standard_streams import abandon_output, open_standard_streams
 from kafkafs.interrupts import end_quietly_by_interrupts, raise_interrupts
+from kafkafs.plain_text import PlainFormatter, lines, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +81,7 @@ def _print_warnings() -> None:
     """Print logged warnings as kafkafs' own messages, unless logging is set up, as a mount does."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("kafkafs: %(message)s"))
+    handler.setFormatter(PlainFormatter("kafkafs: %(message)s"))
     logging.lastResort = handler
 
 
@@ -90,7 +92,9 @@ def _code_of(run: Callable[[], object]) -> tuple[int, signal.Signals | None]:
             raise_interrupts()
             code = run()
     except click.ClickException as error:
-        error.show()
+        shown = StringIO()
+        error.show(shown)  # with what was given
+        click.echo(lines(shown.getvalue()), err=True, nl=False)
         return error.exit_code, None
     except _EndBySignal as end:
         return EXIT_FAILED, end.number
@@ -186,7 +190,7 @@ def _said_by_the_system(error: OSError) -> str:
 def say(sentence: str) -> None:
     """Write to standard error, after everything that was printed before."""
     sys.stdout.flush()
-    click.echo(f"kafkafs: {sentence}", err=True)
+    click.echo(f"kafkafs: {one_line(sentence)}", err=True)
 
 
 def _say_last(sentence: str) -> None:

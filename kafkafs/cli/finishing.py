@@ -21,9 +21,8 @@ import threading
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from kafkafs.cli.failures import Terminated, UnprintedError
+from kafkafs.cli.output import print_line
 from kafkafs.cli.standard_streams import standard_output
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def print_afterwards(text: str, done: str) -> None:
     output = standard_output()
     if output is None or not output.was_closed:
         with finishing(done):
-            click.echo(text)
+            print_line(text)
 
 
 @contextmanager

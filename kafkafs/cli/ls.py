@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs.cli.failures import sentence
-from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.output import Form, chosen_form, output_options, print_line, write_rows
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
 from kafkafs.cli.tree import isolation_option, node_at, opened_tree, tree_options
 from kafkafs.locator.times import Instant
@@ -64,7 +64,7 @@ def ls(
         node = node_at(tree, path)
         if form is None and not is_long:
             for name in _names(node):
-                click.echo(name)
+                print_line(name)
         else:
             write_rows(("name", "kind", "bytes", "modified"), _rows(tree, node), form or Form.TABLE)
 

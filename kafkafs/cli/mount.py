@@ -13,6 +13,7 @@ import click
 
 from kafkafs.cli.failures import say, sentence
 from kafkafs.cli.finishing import print_afterwards
+from kafkafs.cli.output import print_line
 from kafkafs.cli.standard_streams import abandon_output
 from kafkafs.cli.store import store_argument
 from kafkafs.cli.umount import mount_point_argument
@@ -126,7 +127,7 @@ def _serve(store: Sequence[Path], mount_point: Path, options: MountOptions) -> N
     def ready() -> None:
         if not report.is_awaited:
             try:
-                click.echo(str(mount_point))
+                print_line(str(mount_point))
             except OSError:  # it is mounted all the same
                 abandon_output()
         if not report.ready():

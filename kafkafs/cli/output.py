@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import click
 
+from kafkafs.cli.standard_streams import TerminalText
+from kafkafs.plain_text import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TextIO
@@ -112,16 +115,21 @@ def _write_array(columns: Sequence[str], rows: Iterable[Mapping[str, object]], s
 
 
 def _write_table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], stream: TextIO) -> None:
-    lines = [list(columns), *([_text(row[column]) for column in columns] for row in rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
-    for line in lines:
+    shown = [list(columns), *([one_line(_text(row[column])) for column in columns] for row in rows)]
+    widths = [max(len(line[at]) for line in shown) for at in range(len(columns))]
+    for line in shown:
         padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
         stream.write(f"{'  '.join(padded).rstrip()}\n")
 
 
 def json_line(value: Mapping[str, object]) -> str:
-    """Return an object as kafkafs prints JSON on one line."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Return an object as kafkafs prints JSON on one line; of all characters only control characters are escaped."""
+    return one_line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def print_line(text: str) -> None:
+    """Print text that may have any characters, and end the line. A terminal gets no control characters."""
+    sys.stdout.write(f"{text}\n")
 
 
 def _object(columns: Sequence[str], row: Mapping[str, object]) -> str:
@@ -194,12 +202,18 @@ class Progress:
         assert self._stream is not None
         self._due = self._clock() + _INTERVAL_S
         self._is_visible = True
-        self._stream.write(f"{_ERASE_LINE}{text}")
+        self._erase_line()
+        self._stream.write(one_line(text))
         self._stream.flush()
 
     def erase(self) -> None:
         """Erase the line."""
         if self._stream is not None and self._is_visible:
-            self._stream.write(_ERASE_LINE)
+            self._erase_line()
             self._stream.flush()
             self._is_visible = False
+
+    def _erase_line(self) -> None:
+        assert self._stream is not None
+        write = self._stream.write_controls if isinstance(self._stream, TerminalText) else self._stream.write
+        write(_ERASE_LINE)

@@ -10,7 +10,7 @@ import click
 
 from kafkafs.cli.failures import EXIT_FAILED, say
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import Progress, counted, json_line
+from kafkafs.cli.output import Progress, counted, json_line, print_line
 from kafkafs.cli.recovery_report import outcome_lines, outcome_object
 from kafkafs.cli.store import (
     broker_settings,
@@ -128,18 +128,18 @@ class _Printing:
         self.tally.count(outcome)
         self._progress.erase()
         if self._as_json:
-            click.echo(json_line(outcome_object(outcome)))
+            print_line(json_line(outcome_object(outcome)))
             return
         for line in outcome_lines(outcome, is_plan=self._is_plan):
-            click.echo(line)
+            print_line(line)
 
     def end(self) -> None:
         """Print the totals."""
         if not self._as_json:
             self._progress.erase()
-            click.echo(self.tally.sentence())
+            print_line(self.tally.sentence())
             if self._is_plan and self.tally.has_changes:
-                click.echo("nothing has changed; --apply does this")
+                print_line("nothing has changed; --apply does this")
 
 
 class _Tally:

@@ -10,7 +10,7 @@ import click
 
 from kafkafs.cli.failures import EXIT_FAILED, say, sentence
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import Progress, chosen_form, counted, output_options, row_of, write_detailed_rows
+from kafkafs.cli.output import Progress, chosen_form, counted, output_options, print_line, row_of, write_detailed_rows
 from kafkafs.cli.store import (
     change_any_option,
     check_may_change,
@@ -102,11 +102,11 @@ def retention(
             outcomes = tally.counted(_outcomes(opened, chosen, change, is_applying=is_applying))
             if form is None:
                 for outcome in outcomes:
-                    click.echo("\n".join(_lines(outcome)))
+                    print_line("\n".join(_lines(outcome)))
             else:
                 write_detailed_rows(_COLUMNS, _DETAILS, map(_row, outcomes), form)
         if form is None:
-            click.echo(tally.sentence(is_applying=is_applying))
+            print_line(tally.sentence(is_applying=is_applying))
         say_unknown_settings(store, tally.unknown)
         if not dry_run and not is_applying:
             say("nothing was deleted; --apply does it")

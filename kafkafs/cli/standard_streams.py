@@ -17,6 +17,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.plain_text import lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
@@ -93,6 +95,19 @@ class _StandardError(io.RawIOBase):
             return len(memoryview(data).cast("B"))
 
 
+class TerminalText(io.TextIOWrapper):
+    """Text that goes to a terminal, which gets no control character that came with it."""
+
+    def write(self, text: str) -> int:
+        """Write text."""
+        super().write(lines(text))
+        return len(text)
+
+    def write_controls(self, controls: str) -> None:
+        """Write what is meant for the terminal itself."""
+        super().write(controls)
+
+
 def open_standard_streams() -> None:
     """Fill closed descriptors among 0 to 2, and make `sys.stdin`, `sys.stdout` and `sys.stderr` use them.
 
@@ -142,7 +157,8 @@ def _fill(number: int, flags: int) -> bool:
 def _text(raw: io.RawIOBase, *, is_immediate: bool = False) -> TextIO:
     buffer = io.BufferedWriter(raw, _BUFFER_BYTES)
     line_buffering = is_immediate or raw.isatty()
-    return io.TextIOWrapper(buffer, encoding="utf-8", errors=_UNENCODABLE, line_buffering=line_buffering)
+    kind = TerminalText if raw.isatty() else io.TextIOWrapper
+    return kind(buffer, encoding="utf-8", errors=_UNENCODABLE, line_buffering=line_buffering)
 
 
 def _bytes_or_escapes(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -11,7 +11,7 @@ from kafkafs.cli import CommandTable
 from kafkafs.cli.deletion import delete
 from kafkafs.cli.failures import EXIT_FAILED, EXIT_USAGE, say, sentence
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.output import Form, chosen_form, output_options, print_line, write_rows
 from kafkafs.cli.store import (
     broker_settings,
     change_any_option,
@@ -148,7 +148,7 @@ def config(
     with opened_store(store, server_properties) as opened:
         found = opened.topics.config(topic)
     if form is None:
-        click.echo("\n".join(found.lines()))
+        print_line("\n".join(found.lines()))
     else:
         write_rows(("key", "value", "origin"), _setting_rows(found), form)
 

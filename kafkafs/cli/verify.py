@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND
-from kafkafs.cli.output import Progress, camel, counted, json_line
+from kafkafs.cli.output import Progress, camel, counted, json_line, print_line
 from kafkafs.cli.store import (
     broker_settings,
     follow_links_option,
@@ -71,7 +71,7 @@ def verify(
     try:
         for finding in verification.run(lambda: _show(progress, verification)):
             progress.erase()
-            click.echo(finding_line(finding))
+            print_line(finding_line(finding))
     finally:
         progress.erase()
     end_with_verdict(ctx, verification)

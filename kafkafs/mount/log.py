@@ -10,6 +10,8 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.plain_text import PlainFormatter
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -82,7 +84,7 @@ def make_directory(path: Path) -> None:
 
 def start_logging(file: Path | None = None) -> RecentLines:
     """Log from INFO up to standard error, whose path is `file` if it is a file, and keep the last lines."""
-    formatter = logging.Formatter(_FORMAT, _TIME_FORMAT)
+    formatter = PlainFormatter(_FORMAT, _TIME_FORMAT)
     formatter.converter = time.gmtime
     recent = RecentLines()
     root = logging.getLogger()

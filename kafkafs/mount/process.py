@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.log import make_directory, opened
+from kafkafs.plain_text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -225,7 +226,7 @@ def _tell(*lines: str) -> None:
     if address.startswith("@"):
         address = f"\0{address[1:]}"  # an abstract socket
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notify:
-        notify.sendto("\n".join(line.replace("\n", " ") for line in lines).encode(errors="replace"), address)
+        notify.sendto("\n".join(map(one_line, lines)).encode(errors="replace"), address)
 
 
 class Parting:

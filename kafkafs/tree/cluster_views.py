@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.plain_text import field
 from kafkafs.tree.cluster_rows import COLUMNS, ROWS, VOTERS, cells, voter_rows
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
-from kafkafs.tree.store_texts import as_one_line
 from kafkafs.tree.tab_separated import tab_separated
 from storage.errors import CorruptMetadataError, StorageError
 from storage.log_dir import CLUSTER_METADATA
@@ -83,4 +83,4 @@ def _is_odd(row: Row) -> bool:
 
 
 def _cell(value: object) -> object:
-    return as_one_line(value.encode(errors="replace").decode()) if isinstance(value, str) else value
+    return field(value.encode(errors="replace").decode()) if isinstance(value, str) else value

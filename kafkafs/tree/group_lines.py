@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.plain_text import field
 from kafkafs.tree.tab_separated import UNKNOWN
 from storage.cluster import group_rows
-from storage.properties import escaped_character
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,9 +32,6 @@ COLUMNS: Final = (
     "state",
     "kind",
 )
-
-_BENDING: Final = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
-"""Characters that readers may take for the end of a line, or a terminal for a command."""
 
 
 def shown_groups(
@@ -65,7 +61,7 @@ def in_a_line(value: str | int | None) -> str | int:
 
 @lru_cache(maxsize=64)  # a hostile member's long id is beside each of its partitions
 def _straightened(text: str) -> str:
-    return _BENDING.sub(lambda found: escaped_character(found[0]), text)
+    return field(text)
 
 
 def row_in_a_line(row: Mapping[str, str | int | None]) -> dict[str, str | int | None]:

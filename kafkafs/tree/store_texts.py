@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import kafkafs
 from kafkafs.locator.paths import BY_TIME_NAME, CONTROL_NAME, PartitionPath, TopicPath
+from kafkafs.plain_text import field
 from storage.errors import StorageError
-from storage.properties import escaped_character
 from storage.segment import Kind, parse_name
 from storage.store import Mode
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 _PARTITIONS_LOOKED_AT_MAX: Final = 100
-_BENDING: Final = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
-"""Characters that readers may take for the end of a line, or a terminal for a command."""
 _INTERNAL_PREFIX: Final = "__"
 _HERE: Final = f"""\
 Names are listed sparingly and found generously: any offset, range, time and
@@ -84,12 +81,7 @@ def options_text(store: Store, options: TreeOptions, further: Mapping[str, objec
 
 def in_a_line(path: Path) -> str:
     """Return the path in one line, with backslashes and control characters escaped as in properties text."""
-    return as_one_line(str(path))
-
-
-def as_one_line(text: str) -> str:
-    """Return the same for any text."""
-    return _BENDING.sub(lambda found: escaped_character(found[0]), text)
+    return field(str(path))
 
 
 def readme_text(store: Store) -> str:

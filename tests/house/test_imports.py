@@ -28,7 +28,7 @@ ROWS = (
     ("storage.split", "storage.rewrite", "storage.verify"),
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
-    ("kafkafs.allocation", "kafkafs.damage", "kafkafs.interrupts"),
+    ("kafkafs.allocation", "kafkafs.damage", "kafkafs.interrupts", "kafkafs.plain_text"),
     ("kafkafs.locator", "kafkafs.render", "kafkafs.content", "kafkafs.dump"),
     ("kafkafs.library", "kafkafs.tree", "kafkafs.spark", "kafkafs.demo"),
     ("kafkafs.mount",),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs.cli.failures import EXIT_FOUND, say
-from kafkafs.cli.output import Form, chosen_form, output_options, write_detailed_rows, write_rows
+from kafkafs.cli.output import Form, chosen_form, output_options, print_line, write_detailed_rows, write_rows
 from kafkafs.cli.spark.session import job_options, job_session
 from kafkafs.cli.store import other_store_argument, other_store_option, store_argument
 from kafkafs.cli.verify import end_with_verdict, finding_line, verify_command
@@ -63,7 +63,7 @@ def verify(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ..
 
         verification, findings = session.result(lambda: check_store(session.spark, store, topics), "verifying")
     for finding in findings:
-        click.echo(finding_line(finding))
+        print_line(finding_line(finding))
     end_with_verdict(ctx, verification, session.time_text)
 
 

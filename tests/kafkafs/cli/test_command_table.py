@@ -140,5 +140,5 @@ finally:
     assert version.startswith("kafkafs ")
     assert modules == (
         "['kafkafs.allocation', 'kafkafs.cli', 'kafkafs.cli.failures', 'kafkafs.cli.standard_streams', "
-        "'kafkafs.interrupts']"
+        "'kafkafs.interrupts', 'kafkafs.plain_text']"
     )
