@@ -7,7 +7,6 @@ anything else that a broker would not read is a `CorruptCheckpointError`.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
@@ -24,6 +23,7 @@ _VERSION: Final = 0
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _LINE_CHARACTERS_MAX: Final = 1024  # room for the name of a topic, two numbers and some blanks
 _SPACE: Final = " \t\v\f"
+_UNUSUAL: Final = re.compile(r"[\t\v\f\r]|  | \n| \Z")  # what brokers and kafkafs do not write
 _SPACES: Final = re.compile(f"[{_SPACE}]+")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 
@@ -40,21 +40,38 @@ def read_checkpoint(directory: Directory, name: str, parse: Callable[[list[str]]
     path = directory.path_of(name)
     if data and not data.strip(b"\0"):
         raise NulFilledCheckpointError("the checkpoint holds nothing but NUL bytes", path=path)
-    try:
-        lines = _LINE_END.split(data.decode())
-    except UnicodeDecodeError:
-        raise CorruptCheckpointError("the checkpoint is not UTF-8", path=path) from None
-    if not lines[-1]:
-        del lines[-1]
-    if lines and _parsed(lines[0], _number, path) != _VERSION:
+    lines, is_plain = _lines(data, path)
+    if lines and _parsed(lines[0], path) != _VERSION:
         raise CorruptCheckpointError(f"the checkpoint's version is {lines[0]}, known is {_VERSION}", path=path)
     if len(lines) < 2:
         return []
-    count = _parsed(lines[1], _number, path)
-    entries = [_parsed(line, lambda line: parse(_SPACES.split(line.rstrip(_SPACE))), path) for line in lines[2:]]
+    count = _parsed(lines[1], path)
+    entries = []
+    line = ""
+    try:
+        for line in lines[2:]:
+            entries.append(parse(line.split(" ") if is_plain else _SPACES.split(line.rstrip(_SPACE))))
+    except ValueError:
+        raise _malformed(line, path) from None
     if len(entries) != count:
         raise CorruptCheckpointError(f"the checkpoint has {len(entries)} entries and declares {count}", path=path)
     return entries
+
+
+def _lines(data: bytes, path: str) -> tuple[list[str], bool]:
+    """Return the lines, and whether their columns are as brokers and kafkafs write them: one space between two."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise CorruptCheckpointError("the checkpoint is not UTF-8", path=path) from None
+    is_plain = not _UNUSUAL.search(text)  # a file may have a million lines
+    lines = text.split("\n") if is_plain else _LINE_END.split(text)
+    if not lines[-1]:
+        del lines[-1]
+    too_long = next((line for line in lines if len(line) > _LINE_CHARACTERS_MAX), None)
+    if too_long is not None:
+        raise _malformed(too_long, path)
+    return lines, is_plain
 
 
 def write_checkpoint(directory: Directory, name: str, entries: Collection[tuple[object, ...]]) -> None:
@@ -65,17 +82,18 @@ def write_checkpoint(directory: Directory, name: str, entries: Collection[tuple[
 
 def integer(text: str, *, bits: int) -> int:
     """Parse a column as a number of so many bits; raises `ValueError` if it is none."""
-    if not _INTEGER.fullmatch(text) or not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
+    value = int(text) if _INTEGER.fullmatch(text) else None
+    if value is None or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
         raise ValueError(f"{text} is not an integer of {bits} bits")
-    return int(text)
+    return value
 
 
-def _number(line: str) -> int:
-    return integer(line, bits=32)
+def _parsed(line: str, path: str) -> int:
+    try:
+        return integer(line, bits=32)
+    except ValueError:
+        raise _malformed(line, path) from None
 
 
-def _parsed(line: str, parse: Callable[[str], Entry], path: str) -> Entry:
-    if len(line) <= _LINE_CHARACTERS_MAX:
-        with suppress(ValueError):
-            return parse(line)
-    raise CorruptCheckpointError(f"the checkpoint has a malformed line {line[:100]!r}", path=path)
+def _malformed(line: str, path: str) -> CorruptCheckpointError:
+    return CorruptCheckpointError(f"the checkpoint has a malformed line {line[:100]!r}", path=path)

@@ -6,6 +6,7 @@ They decide how far consumers with read_committed may read. `state` decides what
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from storage.segment.index.entries import AbortedTransaction
 
@@ -41,19 +42,24 @@ class Transactions:
     def __init__(self) -> None:
         self.first_unstable_offset: int | None = None
         self._open: dict[int, int] = {}  # producer id -> first offset
+        self._begun: list[tuple[int, int]] = []  # a heap of first offsets and producers, with some that are not open
         self._unreplicated: dict[int, int] = {}  # first offset -> the marker's
 
     def begin(self, producer_id: int, first_offset: int) -> None:
         """Begin a transaction of a producer that has none open."""
         self._open[producer_id] = first_offset
-        self._update()
+        heappush(self._begun, (first_offset, producer_id))
+        if self.first_unstable_offset is None or first_offset < self.first_unstable_offset:
+            self.first_unstable_offset = first_offset
 
     def complete(self, producer_id: int, marker_offset: int, *, is_aborted: bool) -> CompletedTransaction:
         """End the producer's open transaction by its marker. It stays unstable until the marker is replicated."""
         first_offset = self._open.pop(producer_id)
-        last_stable_offset = min(self._open.values(), default=marker_offset + 1)
+        earliest = self._earliest_open()
         self._unreplicated[first_offset] = marker_offset
-        return CompletedTransaction(producer_id, first_offset, marker_offset, last_stable_offset, is_aborted)
+        return CompletedTransaction(
+            producer_id, first_offset, marker_offset, marker_offset + 1 if earliest is None else earliest, is_aborted
+        )
 
     def on_high_watermark(self, offset: int) -> None:
         """Remove the completed transactions whose markers are before this offset."""
@@ -64,8 +70,17 @@ class Transactions:
     def clear(self) -> None:
         """Remove all of them."""
         self._open.clear()
+        self._begun.clear()
         self._unreplicated.clear()
         self._update()
 
     def _update(self) -> None:
-        self.first_unstable_offset = min((*self._open.values(), *self._unreplicated), default=None)
+        earliest = self._earliest_open()
+        self.first_unstable_offset = min([*self._unreplicated, *([] if earliest is None else [earliest])], default=None)
+
+    def _earliest_open(self) -> int | None:
+        """Return where the earliest open transaction begins; a million may be open."""
+        begun = self._begun
+        while begun and self._open.get(begun[0][1]) != begun[0][0]:
+            heappop(begun)
+        return begun[0][0] if begun else None
