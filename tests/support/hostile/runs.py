@@ -35,17 +35,22 @@ MEMORY_BYTES_MAX: Final = 2**30 + 200 * 10**6
 """The budget at its default, and what a process takes besides."""
 
 _BUG: Final = re.compile(r"Traceback \(most recent call last\)|\bbug\b")
+_RAW: Final = re.compile(r"\x1b\[31m|\x1b\]|\x9b|\x07")  # of the names and texts of cases; progress shows others
 _OUTPUT_KEPT: Final = 64 * 1024
 _IN_TOUCHED: Final = 0x1 | 0x2 | 0x4 | 0x20 | 0x100 | 0x200  # access, modify, attributes, open, create, delete
 
 
 @dataclass
 class Outcome:
-    """What came of a command. `silence_s` is the longest time in which it neither ended nor said anything."""
+    """What came of a command, which `said` things into a pipe, and had them `shown` on a terminal.
+
+    `silence_s` is the longest time in which it neither ended nor said anything.
+    """
 
     arguments: tuple[str, ...]
     exit_code: int | None
     said: str
+    shown: str
     silence_s: float
     memory_bytes: int
     faults: list[str] = field(default_factory=list)
@@ -57,8 +62,10 @@ class Outcome:
             found.append(f"said nothing for {self.silence_s:.1f} s")
         if self.memory_bytes > MEMORY_BYTES_MAX:
             found.append(f"took {self.memory_bytes / 2**20:.0f} MiB")
-        if _BUG.search(self.said):
-            found.append("ended as a bug: " + self.said[-300:])
+        if _BUG.search(self.said + self.shown):
+            found.append("ended as a bug: " + self.shown[-300:])
+        if raw := _RAW.search(self.shown):
+            found.append(f"showed {raw[0]!r} on a terminal")
         if self.exit_code is not None and self.exit_code < 0 and self.exit_code != -signal.SIGPIPE:
             found.append(f"was ended by signal {-self.exit_code}")
         return [f"{' '.join(self.arguments)}: {each}" for each in found]
@@ -87,8 +94,8 @@ def command(*arguments: str | Path, given: bytes = b"") -> Outcome:
         process.stdin.close()
     except BrokenPipeError:
         pass
-    said, silence_s = bytearray(), 0.0
-    last = started
+    said: dict[int, bytearray] = {process.stdout.fileno(): bytearray(), terminal: bytearray()}
+    silence_s, last = 0.0, started
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         selector.register(terminal, selectors.EVENT_READ)
@@ -103,13 +110,15 @@ def command(*arguments: str | Path, given: bytes = b"") -> Outcome:
                     continue
                 now = time.monotonic()
                 silence_s, last = max(silence_s, now - last), now
-                said += data[: max(_OUTPUT_KEPT - len(said), 0)] or data[-512:]
-                del said[: -2 * _OUTPUT_KEPT]
+                kept = said[key.fd]
+                kept += data
+                del kept[:-_OUTPUT_KEPT]
     silence_s = max(silence_s, time.monotonic() - last)
-    ended = _ended(process)
+    exit_code, memory_bytes = _ended(process)
     process.stdout.close()
     os.close(terminal)
-    return Outcome(tuple(map(str, arguments)), ended[0], said.decode(errors="replace"), silence_s, ended[1])
+    texts = (each.decode(errors="replace") for each in said.values())
+    return Outcome(tuple(map(str, arguments)), exit_code, *texts, silence_s, memory_bytes)
 
 
 def _bounded() -> None:
@@ -190,7 +199,6 @@ READING: Final[tuple[tuple[str, ...], ...]] = (
     ("cat", "STORE", "victim/0/producers"),
     ("cat", "STORE", "victim/0/transactions"),
     ("cat", "STORE", "victim/0/leader-epochs"),
-    ("cat", "STORE", "victim/0/damage.jsonl"),
     ("cat", "STORE", "victim/0/retention.plan"),
     ("cat", "STORE", "victim/0/compaction.plan"),
     ("cat", "STORE", "victim/config"),
@@ -203,7 +211,6 @@ READING: Final[tuple[tuple[str, ...], ...]] = (
     ("groups", "STORE"),
     ("stats", "STORE"),
     ("verify", "STORE"),
-    ("verify", "--json", "STORE"),
     ("retention", "STORE"),
     ("compact", "STORE"),
     ("recover", "STORE"),
@@ -213,15 +220,15 @@ READING: Final[tuple[tuple[str, ...], ...]] = (
 """Commands that change nothing; each of them is also run for the topic `sound` where that is a victim's."""
 
 CHANGING: Final[tuple[tuple[str, ...], ...]] = (
-    ("append", "STORE", "sound/0"),
-    ("append", "STORE", "victim/0"),
+    ("append", "STORE", "sound/0/append"),
+    ("append", "STORE", "victim/0/append"),
     ("retention", "--apply", "STORE"),
     ("compact", "--apply", "STORE"),
     ("topics", "config", "STORE", "victim", "retention.ms=1000000"),
     ("topics", "create", "STORE", "new"),
     ("recover", "--apply", "STORE"),
     ("recover", "--apply", "--withdraw-commit", "STORE"),
-    ("append", "STORE", "sound/0"),
+    ("append", "STORE", "sound/0/append"),
     ("verify", "STORE"),
     ("topics", "delete", "--apply", "STORE", "victim"),
 )
@@ -234,8 +241,9 @@ def placed(arguments: Sequence[str], store: HostileStore) -> list[str]:
 
 
 def dumps(store: HostileStore) -> Iterator[list[str]]:
-    """Yield the commands that dump each file of the victim, and of the store's top."""
-    for path in sorted([*store.victim.glob("0*"), *store.victim.glob("leader*"), *store.path.glob("*checkpoint")])[:20]:
+    """Yield the commands that dump files of the victim and of the top; links that a user names are followed."""
+    paths = [*store.victim.glob("0*"), *store.victim.glob("leader*"), *store.path.glob("*checkpoint")]
+    for path in sorted(path for path in paths if not path.is_symlink())[:20]:
         yield ["dump", str(path)]
 
 

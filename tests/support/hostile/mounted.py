@@ -1,0 +1,87 @@
+"""A walk over the mount of a hostile store, while a reader of its sound partition is timed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from hostile import walk
+from hostile.runs import MEMORY_BYTES_MAX, SILENCE_S
+
+if TYPE_CHECKING:
+    from mounts import Mounted
+
+WALK_S: Final = 90
+_READ_BYTES: Final = 64 * 1024
+_ENTRIES: Final = 200
+_MEMORY: Final = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
+_RAW: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Prober:
+    """Reads the sound partition all the time, and keeps the longest that it waited."""
+
+    def __init__(self, mount: Path) -> None:
+        self.longest_s = 0.0
+        self.looks = 0
+        self._mount = mount
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._probe, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(WALK_S)
+
+    def _probe(self) -> None:
+        number = 0
+        while not self._stop.wait(0.02):
+            number = (number + 7) % 60
+            started = time.monotonic()
+            try:
+                (self._mount / "sound" / "0" / "offset" / str(number)).read_bytes()
+            except OSError:
+                self.longest_s = float("inf")
+                return
+            self.longest_s = max(self.longest_s, time.monotonic() - started)
+            self.looks += 1
+
+
+def faults_of_walk(mounted: Mounted, *, probe_s: float, appends: bool) -> list[str]:
+    """Walk over a mount, and return what was wrong; the sound partition has to answer within `probe_s`."""
+    found = []
+    command = [sys.executable, "-P", walk.__file__, str(mounted.path), str(_ENTRIES), str(_READ_BYTES)]
+    with Prober(mounted.path) as prober:
+        timer = threading.Timer(WALK_S, mounted.process.kill)
+        timer.start()
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        timer.cancel()
+        if done.returncode or not done.stdout.endswith(" calls\n"):
+            found.append(f"the walk did not end: {done.stdout[-300:]}{done.stderr[-300:]}")
+        elif appends:
+            written = mounted.run("echo line >> sound/0/append; echo line >> victim/0/append", timeout_s=SILENCE_S * 2)
+            if "sound" in written.stderr:
+                found.append(f"the sound partition takes no line: {written.stderr}")
+    slow = [line for line in done.stdout.splitlines()[:-1] if float(line.partition(" ")[0]) > SILENCE_S]
+    found += [f"took long: {line}" for line in slow]
+    if prober.longest_s > probe_s:
+        found.append(f"the sound partition took {prober.longest_s:.3f} s, in {prober.looks} looks")
+    if mounted.process.poll() is None:
+        status = Path(f"/proc/{mounted.process.pid}/status").read_text()
+        memory_bytes = int(_MEMORY.findall(status)[0]) * 1024
+        if memory_bytes > MEMORY_BYTES_MAX:
+            found.append(f"took {memory_bytes / 2**20:.0f} MiB")
+    said = mounted.said()
+    if "Traceback" in said or " bug" in said:
+        found.append(f"said: {said[-500:]}")
+    if raw := _RAW.search(said):
+        found.append(f"has {raw[0]!r} in its log")
+    return found
