@@ -43,7 +43,7 @@ def test_tools_find_every_key_once_in_a_file_of_exact_size(mounted: Mounted) -> 
 
 def test_tail_follows_keys(mounted: Mounted, tmp_path: Path) -> None:
     output = tmp_path / "output"
-    with mounted.started(f"exec tail -n 0 -f t/0/keys > {output}") as tail:
+    with mounted.started(f"exec tail -n 0 -f -s 0.1 t/0/keys > {output}") as tail:
         mounted.until(lambda: mounted.run(f"ls -l /proc/{tail.pid}/fd | grep -c t/0/keys").stdout == "1\n")
         for number in range(30):
             assert mounted.run(f"printf 'key {number}\\tvalue\\n' >> t/0/append.kv").stderr == ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def test_no_checkpoint_says_more_of_a_log_than_a_truncation_leaves(stores) -> None:
     store = stores.create(open_log=LogOpener())
-    store.topics.create("t", 2)
+    store.topics.create("t", 2, {"segment.index.bytes": "120"})
     for number in range(2):
         log = store.log("t", number)
         assert isinstance(log, Log)
