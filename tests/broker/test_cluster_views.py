@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from real_brokers import releases
 from waiting import until
 
 from kafkafs.cli import main
@@ -276,7 +277,7 @@ class Changes:
         return ("acls",)
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("3.9"))
 def test_the_cluster_is_shown_as_its_tools_say(real_kafka: RealKafka, tmp_path: Path, version: str) -> None:
     with real_kafka.broker(tmp_path / "one", SETTINGS, version=version) as broker:
         sides = Sides(real_kafka, broker, version)
@@ -288,7 +289,7 @@ def test_the_cluster_is_shown_as_its_tools_say(real_kafka: RealKafka, tmp_path: 
         assert nodes == [(1, "broker"), (1, "controller")]
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("4"))
 def test_leaders_and_replicas_of_a_cluster_that_loses_brokers(
     real_kafka: RealKafka, tmp_path: Path, version: str
 ) -> None:

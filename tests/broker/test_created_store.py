@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from real_brokers import releases
 
 from storage.clock import Clock
 from storage.files import Files
@@ -44,7 +45,7 @@ def errors(broker_log: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("3.9"))
 def test_a_broker_adopts_a_store(real_kafka, tmp_path: Path, version: str) -> None:
     paths = [tmp_path / "one", tmp_path / "two"]
     with Store.create(paths, cluster_id=CLUSTER_ID, node_id=1, **given()) as store:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from real_brokers import releases
 
 from kafkafs.demo.demo_store import make_demo_store
 from kafkafs.dump.log_dump import LogDump, Selection
@@ -47,7 +48,7 @@ def test_the_real_tool_prints_it_as_we_do(real_kafka: RealKafka, demo: Path) -> 
         assert len(said) == 2 * len(indexes) > 0
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("3.9"))
 def test_a_broker_adopts_it(real_kafka: RealKafka, demo: Path, version: str) -> None:
     directories = sorted(path for path in demo.iterdir() if path.is_dir() and not path.name.startswith("__"))
     judged = real_kafka.judge_all(directories, version=version, clean=True)

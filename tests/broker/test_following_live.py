@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from aiokafka import AIOKafkaProducer
 from broker_clients import create_topic
+from real_brokers import releases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,7 +81,7 @@ def numbers(path: Path) -> list[int]:
     return [int(number) for number in re.findall(r'"value":"(\d+)"', path.read_text())]
 
 
-@pytest.fixture(params=["3.9", "4"])
+@pytest.fixture(params=releases("3.9"))
 def live(
     request: pytest.FixtureRequest, real_kafka: RealKafka, store_mounts: Callable[..., Mounted], tmp_path: Path
 ) -> Iterator[Live]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from click.testing import CliRunner
+from real_brokers import releases
 from waiting import until
 
 from kafkafs.cli import main
@@ -77,7 +78,7 @@ def theirs(kafka: RealKafka, broker: Broker, version: str, group: str) -> tuple[
     return by_partition, states
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("4"))
 def test_groups_and_transactions_of_a_running_broker(real_kafka: RealKafka, tmp_path: Path, version: str) -> None:
     settings = SETTINGS | ({} if version == "4" else {"group.coordinator.rebalance.protocols": "classic,consumer"})
     with real_kafka.broker(tmp_path / "one", settings, version=version) as broker:

@@ -15,6 +15,7 @@ from broker_clients import CODECS, consume, create_topic
 from consuming import consumed
 from memory_logs import StandingClock
 from partition_writer import Content, PartitionWriter, open_closed_log
+from real_brokers import releases
 from waiting import until
 
 from storage.files import Files
@@ -141,7 +142,7 @@ def compared(log: Log, isolation: Isolation) -> list[tuple[object, ...]]:
     return [(offset, at, *content) for offset, at, _, *content, _ in consumed(log, isolation)]
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("4"))
 def test_a_broker_and_we_take_turns(real_kafka: RealKafka, tmp_path: Path, version: str) -> None:
     log_dir, broker_log = tmp_path / "logs", tmp_path / "broker.log"
     with real_kafka.broker(tmp_path, BROKER, version=version) as broker:

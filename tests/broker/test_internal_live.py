@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from real_brokers import releases
 
 from kafkafs.cli import main
 from kafkafs.dump.log_dump import LogDump, Selection
@@ -55,7 +56,7 @@ UNREAD = re.compile(r"Unknown record type|Unknown metadata id|Failed to deserial
 KEYED = {offsets.TOPIC: offsets, shares.TOPIC: shares, transactions.TOPIC: transactions}
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("4"))
 def test_internal_topics_of_a_running_broker_are_read(real_kafka: RealKafka, tmp_path: Path, version: str) -> None:
     settings = SETTINGS | (OF_4 if version == "4" else {"group.coordinator.rebalance.protocols": "classic,consumer"})
     with real_kafka.broker(tmp_path / "one", settings, version=version) as broker:

@@ -11,6 +11,7 @@ from compacted_logs import CompactedLog
 from compacting import Compacting
 from consuming import consumed
 from memory_logs import DIRECTORY, StandingClock
+from real_brokers import releases
 
 from storage.config import TopicConfig
 from storage.errors import CompactionStoppedError
@@ -74,7 +75,7 @@ def told(record: ConsumedRecord | JudgedRecord) -> tuple[object, ...]:
     return record.offset, record.timestamp, record.timestamp_type, record.key, record.value, record.headers
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("4"))
 def test_brokers_find_what_we_find_in_what_we_compacted(
     real_kafka: RealKafka, datasets: Callable[[str], Path], tmp_path: Path, version: str
 ) -> None:
@@ -113,7 +114,7 @@ def check_judged(real_kafka: RealKafka, log_dir: Path, found: dict[str, Found], 
             assert list(map(told, theirs)) == list(map(told, records[isolation])), name
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("3.9"))
 def test_brokers_recover_what_we_recover_where_compaction_was_cut(
     real_kafka: RealKafka, tmp_path: Path, version: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from aiokafka import AIOKafkaProducer
 from broker_clients import create_topic
+from real_brokers import releases
 from waiting import until
 
 import kafkafs
@@ -29,7 +30,7 @@ RETAINED = {"segment.ms": "1000", "retention.bytes": "8000"}  # more than is pro
 COUNT = 40
 
 
-@pytest.fixture(params=["3.9", "4"])
+@pytest.fixture(params=releases("4"))
 def broker(request: pytest.FixtureRequest, real_kafka: RealKafka, tmp_path: Path) -> Iterator[Broker]:
     with real_kafka.broker(tmp_path / "broker", SETTINGS, version=request.param) as broker:
         asyncio.run(create_topic(broker.bootstrap, "compacted", 1, COMPACTED))

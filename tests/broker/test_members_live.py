@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from click.testing import CliRunner
+from real_brokers import releases
 from tool_tables import tables
 from waiting import until
 
@@ -156,7 +157,7 @@ class Sides:
         return self.kafka.running_tool(name, *to, *arguments, version=self.version)
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("3.9"))
 def test_members_of_groups_that_come_and_go(real_kafka: RealKafka, tmp_path: Path, version: str) -> None:
     settings = SETTINGS if version == "4" else {"group.coordinator.rebalance.protocols": "classic,consumer"}
     with real_kafka.broker(tmp_path / "one", SETTINGS | settings, version=version) as broker:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiokafka import AIOKafkaProducer
 from click.testing import CliRunner
+from real_brokers import releases
 from waiting import until
 
 from kafkafs.cli import main
@@ -136,10 +137,7 @@ def running(kafka: RealKafka, directory: Path, version: str, more: dict[str, int
         yield Living(kafka, broker, version)
 
 
-VERSIONS = pytest.mark.parametrize("version", ["3.9", "4"])
-
-
-@VERSIONS
+@pytest.mark.parametrize("version", releases("4"))
 def test_settings_are_those_of_the_broker(real_kafka: RealKafka, tmp_path: Path, version: str) -> None:
     with running(real_kafka, tmp_path / "one", version) as living:
         living.create("orders", retention_ms=86_400_000, cleanup_policy="compact,delete")
@@ -155,7 +153,7 @@ def test_settings_are_those_of_the_broker(real_kafka: RealKafka, tmp_path: Path,
         until(lambda: living.settings_are_told("orders"), "the changed settings of orders")
 
 
-@VERSIONS
+@pytest.mark.parametrize("version", releases("3.9"))
 def test_settings_that_contradict_each_other_hold_as_in_the_broker(
     real_kafka: RealKafka, tmp_path: Path, version: str
 ) -> None:
@@ -174,7 +172,7 @@ def test_settings_that_contradict_each_other_hold_as_in_the_broker(
         assert {row["records"] for row in living.counted("orders")} == {24}
 
 
-@VERSIONS
+@pytest.mark.parametrize("version", releases("4"))
 @pytest.mark.parametrize("limit", [{"retention_bytes": 3_000_000}, {"retention_ms": HOUR_MS}], ids=["size", "time"])
 def test_retention_does_what_its_plan_says(
     real_kafka: RealKafka, tmp_path: Path, version: str, limit: dict[str, int]
@@ -194,7 +192,7 @@ def test_retention_does_what_its_plan_says(
         assert before - set(living.segments("orders")) == gone
 
 
-@VERSIONS
+@pytest.mark.parametrize("version", releases("3.9"))
 def test_compaction_does_what_its_plan_says(real_kafka: RealKafka, tmp_path: Path, version: str) -> None:
     with running(real_kafka, tmp_path / "one", version) as living:
         living.create("orders", cleanup_policy="compact", min_cleanable_dirty_ratio=0.01, segment_bytes=1_048_576)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from real_brokers import releases
 from waiting import until
 
 from kafkafs.cli import main
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from real_brokers import RealKafka
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("4"))
 def test_strays_are_those_of_a_broker(real_kafka: RealKafka, tmp_path: Path, version: str) -> None:
     with real_kafka.broker(tmp_path / "one", version=version) as broker:
         [log_dir] = broker.log_dirs
@@ -49,7 +50,7 @@ def test_strays_are_those_of_a_broker(real_kafka: RealKafka, tmp_path: Path, ver
     assert told(log_dir).keys() == {"renamed-0"}
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("3.9"))
 def test_a_metadata_log_without_its_beginning_keeps_a_broker_from_starting(
     real_kafka: RealKafka, tmp_path: Path, version: str
 ) -> None:
@@ -82,7 +83,7 @@ def test_a_metadata_log_without_its_beginning_keeps_a_broker_from_starting(
         assert stray_names(log_dir) == []
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("4"))
 def test_two_copies_of_a_partition_keep_a_broker_from_starting_unless_they_are_strays(
     real_kafka: RealKafka, tmp_path: Path, version: str
 ) -> None:

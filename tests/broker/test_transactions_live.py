@@ -11,6 +11,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from click.testing import CliRunner
 from group_stores import write
+from real_brokers import releases
 from waiting import until
 
 from kafkafs.cli import main
@@ -107,7 +108,7 @@ class Sides:
         return {tuple(each[name] for name in names) for each in found}
 
 
-@pytest.mark.parametrize("version", ["3.9", "4"])
+@pytest.mark.parametrize("version", releases("3.9"))
 def test_transactions_as_they_begin_and_end(real_kafka: RealKafka, tmp_path: Path, version: str) -> None:
     with real_kafka.broker(tmp_path / "one", SETTINGS, version=version) as broker:
         sides = Sides(real_kafka, broker, version)
