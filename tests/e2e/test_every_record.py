@@ -1,7 +1,7 @@
 """Every record that real brokers wrote, read through real mounts, is what other people's decoders and tools say it is.
 
-With the test profile each record's value is read, and of its other forms every so many; `prove` reads all. The streams
-and ranges, which are read whole, have each record's envelope.
+With the test profile every third record's value is read by its name, and of its other forms every so many; `prove`
+reads all. The streams and ranges, which are read whole, have each record's value and envelope.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metad
 DUMP_DIED = ("kafka-3.9-killed", "t-prealloc")
 PROVES = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove"
 STEP = 1 if PROVES else 41
+VALUES_STEP = 1 if PROVES else 3
 ENVELOPES_STEP = 1 if PROVES else 5
 TIMES_STEP = 1 if PROVES else 23
 RECORDS = {"kafka-2.2": 30866, "kafka-3.9": 31919, "kafka-3.9-killed": 34841}
@@ -169,10 +170,10 @@ def test_the_oracles_agree(shown: Shown) -> None:
     assert compared >= RECORDS[shown.name] == sum(len(log.uncommitted) for log in shown.logs)
 
 
-def test_every_value_and_nothing_else_is_there(shown: Shown) -> None:
+def test_values_and_nothing_else_are_there(shown: Shown) -> None:
     for log in shown.logs:
         with Place(shown.mounts["read_uncommitted"], log.topic, log.partition, "offset") as offset:
-            for record in log.uncommitted:
+            for record in log.uncommitted[::VALUES_STEP]:
                 name = str(record.offset)
                 assert offset.read(name) == (record.value or b""), (log.directory, name)
                 time_ms = record.timestamp if record.timestamp >= 0 else segment_mtime_ms(log, record)
