@@ -1,7 +1,7 @@
 """Runs that are cut short at every step, in every way, and what the next process makes of what they leave.
 
-With the profile `test` the process dies at each step once, at each step the disk is either full or fails once, and at
-every fourth an exception comes that has nothing to do with the disk; then the power is lost or not.
+With the profile `test` the process dies at every second step once, the disk is full or fails at every second of the
+others, and at every fourth an exception comes that has nothing to do with the disk; then the power is lost or not.
 KAFKAFS_HYPOTHESIS_PROFILE=prove does all of that at each step, with several tears of the write under way and both kinds
 of exceptions, loses the power more often, and makes runs longer. All chance is seeded by the step.
 """
@@ -35,9 +35,9 @@ POWER_LOSSES = (
     else {Effect.DEATH: 1}
 )
 SAMPLES = {
-    Effect.DEATH: (1, 0),
-    Effect.DISK_FULL: (2, 0),
-    Effect.DISK_ERROR: (2, 1),
+    Effect.DEATH: (2, 0),
+    Effect.DISK_FULL: (4, 1),
+    Effect.DISK_ERROR: (4, 3),
     Effect.BREAK_BEFORE: (8, 2),
     Effect.BREAK_AFTER: (8, 6),
 }

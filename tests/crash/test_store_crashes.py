@@ -209,7 +209,12 @@ def test_a_store_keeps_its_promises(crashes, act, durability: Durability) -> Non
             store.close()
         return store
 
-    for store, later in crashes.of(prepare, act):
+    begun = prepare()
+
+    def again() -> PromisingStore:
+        return prepare() if act is first_life else begun.survivor(begun.files.after_process_death())
+
+    for store, later in crashes.of(again, act):
         if later.effect in BREAKS:
             expect_refusals_or_go_on(store)
         closes = later.rng.randrange(2)
