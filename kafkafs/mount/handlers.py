@@ -20,11 +20,10 @@ from kafkafs.mount.guard import Refusals, guarded
 from kafkafs.mount.inodes import Inodes
 from kafkafs.mount.invalidation import Growth, Watcher, forget_attributes
 from kafkafs.mount.listing import Listing, Walks, can_be_quick, is_directory_of_log, path_of_name, type_of_path
-from kafkafs.mount.open_files import FileForReading, FileForWriting, is_about_to_seek, sync_log
+from kafkafs.mount.open_files import FileForReading, FileForWriting, expect_seek, sync_log
 from kafkafs.tree.errors import GoneError, NotPermittedError
 from kafkafs.tree.generated_file import GeneratedFile
 from kafkafs.tree.node import Attributes, Directory, File, Link, Stranger, WritableFile
-from kafkafs.tree.stream_file import StreamReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -135,8 +134,7 @@ class TreeOperations(ForbiddenOperations):
         """Return what `stat` says now. An open file keeps its attributes even if its name is gone."""
         found = self.inodes[inode]
         readings = tuple(found.readings) if found.caching.has_pages else ()
-        if readings and isinstance(readings[0], StreamReading) and not readings[0].is_size_told:
-            readings[0].is_about_to_seek = is_about_to_seek(ctx.pid)
+        expect_seek(readings, ctx.pid)
         found.attributes = await found.share.run(partial(self._attributes, found, readings))
         return self._entries.of(found)
 

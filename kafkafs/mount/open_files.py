@@ -5,6 +5,7 @@ No reply waits for data that is yet to come: a reader that waits in the kernel c
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -13,9 +14,10 @@ from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
 from kafkafs.mount.dispatch import Turn, in_thread
 from kafkafs.tree.node import WritableFile
+from kafkafs.tree.stream_file import StreamReading
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from typing_extensions import Buffer
 
@@ -105,12 +107,12 @@ class FileForReading:
             self._reading.close()
 
 
-def is_about_to_seek(process: int) -> bool:
-    """Return True if a process is a program that reads nothing of a file but its end."""
-    try:
-        return Path(f"/proc/{process}/comm").read_bytes() in _TAILS
-    except OSError:
-        return False
+def expect_seek(readings: Sequence[Reading], process: int) -> None:
+    """Tell an open stream of unknown size if the process that asks for it reads nothing of a file but its end."""
+    for reading in readings[:1]:
+        if isinstance(reading, StreamReading) and not reading.is_size_told:
+            with suppress(OSError):
+                reading.is_about_to_seek = Path(f"/proc/{process}/comm").read_bytes() in _TAILS
 
 
 def sync_log(tree: NodeTree, inode: Inode) -> None:
