@@ -128,8 +128,9 @@ def json_line(value: Mapping[str, object]) -> str:
 
 
 def print_line(text: str) -> None:
-    """Print text that may have any characters, and end the line. A terminal gets no control characters."""
+    """Print text at once that may have any characters, and end the line. A terminal gets no control characters."""
     sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def _object(columns: Sequence[str], row: Mapping[str, object]) -> str:
