@@ -1,0 +1,132 @@
+"""A view grants what every file that it shows grants, and nothing that is not certain."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from kafkafs.tree.rights import Rights
+from storage.clock import Clock
+from storage.files import Access, Files
+from storage.log_dir import LogDir
+from storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LOG: Final = f"{0:020}.log"
+OWNER: Final = 4321
+GROUP: Final = 1234
+OTHER: Final = 77
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """Make a directory that every user gets to, as no user but one gets to those of pytest."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+@pytest.fixture
+def partition(scratch: Path) -> Path:
+    """Make a partition of a user, open to all, with a log, an index and a file that is not the log's."""
+    (scratch / "above").mkdir()
+    store = scratch / "above" / "store"
+    with Store.create([store], files=Files(), clock=Clock()) as made:
+        made.topics.create("t", 1)
+    path = store / "t-0"
+    for name in (LOG, f"{0:020}.index", "notes"):
+        (path / name).write_bytes(b"")
+    for each in (store, path, *path.iterdir()):
+        os.chown(each, OWNER, GROUP)
+        each.chmod(0o755 if each.is_dir() else 0o644)
+    return path
+
+
+def access(partition: Path, *, is_shared: bool = False, follows: bool = False) -> Access:
+    directory = Files(follows_partitions=follows).add_root(partition.parent)
+    return Rights([LogDir(directory)], is_shared=is_shared).of_log(directory.at(partition.name))
+
+
+def changed(name: str, mode: int, uid: int = OWNER, gid: int = GROUP) -> Callable[[Path], None]:
+    def change(partition: Path) -> None:
+        os.chown(partition / name, uid, gid)
+        (partition / name).chmod(mode)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "mode"),
+    [
+        (changed(LOG, 0o644), 0o755),
+        (changed(LOG, 0o600), 0o700),
+        (changed(LOG, 0o640), 0o750),
+        (changed(LOG, 0o604), 0o705),
+        (changed(f"{0:020}.index", 0o600), 0o700),
+        (changed("leader-epoch-checkpoint", 0o600), 0o700),
+        (changed("notes", 0o600), 0o755),
+        (changed(".", 0o700), 0o700),
+        (changed(".", 0o751), 0o750),
+        (changed(".", 0o754), 0o750),
+        (changed(".", 0o775), 0o755),
+        (changed(LOG, 0o644, uid=OTHER), 0o555),
+        (changed(LOG, 0o640, uid=OTHER), 0o050),
+        (changed(LOG, 0o640, gid=OTHER), 0o700),
+        (changed(LOG, 0o604, gid=OTHER), 0o700),
+        (changed(LOG, 0o600, uid=0, gid=0), 0),
+    ],
+)
+def test_what_a_directory_and_its_files_grant_in_common(
+    partition: Path, change: Callable[[Path], None], mode: int
+) -> None:
+    (partition / "leader-epoch-checkpoint").touch()
+    os.chown(partition / "leader-epoch-checkpoint", OWNER, GROUP)
+    change(partition)
+    assert access(partition) == Access(OWNER, GROUP, mode)
+
+
+def test_what_is_above_counts_where_others_are_let_in(partition: Path) -> None:
+    store = partition.parent
+    store.parent.chmod(0o750)
+    assert access(partition).mode == 0o755
+    assert access(partition, is_shared=True).mode == 0
+    os.chown(store.parent, OWNER, GROUP)
+    assert access(partition, is_shared=True).mode == 0o750
+    store.parent.chmod(0o755)
+    store.chmod(0o710)
+    assert access(partition, is_shared=True).mode == 0o750
+
+
+def test_what_is_above_the_target_of_a_link_counts(partition: Path, scratch: Path) -> None:
+    disk = scratch / "disk"
+    disk.mkdir(mode=0o700)
+    partition.rename(disk / "moved")
+    partition.symlink_to(disk / "moved")
+    assert access(partition, is_shared=True, follows=True).mode == 0
+    disk.chmod(0o755)
+    assert access(partition, is_shared=True, follows=True) == Access(OWNER, GROUP, 0o755)
+
+
+def test_what_is_not_opened_closes_nothing(partition: Path) -> None:
+    os.mkfifo(partition / f"{1:020}.log", 0o600)
+    (partition / f"{2:020}.log").symlink_to("/none")
+    (partition.parent / "secret").write_bytes(b"")
+    (partition.parent / "secret").chmod(0o600)
+    (partition / f"{3:020}.log").hardlink_to(partition.parent / "secret")
+    assert access(partition).mode == 0o755
+
+
+def test_what_is_gone_has_the_access_that_was_known(partition: Path) -> None:
+    known = access(partition)
+    directory = Files().add_root(partition.parent)
+    rights = Rights([LogDir(directory)], is_shared=False)
+    assert rights.of_log(directory.at("t-1"), known) == known
+    assert rights.of_log(directory.at("t-1")).mode == 0o500
