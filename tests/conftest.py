@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 NAME_PART_MAX = 500
+MOUNTING = {"mounting", "store_mounts"}
+"""The fixtures with which a test mounts; others say it themselves."""
 
 pytest_plugins = [
     "mounts",
@@ -65,11 +67,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(random.getrandbits(32))
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that start real brokers, and leave timed runs to `scripts/prove`."""
+    """Mark the tests that start real brokers or mount, and leave timed runs to `scripts/prove`."""
     for item in items:
-        if "real_kafka" in getattr(item, "fixturenames", ()):
+        names = getattr(item, "fixturenames", ())
+        if "real_kafka" in names:
             item.add_marker(pytest.mark.broker)
+        if not MOUNTING.isdisjoint(names):
+            item.add_marker(pytest.mark.e2e)
     if PROFILE == "test" and (timed := [item for item in items if item.get_closest_marker("timed")]):
         items[:] = [item for item in items if item not in timed]
         config.hook.pytest_deselected(items=timed)

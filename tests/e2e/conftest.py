@@ -1,4 +1,4 @@
-"""In which order the tests of mounts begin."""
+"""In which order the tests of mounts begin, and which of them one worker runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,18 @@ LONG = (
 """The files whose tests take longest begin first, so that no worker goes on with one when the others are done."""
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one worker run all tests of a file: first the group of mounts in tests/kafkafs, then the long files."""
     here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
     def place(item: pytest.Item) -> int:
-        is_long = here in item.path.parents and item.path.name in LONG
-        return LONG.index(item.path.name) if is_long else len(LONG)
+        if here.parent / "kafkafs" in item.path.parents:
+            return 0
+        return 1 + (LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
 
     items.sort(key=place)

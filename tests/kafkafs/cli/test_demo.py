@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.xdist_group("mount")
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("mount")]
 
 KAFKAFS = [sys.executable, "-P", "-m", "kafkafs"]
 TRANSACTIONS = r"(?s)state\tproducerId\t.*\nopen\t2003\t.*\naborted\t"

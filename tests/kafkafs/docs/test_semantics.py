@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from consoles import Console
 
 # A mount that another worker looks at just then cannot be taken away.
-pytestmark = [pytest.mark.golden, pytest.mark.xdist_group("mount")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("mount")]
 
 NEEDED = ("bash", "jq")
 

@@ -288,6 +288,7 @@ kafkafs mount store mnt
 """
 
 
+@pytest.mark.e2e
 def test_what_is_said_is_on_the_page(console: Console, sentences: list[str]) -> None:
     require_fuse()
     console.run(PREPARED)
