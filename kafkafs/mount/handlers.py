@@ -394,7 +394,5 @@ class TreeOperations(ForbiddenOperations):
 
 
 def _file(node: Node) -> File:
-    if isinstance(node, Stranger):
-        raise node.refusal
     assert isinstance(node, File)
     return node

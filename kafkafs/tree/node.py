@@ -121,20 +121,6 @@ class Link(Node):
         return Attributes(size_bytes=len(self.target()))
 
 
-class Stranger(Node):
-    """What stands in the place of a file and is never opened: a FIFO, a socket, a device, or a link.
-
-    It is shown with its own type, as in `st_mode`; `refusal` says why it is not opened. What a link leads to is told by
-    `target`, in a text that leads nowhere: it begins with the link's own name.
-    """
-
-    def __init__(self, path: TreePath, refusal: OSError, *, identity: int, node_type: int, target: str = "") -> None:
-        super().__init__(path, identity=identity)
-        self.refusal = refusal
-        self.type = node_type
-        self.target = target
-
-
 class File(Node):
     """A file that is read."""
 
@@ -149,6 +135,24 @@ class File(Node):
             while data := reading.read(position, _READ_BYTES):
                 yield data
                 position += len(memoryview(data))
+
+
+class Stranger(File):
+    """What stands in the place of a file and is never opened: a FIFO, a socket, a device, or a link.
+
+    It is shown with its own type, as in `st_mode`; `refusal` says why it is not opened. What a link leads to is told by
+    `target`, in a text that leads nowhere: it begins with the link's own name.
+    """
+
+    def __init__(self, path: TreePath, refusal: OSError, *, identity: int, node_type: int, target: str = "") -> None:
+        super().__init__(path, identity=identity)
+        self.refusal = refusal
+        self.type = node_type
+        self.target = target
+
+    def open(self) -> Reading:
+        """Raise the refusal."""
+        raise self.refusal
 
 
 class WritableFile(File):
