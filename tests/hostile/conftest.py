@@ -26,6 +26,7 @@ SAMPLE = (
     "a staged file with nested in its index",
     "a ledger of 1e400",
     "control characters in names",
+    "a bomb of headers in zstd",
 )
 
 

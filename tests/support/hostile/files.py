@@ -93,6 +93,9 @@ KINDS: Final[dict[str, Callable[[Path, HostileStore], None]]] = {
 }
 
 
+PLURALS: Final = {"directory": "directories"}
+
+
 def replaced(name: str, put: Callable[[Path, HostileStore], None], *, at_top: bool) -> Callable[..., None]:
     """Return what puts something else in the place of one file."""
 
@@ -174,7 +177,11 @@ FILE_CASES: Final = (
         for name in names
     ),
     *(
-        Case(f"{kind}s as all files {where}", "all replaced", all_replaced(names, put, at_top=at_top))
+        Case(
+            f"{PLURALS.get(kind, f'{kind}s')} as all files {where}",
+            "all replaced",
+            all_replaced(names, put, at_top=at_top),
+        )
         for kind, put in KINDS.items()
         for where, names, at_top in (
             ("at the top", TOP_NAMES[2:], True),
