@@ -14,7 +14,7 @@ from kafkafs.tree.errors import damaged
 from kafkafs.tree.held_batch import HeldBatch, decode
 from kafkafs.tree.options import Damage
 from kafkafs.tree.visible_runs import Gathering
-from storage.errors import CorruptBatchError
+from storage.errors import CorruptBatchError, DecompressedTooLargeError
 from storage.log import AbortedBatches, Isolation, batches_past_damage
 from storage.segment import LOOKUP_WINDOW_BYTES, WINDOW_BYTES, Kind
 
@@ -63,6 +63,7 @@ class VisibleLog:
         "_options",
         "_skipped",
         "_skips",
+        "_too_large",
         "end_offset",
         "identity",
         "is_committed",
@@ -80,6 +81,7 @@ class VisibleLog:
         self._skips = options.damage is Damage.SKIP
         self._skipped: set[tuple[str | None, int | None]] = set()
         self._cache = cache
+        self._too_large: dict[tuple[Segment, int], DecompressedTooLargeError] = {}
         self._aborted_in: dict[Segment, Sequence[AbortedTransaction]] = {}
 
     def fresh_copy(self) -> VisibleLog:
@@ -259,13 +261,20 @@ class VisibleLog:
             if piece.last_offset >= end - 1 and not to_tail:
                 return
 
-    @staticmethod
-    def _decoded(segment: Segment, batch: Batch, start: int, end: int) -> VisibleBatch | CorruptBatchError | None:
-        """Return the batch with its records of the range, None if it has none, or why it does not decode."""
+    def _decoded(self, segment: Segment, batch: Batch, start: int, end: int) -> VisibleBatch | CorruptBatchError | None:
+        """Return the batch with its records of the range, None if it has none, or why it does not decode.
+
+        That a batch is too large takes long to find out, and is remembered.
+        """
+        place = (segment, batch.position)
+        if place in self._too_large:
+            return self._too_large[place]
         try:
             records = _between(decode(batch).records, start, end)
         except CorruptBatchError as error:
             error.__traceback__ = None  # whose frames hold the decoded batch
+            if isinstance(error, DecompressedTooLargeError):
+                self._too_large[place] = error
             return error.located(path=segment.path(Kind.LOG))
         return VisibleBatch(batch, segment, records) if records else None
 

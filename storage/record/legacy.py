@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.budget import MEMORY
 from storage.errors import ChecksumError, CorruptBatchError, FramingError, MalformedRecordsError, StorageError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of
 from storage.record.kernel.decode import Record, entry_record
@@ -23,7 +24,7 @@ from storage.record.layout import (
     NO_SEQUENCE,
     TimestampType,
 )
-from storage.record.leased import decompress_leased, with_objects
+from storage.record.leased import RECORD_BYTES, decompress_leased, with_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,10 +161,12 @@ class LegacyBatch(EntryFrame):
 
     def _unwrapped(self, limit_bytes: int) -> Iterator[LegacyEntry]:
         records_data = self._records_data(limit_bytes)
-        last_inner, count = -1, 0
+        last_inner, count, many = -1, 0, MEMORY.share_bytes // RECORD_BYTES
         for entry in _inner_entries(records_data):
             last_inner = entry.offset
             count += 1
+            if count > many:
+                break  # `with_objects` refuses them, and the rest too
         records_data = with_objects(records_data, count)
         base = self._base_offset(last_inner)
         appended = self.timestamp_type is TimestampType.LOG_APPEND_TIME
