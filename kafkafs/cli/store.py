@@ -90,7 +90,8 @@ follow_links_option = click.option(
 
 def store_files() -> Files:
     """Return the files of the running command's store."""
-    return Files(follows_partitions=bool(click.get_current_context().meta.get(_FOLLOWS)))
+    context = click.get_current_context(silent=True)  # None in tests, which give no options
+    return Files(follows_partitions=context is not None and bool(context.meta.get(_FOLLOWS)))
 
 
 change_any_option = click.option(

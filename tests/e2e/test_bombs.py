@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hostile.bombs import varint
 
 from storage.record.compression import Codec, compress
 from storage.record.kernel.records_data import seal
@@ -23,15 +24,6 @@ SHARE_BYTES = BUDGET_BYTES // 4
 BESIDES_BYTES = 200 * MIB
 VALUE_BYTES = 15_000_000
 SOUND = "sound"
-
-
-def varint(value: int) -> bytes:
-    value = value << 1 ^ value >> 63
-    data = bytearray()
-    while value > 0x7F:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*data, value])
 
 
 def batch_of(records: bytes, count: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Spark over hostile stores: a sound topic is read beside whatever is in the store, and nothing outside is touched."""
+"""Spark over hostile stores: a sound topic beside everything else is read, and nothing outside is touched."""
 
 from __future__ import annotations
 

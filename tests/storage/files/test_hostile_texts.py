@@ -1,4 +1,4 @@
-"""Whatever stands in a small file, its parser gives its contents or one of our own errors, with the file's path."""
+"""For any bytes of a small file its parser gives its contents or one of our own errors, with the file's path."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hostile.bombs import varint
 
 from storage.budget import Budget
 from storage.errors import DecompressedTooLargeError
@@ -13,15 +14,6 @@ from storage.record.reading import read_batches
 
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 LIMIT_BYTES = 2**40
-
-
-def varint(value: int) -> bytes:
-    value = value << 1 ^ value >> 63
-    data = bytearray()
-    while value > 0x7F:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*data, value])
 
 
 def batch_of(records: bytes, count: int, codec: Codec = Codec.ZSTD) -> bytes:

@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import resource
+import select
 import selectors
 import signal
 import struct
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SILENCE_S: Final = 5.0
 PATIENCE_S: Final = 12.0
+LOOK_S: Final = 0.005
 ADDRESS_SPACE_BYTES: Final = 8 * 2**30
 """A process that takes more gets no more, so that what has no bound does not take the machine."""
 
@@ -137,7 +139,7 @@ def _ended(process: subprocess.Popen[bytes]) -> tuple[int | None, int]:
         if time.monotonic() > deadline and is_own:
             is_own = False
             os.killpg(process.pid, signal.SIGKILL)
-        time.sleep(0.005)
+        select.select([], [], [], LOOK_S)
     process.returncode = os.waitstatus_to_exitcode(status)
     return (process.returncode if is_own else None), usage.ru_maxrss * 1024
 
