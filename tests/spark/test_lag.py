@@ -83,7 +83,7 @@ def consumed(growing: GrowingStore) -> GrowingStore:
 
 
 def test_what_groups_have_not_consumed(spark: SparkSession, consumed: GrowingStore) -> None:
-    before_s = Clock().now_ms() // 1000
+    before_ms = Clock().now_ms()
     found = rows_of(jobs.lag(spark, consumed.path))
     names = ("committedOffset", "startOffset", "endOffset", "lag", "records", "firstTimestamp")
     assert {key: of(row, *names) for key, row in found.items()} == {
@@ -98,7 +98,10 @@ def test_what_groups_have_not_consumed(spark: SparkSession, consumed: GrowingSto
         assert row["committedTimestamp"] == TIME_MS
         since_s = row["behindSeconds"]
         assert (since_s is None) == (row["firstTimestamp"] is None)
-        assert since_s is None or before_s <= since_s + row["firstTimestamp"] // 1000 <= Clock().now_ms() // 1000 + 1
+        if since_s is not None:  # whole seconds
+            then_ms = row["firstTimestamp"] + since_s * 1000
+            assert then_ms <= Clock().now_ms()
+            assert before_ms < then_ms + 1000
         assert {row[name] for name in ("otherStartOffset", "otherLag", "missingRecords", "timeOffset")} == {None}
 
 
