@@ -1,4 +1,4 @@
-"""Holes of a terabyte in a log and its indexes: they read as zeros, and nobody waits until they are read."""
+"""Holes of a terabyte in a log and its indexes: they read as zeros, and no reader waits for them."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def put_link(path: Path, store: HostileStore) -> None:
 
 
 def put_fifo(path: Path, _: HostileStore) -> None:
-    """Put a FIFO that nobody opens."""
+    """Put a FIFO whose other end no process opens."""
     os.mkfifo(path)
 
 
