@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,7 +15,6 @@ from kafkafs.cli.standard_streams import is_of_output
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
 from kafkafs.cli.tree import damage_option, followed, isolation_option, node_at, opened_tree, tree_options
 from kafkafs.damage import Damage
-from kafkafs.render.chunks import chunks
 from kafkafs.render.kcat_format import KcatFormat
 from kafkafs.tree import batch_cache
 from kafkafs.tree.errors import TreeError
@@ -24,12 +24,16 @@ from storage.errors import StorageError
 from storage.store import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from typing_extensions import Buffer
 
     from kafkafs.tree.node import Node
     from kafkafs.tree.options import TreeOptions
     from kafkafs.tree.tree import Tree
+
+_FLUSH_S: Final = 0.5
 
 
 @click.command(
@@ -111,8 +115,18 @@ def _copy(node: Node) -> None:
     if isinstance(node, Directory):
         raise click.UsageError(f"{node.path} is a directory; kafkafs ls lists it")
     assert isinstance(node, File)
-    for data in node.contents():
-        sys.stdout.buffer.write(data)
+    _write(node.contents())
+
+
+def _write(pieces: Iterable[Buffer]) -> None:
+    """Write pieces of which none waits long for others, which may be slow to make."""
+    output = sys.stdout.buffer
+    due_s = monotonic() + _FLUSH_S
+    for data in pieces:
+        output.write(data)
+        if (now_s := monotonic()) >= due_s:
+            output.flush()
+            due_s = now_s + _FLUSH_S
 
 
 def _print_records(tree: Tree, node: Node, record_format: KcatFormat) -> None:
@@ -120,5 +134,4 @@ def _print_records(tree: Tree, node: Node, record_format: KcatFormat) -> None:
     if found is None:
         raise click.UsageError(f"{node.path} is not made of records, so that --format means nothing for it")
     source, records = found
-    for chunk in chunks(map(record_format.over(source.topic, source.partition), records)):
-        sys.stdout.buffer.write(chunk)
+    _write(map(record_format.over(source.topic, source.partition), records))

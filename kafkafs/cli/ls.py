@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs.cli.failures import sentence
-from kafkafs.cli.output import Form, chosen_form, output_options, print_line, write_rows
+from kafkafs.cli.output import Form, Progress, chosen_form, output_options, print_line, write_rows
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
-from kafkafs.cli.tree import isolation_option, node_at, opened_tree, tree_options
+from kafkafs.cli.tree import count_size, isolation_option, node_at, opened_tree, tree_options
 from kafkafs.locator.times import Instant
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import Directory, Link, Stranger
+from kafkafs.tree.segment_files import SegmentTextFile
+from kafkafs.tree.stream_file import StreamFile
 from storage.errors import StorageError
 from storage.store import Mode
 
@@ -66,22 +68,29 @@ def ls(
             for name in _names(node):
                 print_line(name)
         else:
-            write_rows(("name", "kind", "bytes", "modified"), _rows(tree, node), form or Form.TABLE)
+            rows = _rows(tree, node, Progress.on_terminal(is_erased_for_results=True))
+            write_rows(("name", "kind", "bytes", "modified"), rows, form or Form.TABLE)
 
 
 def _names(node: Node) -> Iterator[str]:
     return node.names() if isinstance(node, Directory) else iter([str(node.path)])
 
 
-def _rows(tree: Tree, node: Node) -> Iterator[dict[str, object]]:
+def _rows(tree: Tree, node: Node, progress: Progress) -> Iterator[dict[str, object]]:
+    """Yield a row for each name. A size that is not known is counted, which may take long."""
     if not isinstance(node, Directory):
-        yield _row(str(node.path), node)
+        row = _row(str(node.path), node, progress)
+        progress.erase()
+        yield row
         return
-    for name in node.names():
+    for number, name in enumerate(node.names(), 1):
+        progress.show_number("listing", number)
         try:
-            yield _row(name, tree.child(node.path, name))
+            row = _row(name, tree.child(node.path, name), progress)
         except (TreeError, StorageError, OSError) as error:  # an error does not stop the others
-            yield {"name": name, "kind": f"unreadable: {sentence(error)}", "bytes": None, "modified": None}
+            row = {"name": name, "kind": f"unreadable: {sentence(error)}", "bytes": None, "modified": None}
+        progress.erase()
+        yield row
 
 
 def _kind(node: Node) -> str:
@@ -90,7 +99,9 @@ def _kind(node: Node) -> str:
     return "directory" if isinstance(node, Directory) else "link" if isinstance(node, Link) else "file"
 
 
-def _row(name: str, node: Node) -> dict[str, object]:
+def _row(name: str, node: Node, progress: Progress) -> dict[str, object]:
+    if isinstance(node, StreamFile | SegmentTextFile):
+        count_size(node, progress, f"counting {name}")
     found = node.attributes()
     kind = _kind(node)
     modified = str(Instant(found.modified_ms)) if found.modified_ms else None

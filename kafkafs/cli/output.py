@@ -194,6 +194,11 @@ class Progress:
         if self.is_due:
             self._write(f"{what}: {number} of {total}")
 
+    def show_number(self, what: str, number: int) -> None:
+        """Say how many of it are done, where their count is unknown, if a message is due."""
+        if self.is_due:
+            self._write(f"{what}: {number}")
+
     @property
     def is_due(self) -> bool:
         """Return True if a message is due, for callers whose message is costly."""

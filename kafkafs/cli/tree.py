@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkafs.cli.finishing import Change
+    from kafkafs.cli.output import Progress
     from kafkafs.tree.node import Node
+    from kafkafs.tree.segment_files import SegmentTextFile
+    from kafkafs.tree.stream_file import StreamFile
 
 _LINKS_MAX: Final = 4
 
@@ -83,6 +86,17 @@ def node_at(tree: Tree, text: str) -> Node:
     except BadNameError as error:
         raise click.UsageError(str(error)) from None
     return tree.node(path)
+
+
+def count_size(node: StreamFile | SegmentTextFile, progress: Progress, what: str) -> None:
+    """Count the size of a file, and show how far that has come."""
+
+    def show() -> bool:
+        if progress.is_due:
+            progress.show(what, *node.counting())
+        return False  # it is never cancelled
+
+    node.warm(show)
 
 
 def followed(tree: Tree, node: Node) -> Node:

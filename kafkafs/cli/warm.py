@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +9,7 @@ import click
 from kafkafs.cli.failures import EXIT_FAILED, say, sentence
 from kafkafs.cli.output import Form, Progress, chosen_form, output_options, write_rows
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
-from kafkafs.cli.tree import damage_option, isolation_option, node_at, opened_tree, tree_options
+from kafkafs.cli.tree import count_size, damage_option, isolation_option, node_at, opened_tree, tree_options
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.segment_files import SegmentTextFile
 from kafkafs.tree.stream_file import StreamFile
@@ -95,14 +94,8 @@ class _Warming:
     def _count(self, path: CountedPath, what: str) -> int | None:
         node = self._tree.node(path)
         assert isinstance(node, StreamFile | SegmentTextFile)
-        node.warm(partial(self._show, what, node))
+        count_size(node, self._progress, what)
         return node.attributes().size_bytes
-
-    def _show(self, what: str, node: StreamFile | SegmentTextFile) -> bool:
-        """Say how far it has come; nothing is ever cancelled."""
-        if self._progress.is_due:
-            self._progress.show(what, *node.counting())
-        return False
 
     def _fail(self, text: str) -> None:
         self.has_failed = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ UNSETTLED: Final = -1
 UNKNOWN_OFFSET: Final = -1
 
 _GATHERED_BYTES: Final = 128 * 1024
+GATHERED_S_MAX: Final = 0.25
+"""How long a piece that was made waits for others, which may be slow to make."""
 
 
 class Piece(NamedTuple):
@@ -37,12 +40,14 @@ class Piece(NamedTuple):
 def gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
     """Join small pieces; damaged and unsettled ones stay by themselves."""
     held: list[Piece] = []
-    size_bytes = 0
+    size_bytes, end_s = 0, 0.0
     for piece in pieces:
         is_apart = piece.damage is not None or piece.position == UNSETTLED
-        if held and (is_apart or held[-1].damage is not None or size_bytes >= _GATHERED_BYTES):
+        if held and (is_apart or held[-1].damage is not None or size_bytes >= _GATHERED_BYTES or monotonic() > end_s):
             yield _as_one(held)
             held, size_bytes = [], 0
+        if not held:
+            end_s = monotonic() + GATHERED_S_MAX
         held.append(piece)
         size_bytes += piece.size_bytes
     if held:

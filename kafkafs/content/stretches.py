@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkafs.content.piece import Piece
@@ -33,6 +34,8 @@ _APART_BYTES_MIN: Final = 64 * 1024
 """The shortest stretch for which the handover to another thread pays."""
 _AHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
 """How many rendered bytes of one stretch are made ahead of their reader."""
+_AHEAD_S_MAX: Final = 0.25
+"""How long a stretch is rendered ahead of its reader: a small batch may hold many bytes, and the reader may stop."""
 
 
 class Stretch(Protocol):
@@ -141,13 +144,14 @@ class RenderedStretches:
         pieces = self._pieces(stretch)
         made: list[Piece] = []
         made_bytes = 0
+        end_s = monotonic() + _AHEAD_S_MAX
         try:
             for piece in pieces:
                 if piece is None:
                     return _Rendered(made, _waiting(pieces), None)
                 made.append(piece)
                 made_bytes += 0 if self._only_sizes else piece.size_bytes
-                if made_bytes >= _AHEAD_BYTES_MAX:
+                if made_bytes >= _AHEAD_BYTES_MAX or monotonic() > end_s:
                     return _Rendered(made, _waiting(pieces), None)
         except (DamagedBatchFound, EndReached) as end:
             return _Rendered(made, (), end)

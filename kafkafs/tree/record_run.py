@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.content.counted_file import NO_END
-from kafkafs.content.piece import UNKNOWN_OFFSET, UNSETTLED, Piece
+from kafkafs.content.piece import GATHERED_S_MAX, UNKNOWN_OFFSET, UNSETTLED, Piece
 from kafkafs.content.stretches import DamagedBatchFound, RenderedStretches
 from kafkafs.locator.formats import Format
 from kafkafs.render.batch_lines import Visible, lines_of
@@ -126,14 +127,15 @@ class RecordRun:
         position, offset = self._marks.before(position)
         failure: Exception | None = None
         held: list[Buffer] = []
-        held_bytes = 0
+        held_bytes, end_s = 0, 0.0
         try:
             for piece in self._pieces_from(offset, only_sizes=False):
                 if not held:
                     self._marks.add(position, piece.first_offset)
+                    end_s = monotonic() + GATHERED_S_MAX
                 held.append(piece.data)
                 held_bytes += piece.size_bytes
-                if held_bytes >= _PIECE_BYTES:
+                if held_bytes >= _PIECE_BYTES or monotonic() > end_s:
                     yield position, _joined(held)
                     position += held_bytes
                     held, held_bytes = [], 0

@@ -162,7 +162,7 @@ class VisibleLog:
 
         It reads about as much as lies from there on. Only damage after it raises.
         """
-        end, width = self.end_offset, max(count, _FEW_OFFSETS)
+        end, width = self.end_offset, count  # a few batches may take long to decode
         while end > self.start_offset:
             start = max(end - width, self.start_offset)
             counts, first_offsets = array("q"), array("q")
@@ -183,7 +183,7 @@ class VisibleLog:
                     return batch.records[in_batch - count].offset
                 else:
                     count -= in_batch
-            end, width = start, width * 2
+            end, width = start, max(width * 2, _FEW_OFFSETS)
         return None
 
     def find_timestamp(self, timestamp_ms: int) -> int | None:

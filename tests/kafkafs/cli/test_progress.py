@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import subprocess
+import sys
+from typing import TYPE_CHECKING
 
+import pytest
+
+from kafkafs.cli import cat
 from kafkafs.cli.output import Progress
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
 ERASE = "\r\x1b[K"
+IMPATIENT = """
+import sys
+from kafkafs.cli import output
+output._PATIENCE_S = output._INTERVAL_S = 0
+from kafkafs.cli import main
+main(sys.argv[1:])
+"""
 
 
 def shown(*moments: float) -> str:
@@ -32,3 +51,58 @@ def test_nothing_is_not_a_number() -> None:
     stream = io.StringIO()
     Progress(stream, clock=iter([0, 3, 3]).__next__).show("0.log", 0, 0)
     assert stream.getvalue() == f"{ERASE}0.log: 0 % of 0 MB"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("warm", "STORE", "orders/0/values"), "/orders/0/values, 1 of 1: "),
+        (("ls", "-l", "STORE", "orders/0"), "counting values: "),
+        (("ls", "-l", "STORE", "orders/0/values"), "counting /orders/0/values: "),
+        (("ls", "-l", "STORE", "orders/0/offset"), "listing: 3"),
+    ],
+)
+def test_progress_is_shown_on_a_terminal_only(
+    filled_store: Path, tmp_path: Path, command: tuple[str, ...], said: str
+) -> None:
+    """Standard output and standard error are one terminal, and what is shown of progress is gone at the end."""
+
+    def run(cache: str, output: int) -> subprocess.Popen[bytes]:
+        arguments = [str(filled_store) if each == "STORE" else each for each in command]
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / cache)}
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", IMPATIENT, *arguments], stdout=output, stderr=output, env=environment
+        )
+
+    ours, theirs = pty.openpty()
+    with run("first", theirs) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(ours, 65536)
+            except OSError:  # the terminal has no writer left
+                break
+    os.close(ours)
+    assert process.returncode == 0
+    *progress, results = shown.decode().split(ERASE)
+    assert any(said in each for each in progress)
+    read, write = os.pipe()
+    with run("second", write), open(read, encoding="utf-8") as quiet:  # noqa: PTH123 -- a descriptor
+        os.close(write)
+        assert quiet.read() == results.replace("\r\n", "\n")
+
+
+def test_cat_writes_what_it_has_while_the_rest_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    output = io.TextIOWrapper(io.BufferedWriter(raw))  # type: ignore[arg-type]
+    monkeypatch.setattr(cat.sys, "stdout", output)
+    monkeypatch.setattr(cat, "monotonic", iter(range(100)).__next__)
+
+    def pieces() -> Iterator[bytes]:
+        yield b"first\n"
+        assert raw.getvalue() == b"first\n"
+        yield b"second\n"
+
+    cat._write(pieces())
+    assert raw.getvalue() == b"first\nsecond\n"

@@ -5,10 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import pty
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -139,33 +135,6 @@ def test_damage_keeps_sizes_unknown(damaged_store: Path) -> None:
 def test_what_is_not_there(filled_store: Path, path: str, sentence: str, code: int) -> None:
     result = warm(filled_store, path)
     assert (result.exit_code, result.stdout, sentence in result.stderr) == (code, "", True)
-
-
-def test_progress_is_shown_on_a_terminal_only(filled_store: Path) -> None:
-    """Standard output and standard error are one terminal, and what is shown of progress is gone at the end."""
-    code = """
-import sys
-from kafkafs.cli import output
-output._PATIENCE_S = output._INTERVAL_S = 0
-from kafkafs.cli import main
-main(["warm", sys.argv[1], "orders/0/values"])
-"""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-P", "-c", code, str(filled_store)]
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                shown += os.read(ours, 65536)
-            except OSError:  # the terminal has no writer left
-                break
-    os.close(ours)
-    assert process.returncode == 0
-    assert b"/orders/0/values, 1 of 1: " in shown
-    assert shown.endswith(b"\r\x1b[Kpath              bytes\r\n/orders/0/values  210\r\n")
-    quiet = subprocess.run(command, capture_output=True, check=True)
-    assert (quiet.stdout, quiet.stderr) == (b"path              bytes\n/orders/0/values  210\n", b"")
 
 
 @pytest.mark.golden

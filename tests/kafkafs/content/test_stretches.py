@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from threading import Barrier
 from typing import TYPE_CHECKING
 
@@ -153,6 +154,20 @@ def test_what_is_rendered_ahead_of_the_reader_is_bounded(monkeypatch: pytest.Mon
     for taken in range(1, 64):
         next(pieces)
         assert lines.count <= taken + 4 * 3  # three for each stretch under way, and one that its reader is at
+    assert next(pieces, None) is None
+
+
+def test_what_takes_long_is_made_when_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of a few bytes may take long, and the reader may have stopped or been cancelled meanwhile."""
+    seconds = itertools.count()
+    monkeypatch.setattr(stretches, "monotonic", lambda: next(seconds))
+    lines = ManyLines()
+    pieces = RenderedStretches(lines, Visible(1000), only_sizes=True, to_tail=False).of(
+        scanned(log_of([Codec.LZ4] * 63))
+    )
+    for taken in range(1, 64):
+        next(pieces)
+        assert lines.count <= taken + 2 * 3  # two for each stretch under way
     assert next(pieces, None) is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -10,11 +11,19 @@ from hypothesis import strategies as st
 from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
 
 from kafkafs.locator.formats import Format
+from kafkafs.tree import visible_log
 from kafkafs.tree.errors import DamagedError
+from kafkafs.tree.held_batch import decode
 from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.range_sizes import RangeSize
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.testing.codec import resealed
+
+if TYPE_CHECKING:
+    from conftest import Views
+
+    from kafkafs.tree.held_batch import Decoded
+    from storage.record.reading import Batch
 
 BATCHES = 30
 FLIPS = st.tuples(st.integers(0, BATCHES - 1), st.integers(61, 400), st.integers(1, 255), st.booleans())
@@ -70,3 +79,18 @@ def test_both_are_the_same(views, flips, bounds, form, damage):
     run = node._sized(source.visible())
     run.count()
     assert run.size == RangeSize(None if failure else len(together), visible.skipped)
+
+
+def test_the_last_records_are_found_in_the_last_batches(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch may take long to decode, so that no other is than those with these records."""
+    decoded: list[int] = []
+
+    def counting(batch: Batch) -> Decoded:
+        decoded.append(batch.base_offset)
+        return decode(batch)
+
+    monkeypatch.setattr(visible_log, "decode", counting)
+    visible = views.memory(filled(), TreeOptions()).visible()
+    last = visible.view.end_offset - 1
+    assert visible.from_end(1) == last
+    assert len(set(decoded)) == 1
