@@ -55,6 +55,12 @@ class Prober:
             self.looks += 1
 
 
+def most_memory_bytes(mounted: Mounted) -> int:
+    """Return the most memory that a mount has had."""
+    status = Path(f"/proc/{mounted.process.pid}/status").read_text()
+    return int(_MEMORY.findall(status)[0]) * 1024
+
+
 def faults_of_walk(mounted: Mounted, *, probe_s: float, appends: bool) -> list[str]:
     """Walk over a mount, and return what was wrong; the sound partition has to answer within `probe_s`."""
     found = []
@@ -75,8 +81,7 @@ def faults_of_walk(mounted: Mounted, *, probe_s: float, appends: bool) -> list[s
     if prober.longest_s > probe_s:
         found.append(f"the sound partition took {prober.longest_s:.3f} s, in {prober.looks} looks")
     if mounted.process.poll() is None:
-        status = Path(f"/proc/{mounted.process.pid}/status").read_text()
-        memory_bytes = int(_MEMORY.findall(status)[0]) * 1024
+        memory_bytes = most_memory_bytes(mounted)
         if memory_bytes > MEMORY_BYTES_MAX:
             found.append(f"took {memory_bytes / 2**20:.0f} MiB")
     said = mounted.said()
