@@ -87,17 +87,19 @@ class LogSources:
         """Raise `NotThereError` if there is no such topic."""
         self.refresh()
         if topic not in self.store.topics.inventory.topics:
-            self._look_again()
+            self.store.look_again()
         if topic not in self.store.topics.inventory.topics:
             raise NotThereError(f"there is no topic {topic!r}")
 
     def get(self, path: LogPath) -> LogSource:
         """The source of a log's views; raises `NotThereError` if there is no such log, or what opening it raises."""
         self.refresh()
+        before = self.store.topics.inventory
         try:
             return self._get(path)
-        except NotThereError:
-            if not self._look_again():
+        except NotThereError:  # it may have been moved, and another thread may have noticed
+            self.store.look_again()
+            if self.store.topics.inventory is before:
                 raise
             return self._get(path)
 
@@ -114,12 +116,6 @@ class LogSources:
             return None
         visible = found.source.visible()
         return visible.identity, visible.view.start_offset
-
-    def _look_again(self) -> bool:
-        """List the log directories again if they may have changed: a missing partition may have been moved."""
-        before = self.store.topics.inventory
-        self.store.look_again()
-        return self.store.topics.inventory is not before
 
     def _get(self, path: LogPath) -> LogSource:
         inventory = self.store.topics.inventory

@@ -243,5 +243,6 @@ def test_a_move_is_no_error_to_who_reads_just_then(store_mounts: Callable[..., M
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                 assert os.pread(file.fileno(), len(expected) + 1, 0) == expected
             writer.rename()
-            assert reader.run("cat t/0/offset/299 && ls t/0/segments/*.log >/dev/null").stdout == "299"
+            done = reader.run("cat t/0/offset/299 && ls t/0/segments/*.log >/dev/null")
+            assert (done.stdout, done.stderr) == ("299", "")
     assert "WARNING" not in reader.said()

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from kafkafs.locator.paths import LogPath
+    from kafkafs.tree.log_source import LogSource
     from storage.log_dir.log_dir import Listing
 
 SETTINGS = {"segment.bytes": "3000", "segment.index.bytes": "1200"}
@@ -306,3 +308,23 @@ def test_an_open_range_goes_on_after_every_move(
             run._rendered.close()  # type: ignore[attr-defined]
     for run in runs:
         run.close()
+
+
+def test_another_thread_may_be_the_first_to_notice_a_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moving = Moving(tmp_path)
+    path = moving.file("values").path.log
+    sources = moving.tree.context.sources
+    look_up = sources._get
+    (moving.place / "orders-0").rename(moving.away)
+    moving.store.refresh()
+
+    def noticed_meanwhile(path: LogPath) -> LogSource:
+        monkeypatch.undo()
+        try:
+            return look_up(path)
+        finally:
+            moving.away.rename(moving.paths[0] / "orders-0")
+            moving.store.refresh()  # by the other thread
+
+    monkeypatch.setattr(sources, "_get", noticed_meanwhile)
+    assert sources.get(path).directory == moving.paths[0] / "orders-0"
