@@ -131,8 +131,19 @@ pip_install() {
   PYTHONWARNINGS=ignore "$python" -m pip install --no-build-isolation --constraint "$constraints" "$@"
 }
 
+# Without bytecode: pip compiles it on one processor, `compile_bytecode` on all.
 install_packages() {
-  (cd -- "$checkout" && pip_install "$environment" --only-deps ".[$1]")
+  (cd -- "$checkout" && pip_install "$environment" --no-compile --only-deps ".[$1]")
+}
+
+# Does both at once, since pip leaves all processors but one to the compiler. An interrupt ends both.
+install_packages_and_build_kernel() {
+  local installing code=0
+  install_packages "$1" &
+  installing=$!
+  trap 'kill "$installing" 2>/dev/null; exit 130' INT
+  build_kernel || code=$?
+  wait "$installing" && return "$code"
 }
 
 # Nothing of an earlier build is built upon: the compiler decides by time stamps, which can lie.
@@ -218,7 +229,7 @@ environment_is_ready() {
 # Where PYTHONDONTWRITEBYTECODE is set, as in many containers, Python would compile every module in each run. So it is
 # compiled here, and again when a module changes. Python is right without it, so a failure is none of the caller's.
 compile_bytecode() {
-  "$environment/bin/python" -m compileall -q "$@" >/dev/null 2>&1 || true
+  "$environment/bin/python" -m compileall -q -j 0 "$@" >/dev/null 2>&1 || true
 }
 
 # The digest of which modules there are.
@@ -236,7 +247,7 @@ refresh_bytecode() {
 }
 
 set_up() {
-  local extras=$1
+  local extras=$1 building=""
   trap 'exit 130' INT
   require_debian_packages
   if ! packages_are_ready "$extras"; then
@@ -247,18 +258,24 @@ set_up() {
     fi
     rm -f -- "$packages_stamp"
     $whole || step "making a Python environment in $environment" make_virtual_environment "$environment"
-    step "installing Python packages (once, about a minute)" install_packages "$extras"
-    compile_bytecode "$environment"/lib/python3*/site-packages  # pip does it too, unless its configuration says no
+    if kernel_is_ready; then
+      step "installing Python packages (once, about a minute)" install_packages "$extras"
+    else
+      rm -f -- "$kernel_stamp"
+      # Taken before the build: a source that changes meanwhile makes it stale.
+      building=$(kernel_sources)
+      step "installing Python packages and building the kernel (once, about two minutes)" \
+        install_packages_and_build_kernel "$extras"
+    fi
+    compile_bytecode "$environment"/lib/python3*/site-packages
     write_stamp "$packages_stamp" "$(packages_digest) $extras"
   fi
-  if ! kernel_is_ready; then
+  if [[ -z $building ]] && ! kernel_is_ready; then
     rm -f -- "$kernel_stamp"
-    # Taken before the build: a source that changes meanwhile makes it stale.
-    local sources
-    sources=$(kernel_sources)
+    building=$(kernel_sources)
     step "building the kernel" build_kernel
-    write_stamp "$kernel_stamp" "$sources $(built_kernel)"
   fi
+  [[ -z $building ]] || write_stamp "$kernel_stamp" "$building $(built_kernel)"
   trap - INT
 }
 
