@@ -131,36 +131,22 @@ pip_install() {
   PYTHONWARNINGS=ignore "$python" -m pip install --no-build-isolation --constraint "$constraints" "$@"
 }
 
-# Without bytecode: pip compiles it on one processor, `compile_bytecode` on all.
-install_packages() {
-  (cd -- "$checkout" && pip_install "$environment" --no-compile --only-deps ".[$1]")
-}
-
-# Does both at once, since pip leaves all processors but one to the compiler. An interrupt ends both.
-install_packages_and_build_kernel() {
-  local installing code=0
-  install_packages "$1" &
-  installing=$!
-  trap 'kill "$installing" 2>/dev/null; exit 130' INT
-  build_kernel || code=$?
-  wait "$installing" && return "$code"
-}
-
 # Nothing of an earlier build is built upon: the compiler decides by time stamps, which can lie.
-build_kernel() {
+remove_kernel() {
   local source
   rm -rf -- "$checkout/build" \
     "$environment"/lib/python3*/site-packages/{kafkafs,~afkafs,__editable__.kafkafs,__editable___kafkafs}*
   find "$checkout/storage" -name '*.pyx' -print0 | while IFS= read -r -d '' source; do
     rm -f -- "${source%.pyx}.c" "${source%.pyx}".*.so
   done
-  (cd -- "$checkout" && compile_kernel)
 }
 
 # Translates and compiles as many modules at a time as there are processors. Cython needs a process for each, the compiler
 # a thread of the build, which then finds the C files up to date.
 compile_kernel() {
   local sources jobs settings=$environment/build.cfg
+  remove_kernel
+  cd -- "$checkout" || return
   jobs=$(nproc)
   mapfile -t sources < <(find storage -name '*.pyx')
   "$environment/bin/python" -P -m Cython.Build.Cythonize --quiet --parallel "$jobs" "${sources[@]}" &&
@@ -246,12 +232,38 @@ refresh_bytecode() {
   write_stamp "$bytecode_stamp" "$found" 2>/dev/null || true # another run may have moved it into place
 }
 
+## Setting up
+
+# Installs packages, without bytecode: pip compiles that on one processor, `compile_bytecode` on all.
+install_packages() {
+  (cd -- "$checkout" && pip_install "$environment" --no-compile --only-deps ".[$1]") || return
+  compile_bytecode "$environment"/lib/python3*/site-packages
+  write_stamp "$packages_stamp" "$(packages_digest) $1"
+}
+
+# Stamps what the sources were before the build: one that changes meanwhile makes the kernel stale.
+build_kernel() {
+  local sources
+  sources=$(kernel_sources)
+  (compile_kernel) || return
+  write_stamp "$kernel_stamp" "$sources $(built_kernel)"
+}
+
+# Does both at once, since pip leaves all processors but one to the compiler. An interrupt ends both.
+install_packages_and_build_kernel() {
+  local installing code=0
+  install_packages "$1" &
+  installing=$!
+  trap 'kill "$installing" 2>/dev/null; exit 130' INT
+  build_kernel || code=$?
+  wait "$installing" && return "$code"
+}
+
 set_up() {
-  local extras=$1 building=""
+  local extras=$1 whole=false
   trap 'exit 130' INT
   require_debian_packages
   if ! packages_are_ready "$extras"; then
-    local whole=false
     if packages_are_whole; then
       whole=true
       extras+=,$(installed_extras)
@@ -262,20 +274,14 @@ set_up() {
       step "installing Python packages (once, about a minute)" install_packages "$extras"
     else
       rm -f -- "$kernel_stamp"
-      # Taken before the build: a source that changes meanwhile makes it stale.
-      building=$(kernel_sources)
       step "installing Python packages and building the kernel (once, about two minutes)" \
         install_packages_and_build_kernel "$extras"
     fi
-    compile_bytecode "$environment"/lib/python3*/site-packages
-    write_stamp "$packages_stamp" "$(packages_digest) $extras"
   fi
-  if [[ -z $building ]] && ! kernel_is_ready; then
+  if ! kernel_is_ready; then
     rm -f -- "$kernel_stamp"
-    building=$(kernel_sources)
     step "building the kernel" build_kernel
   fi
-  [[ -z $building ]] || write_stamp "$kernel_stamp" "$building $(built_kernel)"
   trap - INT
 }
 

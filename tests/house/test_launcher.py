@@ -11,6 +11,7 @@ import select
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ case "${0##*/} $*" in
   python*" -m pip install "*"--editable .") step=kernel ;;
   python*" -m Cython.Build.Cythonize "*) exit 0 ;;
   python*" -m compileall "*)
-    for place in "${@:4}"; do echo "${place##*/}" >>"$NOTES.compiled"; done
+    for place in "${@:6}"; do echo "${place##*/}" >>"$NOTES.compiled"; done
     exit "${COMPILED:-0}" ;;
   apt-get*" install "*)
     arguments=$*
@@ -96,8 +97,8 @@ class Checkout:
         self.answers = (self.stage / "answer").open("r+b", buffering=0)
 
     def asked(self) -> list[str]:
-        """The steps that the actor was asked for since the last look."""
-        return self._noted("notes")
+        """The steps that the actor was asked for since the last look; the last two are done at the same time."""
+        return sorted(self._noted("notes"), key=lambda step: STEPS.index(step) if step in STEPS else -1)
 
     def compiled(self) -> list[str]:
         """The directories whose bytecode was compiled since the last look."""
@@ -154,7 +155,7 @@ def checkout(tmp_path: Path) -> Iterator[Checkout]:
 def test_the_first_run_sets_up_and_runs(checkout: Checkout) -> None:
     output, errors = checkout.run("dump", "--json", "a b")
     assert output == f"{checkout.stage}|first|dump|--json|a b|"
-    assert [line.partition(" ")[0] for line in errors.splitlines()] == ["kafkafs:"] * 3
+    assert [line.partition(" ")[0] for line in errors.splitlines()] == ["kafkafs:"] * 2
     assert checkout.asked() == list(STEPS)
 
 
@@ -272,12 +273,12 @@ def test_what_a_kill_left_is_not_used(checkout: Checkout, step: str) -> None:
     assert process.wait() == -signal.SIGKILL
     checkout.answer("end")
     process.communicate(timeout=TIME_S_MAX)
-    made = checkout.asked()
-    assert made == list(STEPS[: STEPS.index(step) + 1])
     output, _ = checkout.run()
     assert output == f"{checkout.stage}|first|"
-    # The packages were whole when the kernel's turn came.
-    assert checkout.asked() == (["kernel"] if step == "kernel" else list(STEPS))
+    asked = Counter(checkout.asked())
+    again = ["kernel"] if step == "kernel" else STEPS[: STEPS.index(step) + 1]
+    assert [each for each in STEPS if asked[each] == 2 and (step, each) != ("packages", "kernel")] == [*again]
+    assert set(asked) == {*STEPS}
 
 
 @pytest.mark.parametrize("step", STEPS)

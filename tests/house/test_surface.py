@@ -193,6 +193,7 @@ SURFACE = {
         "encode_wrapper",
         "envelope_lines",
         "envelope_lines_size",
+        "envelope_run_size",
         "marker_batch",
         "merged",
         "read_batches",
