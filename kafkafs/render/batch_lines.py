@@ -25,6 +25,7 @@ from storage.record import (
     decompressors,
     envelope_lines,
     envelope_lines_size,
+    envelope_run_size,
     run_lines,
 )
 
@@ -58,6 +59,15 @@ class Visible:
         if not batch.attributes & _MAY_BE_HIDDEN:
             return True
         return not (batch.is_control or self._aborted.has(batch))
+
+    def run(self, first: Batch, end_position: int) -> tuple[int, bool]:
+        """Return where a run of batches ends at the latest, and if those of transactions belong to it.
+
+        Where some transactions are aborted, each batch of a transaction is looked up. The reader sees `first`.
+        """
+        if first.is_transactional and not self.shows_transactions:
+            return first.position + first.size_bytes, True
+        return end_position, self.shows_transactions
 
 
 class RenderedBatches(NamedTuple):
@@ -93,21 +103,17 @@ class ValueLines(BatchLines):
         """Render a run of batches, or one that needs a closer look."""
         is_shown = visible.shows(first)
         if is_shown and isinstance(first, RecordBatch):
-            # Where some transactions are aborted, each batch of a transaction is looked up.
-            is_alone = first.is_transactional and not visible.shows_transactions
+            end_of_run, with_transactions = visible.run(first, end_position)
             run = partial(
                 run_lines,
                 first,
                 end_offset=visible.end_offset,
-                with_transactions=is_alone or visible.shows_transactions,
+                with_transactions=with_transactions,
                 of_keys=self._of_keys,
                 line_bytes_max=_LINE_BYTES_MAX,
                 only_size=only_size,
             )
-            end_of_first = first.position + first.size_bytes
-            log_bytes, last_at, lines = run(
-                end_position=end_of_first if is_alone else end_position, decompressors=_DECOMPRESSORS
-            )
+            log_bytes, last_at, lines = run(end_position=end_of_run, decompressors=_DECOMPRESSORS)
             if log_bytes:
                 return _rendered(log_bytes, last_at, lines)
             first.check_crc()
@@ -115,7 +121,8 @@ class ValueLines(BatchLines):
                 records_data = first.records_data()
                 lease = MEMORY.lease(0 if only_size else memoryview(records_data).nbytes)
                 log_bytes, last_at, lines = run(
-                    end_position=end_of_first, decompressors=(lambda _stored: records_data,) * len(_DECOMPRESSORS)
+                    end_position=first.position + first.size_bytes,
+                    decompressors=(lambda _stored: records_data,) * len(_DECOMPRESSORS),
                 )
                 if log_bytes:
                     return _rendered(log_bytes, last_at, lines, lease)
@@ -145,10 +152,22 @@ class EnvelopeLines(BatchLines):
         self._line = envelope.line
         self._beginning = envelope.beginning
 
-    def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:  # noqa: ARG002 -- what takes so long is done batch by batch
-        """Render one batch."""
-        first.check_crc()
+    def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:
+        """Render one batch, or count those of a run that are not compressed."""
         is_shown = visible.shows(first)
+        if only_size and is_shown and isinstance(first, RecordBatch):
+            end_of_run, with_transactions = visible.run(first, end_position)
+            log_bytes, last_at, size_bytes = envelope_run_size(
+                first,
+                end_of_run,
+                visible.end_offset,
+                with_transactions,
+                self._beginning,
+                line_bytes_max=_LINE_BYTES_MAX,
+            )
+            if log_bytes:
+                return _rendered(log_bytes, last_at, size_bytes)
+        first.check_crc()
         if is_shown and isinstance(first, RecordBatch) and first.count:
             records_data = first.records_data()
             if only_size:

@@ -35,7 +35,7 @@ from storage.record.encoding import (
 )
 from storage.record.kernel.decode import Record, RecordIterator
 from storage.record.kernel.dump import record_line
-from storage.record.kernel.envelopes import envelope_lines, envelope_lines_size
+from storage.record.kernel.envelopes import envelope_lines, envelope_lines_size, envelope_run_size
 from storage.record.kernel.pinned_buffer import LeasedBuffer
 from storage.record.kernel.records_data import EncodedBatch
 from storage.record.kernel.summary import summarize_records
@@ -113,6 +113,7 @@ __all__ = [
     "encode_wrapper",
     "envelope_lines",
     "envelope_lines_size",
+    "envelope_run_size",
     "marker_batch",
     "merged",
     "read_batches",

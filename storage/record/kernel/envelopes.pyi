@@ -4,3 +4,12 @@ from storage.record.kernel.walk import BatchFrame
 
 def envelope_lines(batch: BatchFrame, records_data: Buffer, beginning: bytes) -> bytes: ...
 def envelope_lines_size(batch: BatchFrame, records_data: Buffer, beginning: bytes) -> int: ...
+def envelope_run_size(
+    first: BatchFrame,
+    end_position: int,
+    end_offset: int,
+    with_transactions: bool,
+    beginning: bytes,
+    *,
+    line_bytes_max: int = ...,
+) -> tuple[int, int, int]: ...

@@ -7,13 +7,14 @@ bytes are counted. What of a log is visible is left to the caller.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from storage.errors import MalformedRecordsError
 from storage.record.kernel cimport json_text, limits, wire
 from storage.record.kernel.batch cimport fetch_ahead
 from storage.record.kernel.pinned_buffer cimport PinnedBuffer
+from storage.record.kernel.runs cimport Bounds, Header, Passed, is_sound, read_header
 from storage.record.kernel.walk cimport BatchFrame
 from storage.record.kernel.writing cimport number_size, put, put_number, shortened
 
@@ -214,6 +215,35 @@ cdef int64_t written(bytes lines, int64_t start, Source* source, BatchFrame batc
     return size
 
 
+cdef void pass_plain(wire.Bytes data, const Bounds* bounds, Source source, Passed* passed) noexcept nogil:
+    """Go on with a run up to its end, or to a compressed batch. `source` has the beginning of the lines."""
+    cdef Header header
+    cdef int64_t added
+    while passed.line_bytes < bounds.line_bytes_max:
+        if not read_header(data, bounds.left - passed.log_bytes, bounds, &header) or header.codec:
+            return
+        added = 0
+        if header.has_lines:
+            source.at = data + wire.HEADER_SIZE
+            source.end = data + header.size
+            source.left = header.count
+            source.with_append_time = wire.load16(data + wire.ATTRIBUTES_AT) & wire.LOG_APPEND_TIME_BIT != 0
+            source.base_offset = <int64_t>wire.load64(data)
+            source.base_timestamp = <int64_t>wire.load64(
+                data + (wire.MAX_TIMESTAMP_AT if source.with_append_time else wire.BASE_TIMESTAMP_AT)
+            )
+            added = lines_size(source)
+            if added == DAMAGED:
+                return
+        # Summing what was just read is much faster than reading what was just summed.
+        if not is_sound(data, header.size):
+            return
+        passed.last_at = passed.log_bytes
+        passed.log_bytes += header.size
+        passed.line_bytes += added
+        data += header.size
+
+
 cdef object damage(BatchFrame batch):
     return MalformedRecordsError(
         f"the batch does not hold exactly {batch.count} records", position=batch.position, offset=batch.base_offset
@@ -262,6 +292,36 @@ def envelope_lines_size(BatchFrame batch not None, records_data, bytes beginning
     cdef PinnedBuffer buffer = PinnedBuffer(records_data)
     cdef Source source = source_of(batch, buffer, beginning)
     return counted(&source, batch)
+
+
+def envelope_run_size(
+    BatchFrame first not None,
+    int64_t end_position,
+    int64_t end_offset,
+    bint with_transactions,
+    bytes beginning not None,
+    *,
+    int64_t line_bytes_max=INT64_MAX,
+):
+    """Return the bytes of the log in the run from `first` on, those of them before its last batch, and its lines' size.
+
+    The run is as that of `run_lines`, and ends before a compressed batch.
+    """
+    cdef Bounds bounds
+    cdef Passed passed
+    cdef Source source
+    cdef wire.Bytes data
+    bounds.left = min(first.buffer.size - first.start, end_position - first.position)
+    bounds.end_offset = end_offset
+    bounds.line_bytes_max = line_bytes_max
+    bounds.with_transactions = with_transactions
+    passed.log_bytes = passed.last_at = passed.line_bytes = 0
+    source.beginning = <wire.Bytes>PyBytes_AS_STRING(beginning)
+    source.beginning_size = PyBytes_GET_SIZE(beginning)
+    data = first.data()
+    with nogil:
+        pass_plain(data, &bounds, source, &passed)
+    return passed.log_bytes, passed.last_at, passed.line_bytes
 
 
 json_text.make_base64()

@@ -16,8 +16,8 @@ from libc.string cimport memcpy
 from storage.errors import StorageError
 from storage.record.kernel cimport wire
 from storage.record.kernel.batch cimport fetch_ahead
-from storage.record.kernel.crc32c cimport checksum
 from storage.record.kernel.pinned_buffer cimport PinnedBuffer
+from storage.record.kernel.runs cimport Bounds, Header, Passed, is_sound, read_header
 from storage.record.kernel.walk cimport BatchFrame
 
 cdef extern from "Python.h":
@@ -28,50 +28,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     DAMAGED = -1
-
-# How far a run came: through so many bytes of the log, the last batch of which begins at `last_at`.
-cdef struct Passed:
-    int64_t log_bytes
-    int64_t last_at
-    int64_t line_bytes
-
-cdef struct Bounds:
-    int64_t left  # bytes of the log
-    int64_t end_offset
-    int64_t line_bytes_max  # with which a run ends
-    bint with_transactions
-    bint of_keys
-
-# The header of the next batch of a run.
-cdef struct Header:
-    int64_t size
-    int32_t count
-    int codec
-    bint has_lines
-
-
-cdef inline bint read_header(wire.Bytes data, int64_t left, Bounds* bounds, Header* header) noexcept nogil:
-    """Read the header of a batch; false unless the batch may belong to the run."""
-    cdef int attributes
-    if left < wire.HEADER_SIZE:
-        return False
-    header.size = <int64_t><int32_t>wire.load32(data + wire.LENGTH_AT) + wire.LOG_OVERHEAD
-    if header.size < wire.HEADER_SIZE or header.size > left or data[wire.MAGIC_AT] != 2:
-        return False
-    attributes = wire.load16(data + wire.ATTRIBUTES_AT)
-    if attributes & wire.TRANSACTIONAL_BIT and not bounds.with_transactions:
-        return False
-    if <int64_t>wire.load64(data) >= bounds.end_offset:
-        return False
-    header.codec = attributes & wire.CODEC_MASK
-    header.count = <int32_t>wire.load32(data + wire.COUNT_AT)
-    header.has_lines = header.count > 0 and not attributes & wire.CONTROL_BIT
-    return header.count >= 0
-
-
-cdef inline bint is_sound(wire.Bytes data, int64_t size) noexcept nogil:
-    return wire.load32(data + wire.CRC_AT) == checksum(data + wire.ATTRIBUTES_AT, size - wire.ATTRIBUTES_AT)
-
 
 cdef inline int64_t put_lines(
     wire.Bytes at, wire.Bytes end, int64_t count, bint of_keys, uint8_t* target
@@ -103,7 +59,9 @@ cdef inline int64_t put_lines(
     return total if at == end else DAMAGED
 
 
-cdef void pass_plain(wire.Bytes data, Bounds* bounds, Passed* passed, uint8_t* target) noexcept nogil:
+cdef void pass_plain(
+    wire.Bytes data, const Bounds* bounds, bint of_keys, Passed* passed, uint8_t* target
+) noexcept nogil:
     """Go on with a run up to its end, or to a compressed batch. The lines fit where the batches would."""
     cdef Header header
     cdef int64_t added
@@ -113,7 +71,7 @@ cdef void pass_plain(wire.Bytes data, Bounds* bounds, Passed* passed, uint8_t* t
             return
         added = 0
         if header.has_lines:
-            added = put_lines(data + wire.HEADER_SIZE, data + header.size, header.count, bounds.of_keys, target)
+            added = put_lines(data + wire.HEADER_SIZE, data + header.size, header.count, of_keys, target)
             if added == DAMAGED:
                 return
         # Summing what was just read is much faster than reading what was just summed.
@@ -136,6 +94,7 @@ cdef class Run:
     cdef Passed passed
     cdef tuple decompressors
     cdef bint only_size
+    cdef bint of_keys
     cdef PyObject* lines  # a bytes object that nothing else refers to, written up to `passed.line_bytes`
     cdef int64_t capacity
 
@@ -172,7 +131,7 @@ cdef class Run:
         else:
             target = self.room(left, left)
             with nogil:
-                pass_plain(data, &self.bounds, &self.passed, target)
+                pass_plain(data, &self.bounds, self.of_keys, &self.passed, target)
             if self.passed.log_bytes == self.bounds.left - left:
                 return False
         return self.passed.line_bytes < self.bounds.line_bytes_max
@@ -198,7 +157,7 @@ cdef class Run:
                 return False
             target = self.room(records.size, <int64_t>(<double>records.size * left / header.size))
             with nogil:
-                added = put_lines(records.data, records.data + records.size, header.count, self.bounds.of_keys, target)
+                added = put_lines(records.data, records.data + records.size, header.count, self.of_keys, target)
             if added == DAMAGED:
                 return False
         self.passed.last_at = self.passed.log_bytes
@@ -240,11 +199,11 @@ def run_lines(
     run.first = first
     run.decompressors = decompressors
     run.only_size = only_size
+    run.of_keys = of_keys
     run.bounds.left = min(first.buffer.size - first.start, end_position - first.position)
     run.bounds.end_offset = end_offset
     run.bounds.line_bytes_max = line_bytes_max
     run.bounds.with_transactions = with_transactions
-    run.bounds.of_keys = of_keys
     run.passed.log_bytes = run.passed.last_at = run.passed.line_bytes = 0
     while run.go_on():
         pass

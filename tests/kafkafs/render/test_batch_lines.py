@@ -35,9 +35,10 @@ rows = st.tuples(
 def check(batch: Batch, visible: Visible) -> None:
     """Lines and their size come to the lines that its records have one by one."""
     lines = b"".join(map(ENVELOPE.line, batch.records())) if visible.shows(batch) else b""
-    rendered = LINES.render(batch, visible, FAR, only_size=False)
+    end = batch.position + batch.size_bytes
+    rendered = LINES.render(batch, visible, end, only_size=False)
     assert rendered._replace(lines=bytes(rendered.lines)) == RenderedBatches(batch.size_bytes, 0, len(lines), lines)
-    assert LINES.render(batch, visible, FAR, only_size=True) == RenderedBatches(batch.size_bytes, 0, len(lines), b"")
+    assert LINES.render(batch, visible, end, only_size=True) == RenderedBatches(batch.size_bytes, 0, len(lines), b"")
 
 
 @pytest.mark.property
