@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 from mounts import store_mounting
-from real_brokers import CURRENT
+from real_brokers import releases
 from unclean_elections import LOG, TOPIC, unclean_election
 from waiting import until
 
@@ -68,7 +68,7 @@ def standing(log_dir: Path) -> str:
     return "\n".join(["the broker has not noted the log's end", *map(str, lost), *texts])
 
 
-@pytest.fixture(scope="module", params=CURRENT)
+@pytest.fixture(scope="module", params=releases("4"))
 def truncated(
     request: pytest.FixtureRequest, real_kafka: RealKafka, tmp_path_factory: pytest.TempPathFactory
 ) -> Truncated:

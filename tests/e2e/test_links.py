@@ -72,3 +72,20 @@ def test_a_partition_that_becomes_a_link_is_not_followed(store: Path, tmp_path: 
         assert (tmp_path / "outside" / LOG).read_bytes() == b"secret"
         assert mounted.run("cat .kafkafs/log").returncode == 0
         mounted.end()
+
+
+def test_a_partition_that_is_a_link_is_followed_if_the_operator_says_so(store: Path, tmp_path: Path) -> None:
+    """Links in the partition are not."""
+    (store / "orders-1").unlink()
+    (store / "orders-1").symlink_to(tmp_path / "moved")
+    with store_mounting(tmp_path) as mount:
+        mounted = mount(store, "-o", "rw,follow_links")
+        assert mounted.run("ls orders").stdout.split() == ["0", "1", "2", "config"]
+        assert mounted.run("cat orders/1/values").stdout == "value\n"
+        done = mounted.run("echo more >> orders/1/append && cat orders/1/values")
+        assert (done.stdout, done.stderr) == ("value\nmore\n", "")
+        (tmp_path / "moved" / "notes").symlink_to(tmp_path / "outside" / LOG)
+        done = mounted.run("cat orders/1/segments/notes")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert mounted.end() == 0
+    assert b"more" in (tmp_path / "moved" / LOG).read_bytes()
