@@ -167,7 +167,7 @@ class LogSource:
 
     def modified_ms(self, view: LogView) -> int:
         """Return when the log was last written, by the view's newest segment, or without any by its directory."""
-        status = view.segments[-1].log_status() if view.segments else self.files.status(self.directory)
+        status = view.segments[-1].log_status() if view.segments else self.files.partition(self.directory).own_status()
         return 0 if status is None else status.modified_ms
 
     def ask(self, question: Callable[[VisibleLog], T], visible: VisibleLog | None = None) -> T:
@@ -196,7 +196,7 @@ class _Place:
 
     def __init__(self, files: Files, path: Path) -> None:
         self._directory = files.partition(path)
-        self._status = files.status(path)
+        self._status = self._directory.own_status()
 
     def is_there(self) -> bool:
         """True if its path still leads to it."""

@@ -34,7 +34,7 @@ class PartitionNode(Directory):
         try:
             modified_ms = source.modified_ms(source.visible().view)
         except (StorageError, OSError):
-            status = source.files.status(source.directory)
+            status = source.files.partition(source.directory).own_status()
             modified_ms = 0 if status is None else status.modified_ms
         return Attributes(modified_ms=modified_ms, access=source.access())
 

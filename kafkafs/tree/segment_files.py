@@ -94,7 +94,7 @@ class SegmentDirectory(Directory):
 
 def segments_attributes(source: LogSource) -> Attributes:
     """Return what `stat` says of the directory `segments`."""
-    status = source.files.status(source.find_directory())
+    status = source.files.partition(source.find_directory()).own_status()
     return Attributes(modified_ms=0 if status is None else status.modified_ms, access=source.access())
 
 

@@ -27,7 +27,7 @@ class TopicDirectory(Directory):
         """Writable if partitions can be added, and as old as the last change in its partitions' directories."""
         store = self._sources.store
         directories = (store.topics.directory(self._topic, each) for each in store.topics.partitions(self._topic))
-        found = (store.files.status(directory) for directory in directories)
+        found = (store.files.partition(directory).own_status() for directory in directories)
         modified_ms = max((status.modified_ms for status in found if status is not None), default=0)
         return Attributes(modified_ms=modified_ms, is_writable=self._sources.is_writable)
 
