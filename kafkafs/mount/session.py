@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from threading import Timer
 from time import process_time
 from typing import TYPE_CHECKING, Final
@@ -22,6 +22,7 @@ import trio
 from kafkafs.allocation import give_back_freed_memory
 from kafkafs.mount.dispatch import in_thread, spare_threads
 from kafkafs.mount.mountpoints.kernel_mount import mounted, read_ahead
+from kafkafs.mount.process import EndingSignal
 from kafkafs.mount.pyfuse3_internals import OptionText
 from storage.budget import MEMORY
 
@@ -174,7 +175,8 @@ class Session:
         ending: Callable[[], None],
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        with trio.open_signal_receiver(*_SIGNALS) as signals:
+        # A signal that comes at the very end is delivered once more where trio leaves the block.
+        with suppress(EndingSignal), trio.open_signal_receiver(*_SIGNALS) as signals:
             task_status.started()
             async for number in signals:
                 log.info("%s ends the mount", signal.Signals(number).name)

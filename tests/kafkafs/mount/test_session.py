@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from kafkafs.mount import session
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.mountpoints.answering import is_dead
 from kafkafs.mount.mountpoints.kernel_mount import sentence_for
@@ -23,7 +24,8 @@ from kafkafs.mount.mountpoints.mount_point import mount_point
 from kafkafs.mount.mountpoints.mounts import mount_at, uses_of
 from kafkafs.mount.mountpoints.unmounting import unmount
 from kafkafs.mount.options import parse_options
-from kafkafs.mount.session import BUSY_S, Deadline, Quiet, kernel_options
+from kafkafs.mount.process import taking_effect_afterwards
+from kafkafs.mount.session import BUSY_S, Deadline, Quiet, Session, kernel_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -278,3 +280,20 @@ def test_a_deadline_that_is_met_ends_nothing() -> None:
     deadline._timer.join(60)
     assert not deadline._timer.is_alive()
     assert ended.empty()
+
+
+def test_a_second_signal_while_it_ends_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trio delivers a signal once more that it was given and nothing took."""
+    served = Session(None, tmp_path, set())  # type: ignore[arg-type]
+    monkeypatch.setattr(session.pyfuse3, "terminate", lambda: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(session, "GRACE_S", 0)
+    taken = []
+
+    async def serve() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(served._end_on_signal, nursery.cancel_scope, lambda: taken.append(1))
+            signal.raise_signal(signal.SIGTERM)
+
+    with closing(served._deadline), taking_effect_afterwards([signal.SIGTERM]):
+        trio.run(serve)
+    assert taken == [1]
