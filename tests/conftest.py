@@ -34,6 +34,7 @@ pytest_plugins = [
     "mounts",
     "command_examples",
     "command_mounts",
+    "other_users",
     "real_brokers",
     "small_disks",
     "spark_sessions",

@@ -6,34 +6,21 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pytest
+from other_users import NOBODY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    import pytest
     from real_brokers import RealKafka
 
-NOBODY: Final = 65534
 # Java as that user, who may read where Kafka's own files lie and write nothing of others.
 JAVA: Final = f"""\
 #!/bin/sh
 exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --inh-caps=-all,+dac_read_search \\
     --ambient-caps=-all,+dac_read_search --bounding-set=-all,+dac_read_search {{java}} "$@"
 """
-
-
-@pytest.fixture
-def scratch() -> Iterator[Path]:
-    """Make a directory that every user gets to."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    with tempfile.TemporaryDirectory() as made:
-        Path(made).chmod(0o755)
-        yield Path(made)
 
 
 def kafkafs(*arguments: object, stdin: str = "") -> None:

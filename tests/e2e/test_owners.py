@@ -5,33 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 from mounts import DEADLINE_S, store_mounting
+from other_users import NOBODY, SETPRIV
 
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.e2e
-
-NOBODY: Final = 65534
-
-
-@pytest.fixture
-def scratch() -> Iterator[Path]:
-    """Make a directory that every user gets to."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    with tempfile.TemporaryDirectory() as made:
-        Path(made).chmod(0o755)
-        yield Path(made)
 
 
 @pytest.fixture
@@ -70,7 +57,7 @@ def test_a_mount_of_root_leaves_a_users_store_that_users(scratch: Path, store: P
             mkdir u &&
             for n in 1 2 3 4 5 6; do echo $n$n$n$n$n$n$n$n$n >> t/0/append; echo $n >> u/0/append; done &&
             echo retention.ms=5 > u/config && mkdir t/1 && echo 2 > t/0/log-start-offset &&
-            setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups bash -c "mkdir v && echo x >> v/0/append"
+            {SETPRIV} bash -c "mkdir v && echo x >> v/0/append"
         """
         done = mounted.run(script)
         assert (done.returncode, done.stderr) == (0, "")

@@ -8,12 +8,11 @@ import stat
 import struct
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from mounts import DEADLINE_S, store_mounting
+from other_users import NOBODY
 
 from storage.clock import Clock
 from storage.files import Files
@@ -21,13 +20,12 @@ from storage.record import batches_of_rows
 from storage.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.e2e
 
 OWNER: Final = 4321
 GROUP: Final = 1234
-NOBODY: Final = 65534
 USERS: Final = {
     "the owner": (OWNER, [OWNER]),
     "a member": (NOBODY, [GROUP]),
@@ -80,16 +78,6 @@ VIEWS: Final = (
     f"segments/{0:020}.log.txt",
     f"segments/{0:020}.index.txt",
 )
-
-
-@pytest.fixture
-def scratch() -> Iterator[Path]:
-    """Make a directory that every user gets to."""
-    if os.geteuid() != 0:
-        pytest.skip("not root, who alone can be another user")
-    with tempfile.TemporaryDirectory() as made:
-        Path(made).chmod(0o755)
-        yield Path(made)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from mounts import store_mounting
+from other_users import NOBODY, SETPRIV
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-NOBODY: Final = 65534
 READ_ALL: Final = "cat orders/0/offset/3 orders/0/values orders/0/info orders/config .kafkafs/README > /dev/null"
 
 
 def as_nobody(mounted: Mounted, script: str) -> subprocess.CompletedProcess[str]:
-    return mounted.run(f"exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups bash -c '{script}'")
+    return mounted.run(f"exec {SETPRIV} bash -c '{script}'")
 
 
 @pytest.fixture(scope="module", autouse=True)

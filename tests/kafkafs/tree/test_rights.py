@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -16,22 +14,13 @@ from storage.log_dir import LogDir
 from storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from pathlib import Path
 
 LOG: Final = f"{0:020}.log"
 OWNER: Final = 4321
 GROUP: Final = 1234
 OTHER: Final = 77
-
-
-@pytest.fixture
-def scratch() -> Iterator[Path]:
-    """Make a directory that every user gets to, as no user but one gets to those of pytest."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    with tempfile.TemporaryDirectory() as made:
-        Path(made).chmod(0o755)
-        yield Path(made)
 
 
 @pytest.fixture
