@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 from fuzzing.corpus import ATTRIBUTES_AT, HEADER_BYTES, MAGIC_AT
 from fuzzing.findings import Finding
-from storage.errors import DecompressionError, StorageError
-from storage.testing.codec import CODEC_MASK, GZIP, LZ4, NONE, batch_spans, compress, decompress, resealed
+from storage.errors import StorageError
+from storage.testing.codec import CODEC_MASK, GZIP, NONE, batch_spans, compress, decompress, resealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEY_SIZE_AT = {0: 18, 1: 26}
 SIZE_BYTES = 4
-LZ4_FLAGS_AT = 4
-LZ4_CONTENT_FLAGS = 0x0C
 
 
 def only_oracle_refuses(unit: bytes, error: StorageError) -> str:
@@ -87,17 +85,11 @@ def _ends_within_inner_entry(unit: bytes) -> bool:
     return len(records_data) > max((end for _, end in batch_spans(records_data)), default=0)
 
 
-def _has_lz4_content_fields(unit: bytes, error: StorageError) -> bool:
-    flags = unit[_stored_at(unit) + LZ4_FLAGS_AT]
-    return isinstance(error, DecompressionError) and _codec(unit) == LZ4 and bool(flags & LZ4_CONTENT_FLAGS)
-
-
 def _has_reserved_gzip_flags(unit: bytes, error: StorageError) -> bool:
     return _codec(unit) == GZIP and "unknown header flags" in str(error.__cause__)
 
 
 READ_BY_PACKAGE: dict[str, Callable[[bytes, StorageError], bool]] = {
-    "like Kafka, the package believes neither size nor checksum of an lz4 frame's content": _has_lz4_content_fields,
     "as on the JVM, reserved flags in the header of a gzip member mean nothing": _has_reserved_gzip_flags,
 }
 READ_BY_ORACLE: dict[str, Callable[[bytes], bool]] = {

@@ -32,6 +32,7 @@ from storage.record.layout import (
     TimestampType,
 )
 from storage.record.leased import HEADER_BYTES, check_share, objects_bytes
+from storage.record.lz4_frame import has_linked_blocks
 from storage.record.reading import read_batches
 from storage.record.rewriting import assign_offset
 from storage.segment.writable_segment import PlacedBatches
@@ -189,6 +190,10 @@ def _check_header(batch: RecordBatch) -> None:
         raise InvalidRecordError(f"the batch of producer {batch.producer_id} has no sequence")
     if batch.attributes & LOG_APPEND_TIME_BIT:
         raise InvalidRecordError("a producer may not say that its timestamps are the append time")
+    if batch.attributes & CODEC_MASK == Codec.LZ4 and has_linked_blocks(
+        batch.view(BATCH_HEADER_BYTES, batch.size_bytes)
+    ):
+        raise InvalidRecordError("a producer may not link the blocks of an lz4 frame, as Kafka does not read them")
 
 
 def _check_records(found: RecordsSummary, config: TopicConfig, now_ms: int) -> None:

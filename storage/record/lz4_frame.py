@@ -3,7 +3,8 @@
 Like Kafka's own reader, this one believes neither a content size nor a content checksum: both are cut out before
 the library sees the frame. The frame's structure, its header checksum and its block checksums are verified. In
 message sets of magic 0 the header checksum also covers the frame's magic number, which is how Kafka's first
-writer had it; readers do not look at it there.
+writer had it; readers do not look at it there. A frame ends at its first block without bytes, as it does for Kafka;
+the library reads on if that block is said to be stored.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _LONGEST_HEADER_BYTES: Final = 15  # with a content size
 
 _VERSION_MASK: Final = 0xC0
 _VERSION: Final = 0x40
+_INDEPENDENCE_FLAG: Final = 0x20
+_BLOCK_CHECKSUM_FLAG: Final = 0x10
 _CONTENT_SIZE_FLAG: Final = 0x08
 _CONTENT_CHECKSUM_FLAG: Final = 0x04
 _RESERVED_FLAG: Final = 0x02
@@ -31,6 +34,9 @@ _DESCRIPTOR_RESERVED_BITS: Final = 0x8F
 _BLOCK_BYTES: Final = 64 << 10  # of the frames that Kafka writes
 _BLOCK_BYTES_MAX: Final = {4: _BLOCK_BYTES, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
 
+_LENGTH_BYTES: Final = 4
+_LENGTH_MASK: Final = 0x7FFFFFFF  # the bit above says that the block is stored
+_END_MARK: Final = bytes(_LENGTH_BYTES)
 _CHECKSUM_BYTES: Final = 4
 _WORD: Final = Struct("<I")
 _USUAL_EXPANSION: Final = 4
@@ -60,6 +66,7 @@ _thread: Final = _Thread()
 
 class _Header(NamedTuple):
     block_bytes_max: int
+    block_checksum_bytes: int
     content_checksum_bytes: int
     plain: bytes | None  # what to give the library in the header's place, None for the header itself
 
@@ -91,17 +98,40 @@ def decompress(data: memoryview, limit_bytes: int, *, magic: int = 2) -> bytes:
     if len(head) == _SHORTEST_HEADER_BYTES and head[4] & _CONTENT_SIZE_FLAG:
         head = bytes(data[:_LONGEST_HEADER_BYTES])
     header = _parse_header(head, magic > 0)
-    frame = data if header.plain is None else memoryview(b"".join((header.plain, data[len(head) :])))
-    parts, left_bytes = _decode(frame, header.block_bytes_max, limit_bytes)
-    if left_bytes < header.content_checksum_bytes:
+    end = _blocks_end(data, len(head), header.block_checksum_bytes)
+    left_bytes = len(data) - end - header.content_checksum_bytes
+    if left_bytes < 0:
         raise DecompressionError("the lz4 frame is cut short within its content checksum")
-    if left_bytes > header.content_checksum_bytes:
-        raise DecompressionError(f"{left_bytes - header.content_checksum_bytes} bytes follow the lz4 frame")
-    return b"".join(parts)
+    if left_bytes > 0:
+        raise DecompressionError(f"{left_bytes} bytes follow the lz4 frame")
+    if header.plain is None and data[end - _LENGTH_BYTES : end] == _END_MARK:
+        frame = data[:end]
+    else:
+        beginning = head if header.plain is None else header.plain
+        frame = memoryview(b"".join((beginning, data[len(head) : end - _LENGTH_BYTES], _END_MARK)))
+    return b"".join(_decode(frame, header.block_bytes_max, limit_bytes))
 
 
-def _decode(frame: memoryview, block_bytes_max: int, limit_bytes: int) -> tuple[list[bytes], int]:
-    """Return the blocks' contents, in parts, and the number of bytes after the end mark."""
+def has_linked_blocks(data: memoryview) -> bool:
+    """Return True if the blocks of the frame refer to those before them, which is read here and refused by Kafka."""
+    flags = bytes(data[len(_MAGIC) : len(_MAGIC) + 1])
+    return bool(flags) and not flags[0] & _INDEPENDENCE_FLAG
+
+
+def _blocks_end(data: memoryview, position: int, checksum_bytes: int) -> int:
+    """Return the position after the end mark: the length of the first block without bytes."""
+    last = len(data) - _LENGTH_BYTES
+    while position <= last:
+        length = _WORD.unpack_from(data, position)[0] & _LENGTH_MASK
+        position += _LENGTH_BYTES
+        if not length:
+            return position
+        position += length + checksum_bytes
+    raise DecompressionError("the lz4 frame is cut short: it has no end mark")
+
+
+def _decode(frame: memoryview, block_bytes_max: int, limit_bytes: int) -> list[bytes]:
+    """Return the contents of the blocks, in parts."""
     # A context keeps buffers of the block size: the thread's own is only for the smallest, which Kafka writes.
     kept = block_bytes_max == _BLOCK_BYTES
     context = _thread.context if kept else lz4.frame.create_decompression_context()
@@ -122,14 +152,14 @@ def _decode(frame: memoryview, block_bytes_max: int, limit_bytes: int) -> tuple[
             frame = frame[read_bytes:]
             if not ended:
                 if not (part or read_bytes):
-                    raise DecompressionError("the lz4 frame is cut short: it has no end mark")
+                    raise DecompressionError("the lz4 frame is damaged: its blocks do not end where they should")
                 step_bytes = _STEP_BYTES_MAX
     except RuntimeError as error:
         raise DecompressionError(f"the lz4 frame is damaged: {error}") from error
     finally:
         if kept and not ended:
             lz4.frame.reset_decompression_context(context)
-    return parts, len(frame)
+    return parts
 
 
 @lru_cache(maxsize=64)
@@ -158,6 +188,7 @@ def _parse_header(head: bytes, verify: bool) -> _Header:
     plain = _MAGIC + plain_descriptor + _header_checksum(plain_descriptor)
     return _Header(
         block_bytes_max,
+        _CHECKSUM_BYTES if flags & _BLOCK_CHECKSUM_FLAG else 0,
         _CHECKSUM_BYTES if flags & _CONTENT_CHECKSUM_FLAG else 0,
         None if plain == head else plain,
     )

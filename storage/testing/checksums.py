@@ -1,11 +1,11 @@
-"""The two checksums that Python does not bring along: CRC-32C of v2 batches, and xxHash32 of lz4 frame headers."""
+"""The two checksums that Python does not bring along: CRC-32C of v2 batches, and xxHash32 of lz4 frames."""
 
 from __future__ import annotations
 
 CASTAGNOLI_REFLECTED = 0x82F63B78
 
 XXHASH32_PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
-XXHASH32_SHORT_BYTES_MAX = 15
+XXHASH32_STRIPE_BYTES = 16
 
 
 def _crc32c_of_byte(byte: int) -> int:
@@ -27,19 +27,32 @@ def crc32c(data: bytes) -> int:
 
 
 def xxhash32(data: bytes) -> int:
-    """Return the xxHash32, seed 0, of at most 15 bytes: every lz4 frame header is that short."""
-    assert len(data) <= XXHASH32_SHORT_BYTES_MAX
+    """Return the xxHash32 of the data, seed 0."""
     prime1, prime2, prime3, prime4, prime5 = XXHASH32_PRIMES
-    value = (prime5 + len(data)) % 2**32
+    stripes_end = len(data) // XXHASH32_STRIPE_BYTES * XXHASH32_STRIPE_BYTES
+    value = _xxhash32_of_stripes(data[:stripes_end]) if stripes_end else prime5
+    value = (value + len(data)) % 2**32
     words_end = len(data) // 4 * 4
-    for position in range(0, words_end, 4):
-        word = int.from_bytes(data[position : position + 4], "little")
-        value = _rotated_left(value + word * prime3, 17) * prime4 % 2**32
+    for position in range(stripes_end, words_end, 4):
+        value = _rotated_left(value + _word(data, position) * prime3, 17) * prime4 % 2**32
     for byte in data[words_end:]:
         value = _rotated_left(value + byte * prime5, 11) * prime1 % 2**32
     value = (value ^ value >> 15) * prime2 % 2**32
     value = (value ^ value >> 13) * prime3 % 2**32
     return value ^ value >> 16
+
+
+def _xxhash32_of_stripes(data: bytes) -> int:
+    prime1, prime2, *_ = XXHASH32_PRIMES
+    lanes = [prime1 + prime2, prime2, 0, -prime1]
+    for position in range(0, len(data), 4):
+        lane = position // 4 % len(lanes)
+        lanes[lane] = _rotated_left(lanes[lane] + _word(data, position) * prime2, 13) * prime1 % 2**32
+    return sum(_rotated_left(value, bits) for value, bits in zip(lanes, (1, 7, 12, 18), strict=True))
+
+
+def _word(data: bytes, position: int) -> int:
+    return int.from_bytes(data[position : position + 4], "little")
 
 
 def _rotated_left(value: int, bits: int) -> int:

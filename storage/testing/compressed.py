@@ -10,6 +10,7 @@ import struct
 import zlib
 
 import cramjam
+import lz4.block  # type: ignore[import-untyped]
 import lz4.frame  # type: ignore[import-untyped]
 import zstandard
 
@@ -25,8 +26,11 @@ XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 XERIAL_BLOCK_BYTES = 32 * 1024
 SNAPPY_EXPANSION_MAX = 64
 
-LZ4_MAGIC_BYTES = 4
-LZ4_CONTENT_SIZE_FLAG = 0x08
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+LZ4_VERSION = 1
+LZ4_BLOCK_BYTES_MAX = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+LZ4_STORED = 1 << 31  # in a block's length
+LZ4_WINDOW_BYTES = 1 << 16
 
 
 def compress(codec: int, data: bytes, *, magic: int = 2) -> bytes:
@@ -57,7 +61,7 @@ def decompress(codec: int, data: bytes, *, magic: int = 2) -> bytes:
             return _from_lz4(data, magic)
         if codec == ZSTD:
             return _from_zstd(data)
-    except (zlib.error, cramjam.DecompressionError, RuntimeError, zstandard.ZstdError) as error:
+    except (zlib.error, cramjam.DecompressionError, lz4.block.LZ4BlockError, zstandard.ZstdError) as error:
         raise DecompressionError(f"the data does not decompress: {error}") from error
     raise FramingError(f"codec {codec} does not exist")
 
@@ -129,27 +133,52 @@ def _lz4_frame(data: bytes, magic: int) -> bytes:
     if magic > 0:
         return frame
     # Kafka's first lz4 writer hashed the frame's magic number too, and its readers expect that.
-    descriptor_end = _lz4_descriptor_end(frame)
-    return frame[:descriptor_end] + _lz4_header_checksum(frame[:descriptor_end]) + frame[descriptor_end + 1 :]
+    return frame[:6] + _lz4_header_checksum(frame[:6]) + frame[7:]
 
 
-def _from_lz4(frame: bytes, magic: int) -> bytes:
-    if magic == 0 and len(frame) > LZ4_MAGIC_BYTES:
-        # The header checksum is ignored: the library gets the one it expects.
-        end = _lz4_descriptor_end(frame)
-        frame = frame[:end] + _lz4_header_checksum(frame[LZ4_MAGIC_BYTES:end]) + frame[end + 1 :]
-    # Not the one-shot call: it allocates the size that a frame declares.
-    decompressor = lz4.frame.LZ4FrameDecompressor()
-    data = bytes(decompressor.decompress(frame))
-    if not decompressor.eof:
-        raise DecompressionError("the lz4 frame is cut short")
-    if decompressor.unused_data:
-        raise DecompressionError("the lz4 frame is followed by bytes that do not belong to it")
-    return data
+def _from_lz4(data: bytes, magic: int) -> bytes:
+    """Return what the one frame holds. As Kafka's reader, this one passes over the size and checksum of its content."""
+    if data[:4] != LZ4_MAGIC or len(data) < 6:
+        raise DecompressionError("the data does not begin with an lz4 frame")
+    flags, descriptor = data[4:6]
+    version, independent, with_checksums, with_size, with_content_checksum, reserved = (
+        flags >> 6, flags & 0x20, flags & 0x10, flags & 0x08, flags & 0x04, flags & 0x03,
+    )  # fmt: skip
+    block_bytes_max = LZ4_BLOCK_BYTES_MAX.get(descriptor >> 4)
+    # The lower of the reserved bits says by now that a dictionary is needed, which Kafka does not have either.
+    if version != LZ4_VERSION or reserved or descriptor & 0x0F or block_bytes_max is None:
+        raise DecompressionError("the lz4 frame is of a kind that Kafka does not read")
+    position = 6 + (8 if with_size else 0)
+    if magic > 0 and data[position : position + 1] != _lz4_header_checksum(data[4:position]):
+        raise DecompressionError("the lz4 frame's header does not have its checksum")
+    position += 1
+    content = bytearray()
+    while length := _lz4_length(data, position):
+        start, end = position + 4, position + 4 + length % LZ4_STORED
+        block = data[start:end]
+        if length % LZ4_STORED > block_bytes_max:
+            raise DecompressionError("a block of the lz4 frame is larger than the frame allows")
+        position = end + (4 if with_checksums else 0)
+        if position > len(data):
+            raise DecompressionError("the lz4 frame is cut short within a block")
+        if with_checksums and xxhash32(block).to_bytes(4, "little") != data[end:position]:
+            raise DecompressionError("a block of the lz4 frame does not have its checksum")
+        if length < LZ4_STORED:
+            window = b"" if independent else bytes(content[-LZ4_WINDOW_BYTES:])
+            block = lz4.block.decompress(block, uncompressed_size=block_bytes_max, dict=window)
+        content += block
+    position += 4 + (4 if with_content_checksum else 0)
+    if position != len(data):
+        raise DecompressionError("the lz4 frame does not end where its data ends")
+    return bytes(content)
 
 
-def _lz4_descriptor_end(frame: bytes) -> int:
-    return LZ4_MAGIC_BYTES + (10 if frame[LZ4_MAGIC_BYTES] & LZ4_CONTENT_SIZE_FLAG else 2)
+def _lz4_length(data: bytes, position: int) -> int:
+    """Return the length of a block, with the bit of a stored one, or 0 for the end: also where that bit is with it."""
+    if position + 4 > len(data):
+        raise DecompressionError("the lz4 frame is cut short: it has no end")
+    length = int.from_bytes(data[position : position + 4], "little")
+    return length if length % LZ4_STORED else 0
 
 
 def _lz4_header_checksum(hashed: bytes) -> bytes:

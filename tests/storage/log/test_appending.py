@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from lz4_frames import FRAMES
 from memory_logs import NOW_MS, sent
 
 from storage.config import TopicConfig
@@ -18,11 +19,14 @@ from storage.record.kernel.records_data import seal
 from storage.testing.codec import (
     CONTROL,
     LOG_APPEND_TIME,
+    LZ4,
     OracleEntry,
     OracleRecord,
     batch_of,
     encode_batch,
     encode_entry,
+    encode_records,
+    seal_batch,
 )
 
 if TYPE_CHECKING:
@@ -156,6 +160,12 @@ def oracle(*, attributes: int = 0, base_offset: int = 0, **fields: int) -> bytes
     return encode_batch(batch_of([OracleRecord(base_offset, NOW_MS, b"k", b"v")], attributes=attributes, **fields))
 
 
+def linked() -> bytes:
+    """A batch that is read here, and that no broker takes."""
+    batch = batch_of([OracleRecord(0, NOW_MS, b"k", b"v")], attributes=LZ4)
+    return seal_batch(batch, FRAMES["linked blocks"](encode_records(batch)))
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -167,6 +177,7 @@ def oracle(*, attributes: int = 0, base_offset: int = 0, **fields: int) -> bytes
         (oracle(base_offset=4), "begins at offset 0, this one at 4"),
         (oracle(attributes=CONTROL), "control records"),
         (oracle(attributes=LOG_APPEND_TIME), "append time"),
+        (linked(), "may not link the blocks of an lz4 frame"),
         (oracle(producer_id=4, producer_epoch=0), "producer 4 has no sequence"),
         (encode_batch(batch_of([OracleRecord(0, NOW_MS, b"k", b"v"), OracleRecord(3, NOW_MS)])), "2 records and 4 off"),
         (encode_batch(batch_of([OracleRecord(0, -2, b"k", b"v")])), "the timestamp -2 is below -1"),

@@ -296,7 +296,7 @@ def test_no_cut_stream_and_no_trailing_byte_passes(codec: Codec, stored: bytes) 
         (Codec.LZ4, lz4_header(0x70) + lz4_stored(b"abc") + bytes(4) + LZ4_END, "damaged.*blockChecksum"),
         (Codec.LZ4, lz4_header(0x64) + LZ4_END + bytes(3), "cut short within its content checksum"),
         (Codec.LZ4, lz4_header(0x60) + LZ4_END + b"tail", "4 bytes follow the lz4 frame"),
-        (Codec.LZ4, lz4_header(0x60) * 2 + LZ4_END, "damaged"),
+        (Codec.LZ4, lz4_header(0x60) * 2 + LZ4_END, "has no end mark"),
         (Codec.ZSTD, b"", "not even one frame"),
         (Codec.ZSTD, ZSTD_A + b"tail", "4 bytes that begin no frame"),
         (Codec.ZSTD, ZSTD_A[:-4] + bytes(4), "damaged.*checksum"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import crc32c as crc32c_package
 import lz4.frame
 import pytest
+import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,3 +27,10 @@ def test_xxhash32_makes_the_header_checksums_of_lz4_frames(block_size: int, stor
     frame = lz4.frame.compress(b"abc" * 10_000, block_size=block_size, store_size=store_size)
     end = 14 if store_size else 6
     assert frame[end] == xxhash32(frame[4:end]) >> 8 & 0xFF
+
+
+@pytest.mark.property
+@deterministic
+@given(st.binary(max_size=300))
+def test_xxhash32_equals_the_package(data: bytes) -> None:
+    assert xxhash32(data) == xxhash.xxh32_intdigest(data)
