@@ -139,7 +139,7 @@ class StagedFile:
             ) from None
         unknown = next((run.partition[0] for run in self.runs if run.partition[0] not in self.topics), None)
         if unknown is not None:
-            raise StagingError(f"the index of a staged file does not know the topic {unknown}", path=self.path)
+            raise StagingError(f"the index of a staged file does not know the topic {shown(unknown)}", path=self.path)
 
     def batches(self, partition: Partition) -> Iterator[RecordBatch]:
         """Yield the batches of a partition in their order; raises `StagingError` where they are damaged."""

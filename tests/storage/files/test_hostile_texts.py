@@ -4,108 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hostile.commits import INDEXES, LEDGERS, STAGED_NAMES, staged_file
+from hostile.texts import ID, JSON_TEXTS, STAGED, TEXTS, TOKENS, mutated, outcome, place, replaced, stored
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.checkpoint_text import integer, read_checkpoint
-from storage.cluster.quorum_state import read_quorum_state
 from storage.commit.ledger import Ledger
 from storage.commit.staged_file import StagedFile
 from storage.config import StoreConfig
 from storage.errors import ConfigError, CorruptMetadataError, StagingError, StorageError
 from storage.files import Files
 from storage.log.epochs import LeaderEpochs
-from storage.log.partition_metadata import read_topic_id
 from storage.log.producers.snapshot import SnapshotFiles, encode_snapshot
 from storage.log.producers.state import ProducerState
-from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
-from storage.log_dir.log_dir import LogDir
-from storage.log_dir.meta_properties import read_meta_properties
-from storage.log_dir.settings_file import read_server_properties, read_settings_file
 from storage.record.kernel.crc32c import crc32c
-from storage.rewrite.store_builder import _begun_before, _read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from storage.files import Directory
-
-ID = "FZcRwMEXQEaBnPVmRVSXyQ"
-STAGED = f"kafkafs-staged-{1:032x}"
-
-JSON_TEXTS: dict[str, tuple[dict[str, Any], Callable[[Directory], object]]] = {
-    "kafkafs-commits.json": (
-        {
-            "version": 1,
-            "sequence": 3,
-            "applied": {"app": 1},
-            "pending": {
-                "transaction": ["app", 2],
-                "staged": [STAGED],
-                "extents": [["t", 0, ID, 0, 5]],
-                "checksums": ["AAAAAA=="],
-            },
-        },
-        lambda directory: Ledger([directory]).current,
-    ),
-    "quorum-state": (
-        {
-            "data_version": 0,
-            "clusterId": "",
-            "leaderId": 1,
-            "leaderEpoch": 2,
-            "votedId": -1,
-            "appliedOffset": 0,
-            "currentVoters": [{"voterId": 1}],
-        },
-        read_quorum_state,
-    ),
-    STAGED: (
-        {"topics": [["t", 1, ID, False]], "runs": [["t", 0, 0, 0, 0]]},
-        lambda directory: StagedFile(directory, STAGED),
-    ),
-    "kafkafs-building.json": (
-        {"run": "r", "begunMs": 1, "purpose": {}, "topics": {}},
-        lambda directory: (_read(directory, "kafkafs-building.json"), _begun_before(directory, {})),
-    ),
-}
-
-TEXTS: dict[str, tuple[bytes, Callable[[Directory], object]]] = {
-    "leader-epoch-checkpoint": (b"0\n2\n0 0\n3 17\n", LeaderEpochs.load),
-    **{
-        each.value: (b"0\n2\nt 0 17\nother 1 5\n", lambda directory, each=each: read_offsets(directory, each))
-        for each in OffsetCheckpoint
-    },
-    "meta.properties": (
-        f"#\n#date\nnode.id=1\ndirectory.id={ID}\nversion=1\ncluster.id=c\n".encode(),
-        lambda directory: (read_meta_properties(directory), LogDir(directory)),
-    ),
-    "partition.metadata": (f"version: 0\ntopic_id: {ID}".encode(), read_topic_id),
-    ".kafka_cleanshutdown": (
-        b'{"version":0,"brokerEpoch":-1}',
-        lambda directory: LogDir(directory).read_clean_marker(),
-    ),
-    "kafkafs-topics.properties": (
-        f"/version=1\n/made=true\nt/topic.id={ID}\nt/retention.ms=5\n/void/t-1=\n".encode(),
-        read_settings_file,
-    ),
-    "server.properties": (
-        b"log.retention.ms=5\nlog.cleaner.min.cleanable.ratio=0.5\nlog.cleanup.policy=compact , delete\n",
-        lambda directory: read_server_properties(Files(), directory.path_of("server.properties")),  # type: ignore[arg-type]
-    ),
-}
-
-TOKENS = (
-    b"1e400", b"-1", b"NaN", b"Infinity", b"9" * 25, b"9" * 5000, b'"\\ud800"', b"\\uD800", b"[" * 50_000,
-    b'{"a":' * 50_000, b"null", b"true", b"{}", b"[]", b"\xff", b"\0", b"\x1b[31m", b"\n", b"\r", b"\\", b"=", b"/",
-    b" " * 2000, b"2147483648", b"9223372036854775808", b"-9223372036854775809", b"\\u12", b"1.5", b"\xc2\x85", b"..",
-)  # fmt: skip
 
 mutations = st.lists(
     st.tuples(st.integers(0, 400), st.integers(0, 12), st.one_of(st.sampled_from(TOKENS), st.binary(max_size=8))),
@@ -126,53 +48,9 @@ values = st.recursive(
 )
 
 
-def mutated(data: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
-    for position, length, put in changes:
-        at = position % (len(data) + 1)
-        data = data[:at] + put + data[at + length :]
-    return data
-
-
-def replaced(value: Any, path: list[int], put: object) -> Any:
-    """Return the value with what lies at a path through it replaced."""
-    if not path or not isinstance(value, list | dict) or not value:
-        return put
-    keys = list(value) if isinstance(value, dict) else range(len(value))
-    key = keys[path[0] % len(keys)]
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[key] = replaced(value[key], path[1:], put)
-    return copy
-
-
-@contextmanager
-def located() -> Iterator[None]:
-    """Refuse an error that has no path, or cannot be printed on a line."""
-    try:
-        yield
-    except StorageError as error:
-        if error.path is None or len(str(error).encode()) > 1000:
-            raise AssertionError(f"{error!r}"[:2000]) from error
-        raise
-
-
-def check(directory: Directory, name: str, data: bytes, read: Callable[[Directory], object]) -> None:
-    with open(directory.path_of(name), "wb") as file:  # noqa: PTH123 -- quicker, a hundred thousand times
-        file.write(data)
-    with suppress(StorageError), located():
-        read(directory)
-
-
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Directory:
     return Files().directory(tmp_path_factory.mktemp("texts"))
-
-
-def place(directory: Directory, name: str) -> Directory:
-    """Give each file a directory of its own."""
-    found = directory.at(name)
-    if found.own_status() is None:
-        found.make()
-    return found
 
 
 @pytest.mark.property
@@ -180,11 +58,7 @@ def place(directory: Directory, name: str) -> Directory:
 @given(changes=mutations)
 def test_a_changed_text_is_read_or_refused(directory: Directory, name: str, changes: list[Any]) -> None:
     data, read = TEXTS[name]
-    check(place(directory, name), name, mutated(data, changes), read)
-
-
-def stored(name: str, data: bytes) -> bytes:
-    return staged_file(data) if name == STAGED else data
+    outcome(place(directory, name), name, mutated(data, changes), read)
 
 
 @pytest.mark.property
@@ -192,7 +66,7 @@ def stored(name: str, data: bytes) -> bytes:
 @given(changes=mutations)
 def test_a_changed_json_text_is_read_or_refused(directory: Directory, name: str, changes: list[Any]) -> None:
     said, read = JSON_TEXTS[name]
-    check(place(directory, name), name, stored(name, mutated(json.dumps(said).encode(), changes)), read)
+    outcome(place(directory, name), name, stored(name, mutated(json.dumps(said).encode(), changes)), read)
 
 
 @pytest.mark.property
@@ -201,14 +75,14 @@ def test_a_changed_json_text_is_read_or_refused(directory: Directory, name: str,
 def test_json_of_any_value_is_read_or_refused(directory: Directory, name: str, path: list[int], put: object) -> None:
     said, read = JSON_TEXTS[name]
     data = json.dumps(replaced(said, path, put)).encode()
-    check(place(directory, name), name, stored(name, data), read)
+    outcome(place(directory, name), name, stored(name, data), read)
 
 
 @pytest.mark.parametrize("depth", range(700, sys.getrecursionlimit() + 40, 20))
 def test_no_depth_of_nesting_ends_in_another_error(directory: Directory, depth: int) -> None:
     for name, (_, read) in JSON_TEXTS.items():
         nested = "[" * depth + "]" * depth
-        check(place(directory, name), name, stored(name, f'{{"data_version":{nested}}}'.encode()), read)
+        outcome(place(directory, name), name, stored(name, f'{{"data_version":{nested}}}'.encode()), read)
 
 
 def test_a_text_as_it_should_be_is_read(directory: Directory) -> None:
@@ -231,7 +105,7 @@ def test_a_snapshot_with_a_right_checksum_is_read_or_refused(directory: Director
     covered = body or whole[6:]
     data = whole[:2] + crc32c(covered).to_bytes(4, "big") + covered
     name = f"{7:020}.snapshot"
-    check(place(directory, name), name, data, lambda directory: SnapshotFiles(directory).read(7))
+    outcome(place(directory, name), name, data, lambda directory: SnapshotFiles(directory).read(7))
 
 
 @pytest.mark.parametrize("what", INDEXES)
@@ -240,6 +114,13 @@ def test_a_staged_file_with_a_wrong_index_is_refused(tmp_path: Path, what: str) 
     with pytest.raises(StagingError) as caught:
         StagedFile(Files().directory(tmp_path), STAGED)
     assert caught.value.path == str(tmp_path / STAGED)
+    assert str(caught.value).encode()
+
+
+def test_a_long_version_of_the_settings_file_is_not_repeated(tmp_path: Path) -> None:
+    name = "kafkafs-topics.properties"
+    error = outcome(Files().directory(tmp_path), name, b"/version=" + b"9" * 5000, TEXTS[name][1])
+    assert isinstance(error, ConfigError)
 
 
 @pytest.mark.parametrize("what", LEDGERS)

@@ -40,6 +40,7 @@ INDEXES: Final[dict[str, bytes]] = {
     "a topic that it does not know": b'{"topics":[],"runs":[["victim",0,0,1,1]]}',
     "an id that is none": b'{"topics":[["victim",1,"x",false]],"runs":[]}',
     "half a character": b'{"topics":[["\\ud800",1,null,true]],"runs":[["\\ud800",0,0,1,1]]}',
+    "half a character in a run": b'{"topics":[],"runs":[["\\ud800",0,0,1,1]]}',
     "null": b"null",
     "runs of null": b'{"topics":null,"runs":null}',
 }
