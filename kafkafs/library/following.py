@@ -61,7 +61,7 @@ class Follower:
             yield records
         self._next_offset = end
 
-    def given(self, records: Sequence[DecodedRecord]) -> list[Record]:
+    def given(self, records: Sequence[DecodedRecord]) -> Iterator[Record]:
         """Make the library's records of decoded ones."""
         return given(self._reader.topic, self._reader.partition, records)
 

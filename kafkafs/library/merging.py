@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from heapq import merge
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -16,11 +17,10 @@ from storage.errors import StorageError
 from storage.split import SPLIT_WINDOW_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from kafkafs.library.reading import LogReader
     from kafkafs.library.record import Record
-    from storage.record import Record as DecodedRecord
     from storage.split import Split
 
 _HELD_BYTES: Final = 64 * 1024 * 1024
@@ -29,7 +29,6 @@ _PORTION_BYTES_MIN: Final = 16 * 1024
 _WINDOW_BYTES_MIN: Final = 32 * 1024
 _RECORD_BYTES: Final = 300  # what Python's objects for a record take without their bytes
 _HEADER_BYTES: Final = 100
-_MADE_TOGETHER: Final = 64
 
 _timestamp = attrgetter("timestamp")
 
@@ -63,7 +62,7 @@ def _portion(log: LogReader, pieces: Sequence[Split], portion_bytes: int) -> tup
     try:
         for split in pieces:
             with closing(log.read(split, window_bytes=window_bytes)) as batches:
-                for record in _given(log, batches):
+                for record in chain.from_iterable(given(log.topic, log.partition, records) for records in batches):
                     portion.append(record)
                     left_bytes -= _size_bytes(record)
                     if left_bytes <= 0:
@@ -73,13 +72,6 @@ def _portion(log: LogReader, pieces: Sequence[Split], portion_bytes: int) -> tup
             raise
         return portion, portion[-1].offset + 1
     return portion, None
-
-
-def _given(log: LogReader, batches: Iterable[Sequence[DecodedRecord]]) -> Iterator[Record]:
-    """Make records a few at a time, since most of a batch may be left for a later portion."""
-    for records in batches:
-        for first in range(0, len(records), _MADE_TOGETHER):
-            yield from given(log.topic, log.partition, records[first : first + _MADE_TOGETHER])
 
 
 def _size_bytes(record: Record) -> int:

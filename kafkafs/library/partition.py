@@ -105,7 +105,7 @@ class Partition:
         return followed(self._context, lambda: (follower,), timeout)
 
     def _one(self, record: DecodedRecord | None) -> Record | None:
-        return None if record is None else given(self.topic, self.number, (record,))[0]
+        return None if record is None else next(given(self.topic, self.number, (record,)))
 
     def _given(self, start: int, end: int) -> Iterator[Record]:
         for records in self.reader.records(start, end):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from storage.record import Record as DecodedRecord
 
@@ -44,10 +44,11 @@ class Row(TypedDict, total=False):
     timestamp: int | datetime
 
 
-def given(topic: str, partition: int, records: Sequence[DecodedRecord]) -> list[Record]:
-    """Make the library's records of a batch's; they hold on to nothing that was read."""
+def given(topic: str, partition: int, records: Sequence[DecodedRecord]) -> Iterator[Record]:
+    """Make the library's records of a batch's, one by one: the objects of all of them may take many times its bytes.
+
+    They hold on to nothing that was read.
+    """
     make = tuple.__new__  # half of what calling the class costs
-    return [
-        make(Record, (topic, partition, r.offset, r.timestamp, r.timestamp_type, r.key, r.value, r.headers))
-        for r in records
-    ]
+    for r in records:
+        yield make(Record, (topic, partition, r.offset, r.timestamp, r.timestamp_type, r.key, r.value, r.headers))

@@ -185,7 +185,8 @@ class SplitPass(ABC, Generic[T]):
             try:
                 yield from self._up_to_damage(gapped)
             except CorruptBatchError as error:
-                self._skip(gapped, error.located(path=self._file.path))
+                if not self._is_passed_over(gapped, error.located(path=self._file.path)):
+                    raise
         if not self.is_cut_short:
             self.next_offset = split.end_offset
 
@@ -247,20 +248,24 @@ class SplitPass(ABC, Generic[T]):
 
     # Damage
 
-    def _skip(self, scan: GappedScan, error: CorruptBatchError) -> None:
-        """Continue after damage if there is an `on_damage`."""
+    def _is_passed_over(self, scan: GappedScan, error: CorruptBatchError) -> bool:
+        """Continue after damage if there is an `on_damage`; False if the error is to be raised.
+
+        Raised in here, it would refer to itself by this call, and keep what was decoded until Python looks for cycles.
+        """
         position = self._position if error.position is None else error.position
         if isinstance(error, FramingError) and self._is_unused(position):
             self._is_done = True
         elif scan.is_cut_short and position == scan.position:
             self._is_done = self.is_cut_short = True
         elif self._on_damage is None:
-            raise error
+            return False
         else:
             self._on_damage(error)
             scan.next_offset = self._due_offset
             scan.resume(scan.gap_of(error, self._batch_at(position)))
             self._is_done = scan.is_done
+        return True
 
     def _batch_at(self, position: int) -> Batch | None:
         with suppress(FramingError):

@@ -101,9 +101,10 @@ def headers_batch(codec: int, headers: int = HEADERS, base_offset: int = 0) -> b
     )
 
 
-def records_batch(codec: int, records: int = BOMB_RECORDS, base_offset: int = 0) -> bytes:
-    """Return a batch of records that have neither key nor value."""
-    record = varint(6) + b"\0\0\0" + varint(-1) + varint(-1) + b"\0"
+def records_batch(codec: int, records: int = BOMB_RECORDS, base_offset: int = 0, *, headers: int = 0) -> bytes:
+    """Return a batch of records that have neither key nor value, and so many empty headers each."""
+    start = b"\0\0\0" + varint(-1) + varint(-1) + varint(headers)
+    record = varint(len(start) + 2 * headers) + start + b"\0\0" * headers
     return batch_of(
         compressed(codec, repeated(b"", record, records)), codec=codec, count=records, base_offset=base_offset
     )
