@@ -42,6 +42,8 @@ _MAY_BE_HIDDEN: Final = CONTROL_BIT | TRANSACTIONAL_BIT
 _DECOMPRESSORS: Final = decompressors(limit_bytes=UNLEASED_BYTES_MAX)
 _ENVELOPE_BYTES: Final = 128
 """The line of an envelope without key and value, about."""
+_LINE_COST: Final = 8
+"""How many times a key or value is in memory while its line is made, about: one byte may become six."""
 _LINE_BYTES_MAX: Final = 1024 * 1024
 """With how many bytes of lines a run of batches ends."""
 
@@ -178,8 +180,22 @@ class EnvelopeLines(BatchLines):
                 check_share(size_bytes, f"the JSON lines of the batch at offset {first.base_offset}")
                 lease = MEMORY.lease(size_bytes)
             return _rendered(first.size_bytes, 0, envelope_lines(first, records_data, self._beginning), lease)
-        lines = b"".join(map(self._line, first.checked_records())) if is_shown else b""
-        return _rendered(first.size_bytes, 0, len(lines) if only_size else lines)
+        lines, lease = self._of_entries(first) if is_shown else (b"", None)
+        return _rendered(first.size_bytes, 0, len(lines) if only_size else lines, lease)
+
+    def _of_entries(self, batch: Batch) -> tuple[bytes, Lease | None]:
+        """Return the lines of a batch that the kernel does not render, with a lease if they take much memory."""
+        lines: list[bytes] = []
+        lease = None
+        lines_bytes = 0
+        for record in batch.checked_records():
+            size_bytes = 2 * lines_bytes + _LINE_COST * (max(record.key_size, 0) + max(record.value_size, 0))
+            if size_bytes > UNLEASED_BYTES_MAX:
+                check_share(size_bytes, f"the JSON lines of the batch at offset {batch.base_offset}")
+                lease = lease or MEMORY.lease(MEMORY.share_bytes)
+            lines.append(self._line(record))
+            lines_bytes += len(lines[-1])
+        return b"".join(lines), lease
 
     def size_before(self, batch: Batch, offset: int) -> int:
         """Return the bytes of the envelopes of the batch's records below the offset."""

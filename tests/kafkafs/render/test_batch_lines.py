@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hostile.bombs import LZ4, legacy_value
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkafs.render.batch_lines import EnvelopeLines, RenderedBatches, Visible
 from kafkafs.render.envelope import Envelope
-from storage.errors import CorruptBatchError
+from storage.budget import LIMIT_BYTES_MIN, MEMORY
+from storage.errors import CorruptBatchError, DecompressedTooLargeError
 from storage.record import Batch, BatchForm, Codec, Row, batches_of_rows, read_batches
 from storage.testing import strategies
 
@@ -76,3 +78,16 @@ def test_a_damaged_batch_has_its_envelopes_or_none(data: bytes) -> None:
                 assert raised.value.position == batch.position
         return
     check(batch, Visible(FAR))
+
+
+@pytest.mark.parametrize("only_size", [False, True])
+def test_lines_of_an_old_batch_take_no_more_than_a_share(only_size: bool) -> None:
+    """The text of a value of zeros is six times as long, and there is more than one copy of it."""
+    (batch,) = read_batches(legacy_value(1, LZ4, LIMIT_BYTES_MIN // 16))
+    limit_bytes, MEMORY.limit_bytes = MEMORY.limit_bytes, LIMIT_BYTES_MIN
+    try:
+        with pytest.raises(DecompressedTooLargeError, match="the JSON lines of the batch at offset 0 take about"):
+            LINES.render(batch, Visible(FAR), FAR, only_size=only_size)
+        assert MEMORY.left_bytes == LIMIT_BYTES_MIN
+    finally:
+        MEMORY.limit_bytes = limit_bytes
