@@ -10,10 +10,19 @@ import tempfile
 import time
 from pathlib import Path
 
-BATCHES = 1_000_000
-FILES = 100_000
-ROWS = 20_000
+COUNTS = {"batch": 1_000_000, "file": 100_000, "rows": 20_000, "bomb": 4_000, "small": 100_000}
+"""How many inputs there are of each kind."""
+NAMES = {"batch": "batches", "file": "files", "rows": "rows", "bomb": "bombs", "small": "small"}
+"""The options that say how many."""
+OF_A_KIND = {
+    "batch": "mutated batches",
+    "file": "mutated log files",
+    "rows": "runs of rows",
+    "bomb": "bombs",
+    "small": "small files",
+}
 SANITIZED_SHARE = 10
+SHOWN_BYTES_MAX = 1 << 20
 
 
 def main() -> int:
@@ -22,22 +31,25 @@ def main() -> int:
     if options.sanitize:
         return _run_sanitized(options)
     if options.only is not None:
-        return _run_one(options.seed, *options.only)
+        return _run_some(options.seed, options.only)
     return _run_all(options)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/fuzz",
-        description="Read damaged batches and log files with the package and with its oracle, and compare.",
+        description="Read damaged batches and files with the package and with its oracle, and compare; read bombs in "
+        "little memory.",
         epilog="Every input follows from the seed and its number alone; what is found says how to repeat it.",
     )
-    parser.add_argument("--batches", type=int, metavar="N", help=f"how many mutated batches ({BATCHES:,})")
-    parser.add_argument("--files", type=int, metavar="N", help=f"how many mutated log files ({FILES:,})")
-    parser.add_argument("--rows", type=int, metavar="N", help=f"how many runs of records to write ({ROWS:,})")
+    for kind, count in COUNTS.items():
+        said = f"how many {OF_A_KIND[kind]} ({count:,})"
+        parser.add_argument(f"--{NAMES[kind]}", type=int, metavar="N", dest=kind, help=said)
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="what all inputs follow from (1)")
     parser.add_argument("--processes", type=int, default=2, metavar="P", help="how many at a time (2)")
-    parser.add_argument("--only", type=_input, metavar="KIND:INDEX", help="check this input alone, and show it")
+    parser.add_argument(
+        "--only", type=_input, nargs="+", metavar="KIND:INDEX", help="check and show these inputs alone"
+    )
     parser.add_argument(
         "--sanitize",
         action="store_true",
@@ -48,8 +60,8 @@ def _options() -> argparse.Namespace:
 
 def _input(text: str) -> tuple[str, int]:
     kind, _, index = text.partition(":")
-    if kind not in ("batch", "file", "rows") or not index.isdigit():
-        raise argparse.ArgumentTypeError("an input is batch:INDEX, file:INDEX or rows:INDEX")
+    if kind not in COUNTS or not index.isdigit():
+        raise argparse.ArgumentTypeError(f"an input is KIND:INDEX, where KIND is one of {', '.join(COUNTS)}")
     return kind, int(index)
 
 
@@ -59,10 +71,10 @@ def _run_sanitized(options: argparse.Namespace) -> int:
     sanitizing.build()
     arguments = [sys.executable, "-P", "-m", "fuzzing", f"--seed={options.seed}", f"--processes={options.processes}"]
     if options.only is not None:
-        arguments.append("--only={}:{}".format(*options.only))
-    for name, count in (("batches", BATCHES), ("files", FILES), ("rows", ROWS)):
-        asked = getattr(options, name)
-        arguments.append(f"--{name}={count // SANITIZED_SHARE if asked is None else asked}")
+        arguments += ["--only", *(f"{kind}:{index}" for kind, index in options.only)]
+    for kind, count in COUNTS.items():
+        asked = getattr(options, kind)
+        arguments.append(f"--{NAMES[kind]}={count // SANITIZED_SHARE if asked is None else asked}")
     sys.stdout.flush()
     os.execve(sys.executable, arguments, sanitizing.environment())
 
@@ -70,18 +82,15 @@ def _run_sanitized(options: argparse.Namespace) -> int:
 def _run_all(options: argparse.Namespace) -> int:
     from fuzzing import campaign, limits
 
-    counts = {
-        "batch": BATCHES if options.batches is None else options.batches,
-        "file": FILES if options.files is None else options.files,
-        "rows": ROWS if options.rows is None else options.rows,
-    }
+    asked = {kind: getattr(options, kind) for kind in COUNTS}
+    counts = {kind: COUNTS[kind] if count is None else count for kind, count in asked.items()}
     started = time.monotonic()
     outcome = campaign.run(campaign.Plan(options.seed, counts), options.processes)
     seconds = time.monotonic() - started
     done = outcome.done
     checked_by = ", kernel under AddressSanitizer and UndefinedBehaviorSanitizer" if limits.INSTRUMENTED else ""
     print(
-        f"seed {options.seed}: {done['batch']:,} batches, {done['file']:,} files, {done['rows']:,} runs of rows"
+        f"seed {options.seed}: {', '.join(f'{done[kind]:,} {what}' for kind, what in OF_A_KIND.items())}"
         f" in {seconds:.0f} s, {done.total() / seconds:,.0f} a second{checked_by}"
     )
     for kind in counts:
@@ -98,16 +107,28 @@ def _run_all(options: argparse.Namespace) -> int:
     return 1 if outcome.found else 0
 
 
-def _run_one(seed: int, kind: str, index: int) -> int:
-    from fuzzing import campaign, inputs, limits, row_inputs
+def _run_some(seed: int, chosen: list[tuple[str, int]]) -> int:
+    from fuzzing import limits
 
     faulthandler.enable()
     limits.confine_process()
+    return max([_run_one(seed, kind, index) for kind, index in chosen])
+
+
+def _run_one(seed: int, kind: str, index: int) -> int:
+    from fuzzing import bomb_inputs, campaign, inputs, row_inputs, small_files
+
     if kind == "rows":
         print(row_inputs.rows_input(seed, index))
     else:
-        given = inputs.batch_input(seed, index) if kind == "batch" else inputs.file_input(seed, index)
-        print(f"{given.kind}, {len(given.data)} bytes:\n{given.data.hex()}", flush=True)
+        makers = {
+            "batch": inputs.batch_input,
+            "file": inputs.file_input,
+            "bomb": bomb_inputs.bomb_input,
+            "small": small_files.small_file,
+        }
+        given = makers[kind](seed, index)
+        print(f"{given.kind}, {len(given.data)} bytes:\n{given.data[:SHOWN_BYTES_MAX].hex()}", flush=True)
     with tempfile.TemporaryDirectory(prefix="kafkafs-fuzz-") as directory:
         try:
             seen = campaign.check_input(seed, kind, index, Path(directory))

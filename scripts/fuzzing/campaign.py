@@ -15,18 +15,19 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fuzzing import corpus, inputs, limits, row_inputs
+from fuzzing import bomb_inputs, corpus, inputs, limits, row_inputs, small_files
 from fuzzing.batch_check import check_batches
+from fuzzing.bomb_check import check_bomb
 from fuzzing.file_check import check_file
 from fuzzing.findings import Finding
 from fuzzing.row_check import check_rows
+from fuzzing.small_files import check_small_file
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
     from multiprocessing.sharedctypes import SynchronizedArray
 
-KINDS = ("batch", "file", "rows")
 REPORT_SECONDS = 1.0
 HANG_SECONDS = 60.0
 MEMORY_FILES = Path("/dev/shm")
@@ -96,6 +97,10 @@ def check_input(seed: int, kind: str, index: int, directory: Path) -> Counter[st
         return check_batches(inputs.batch_input(seed, index).data)
     if kind == "file":
         return check_file(directory / LOG_NAME, inputs.file_input(seed, index).data)
+    if kind == "bomb":
+        return check_bomb(directory, bomb_inputs.bomb_input(seed, index))
+    if kind == "small":
+        return check_small_file(directory, small_files.small_file(seed, index))
     return check_rows(row_inputs.rows_input(seed, index))
 
 

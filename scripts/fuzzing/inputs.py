@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fuzzing import corpus, generation
 from fuzzing.lying import lying_record
+from fuzzing.lz4_inputs import any_frame
 from storage.testing.codec import (
     CONTROL,
     GZIP,
@@ -255,6 +256,13 @@ def _many_pieces(rng: Random) -> bytes:
     return unit.around(stored[:after_header] + before + stored[after_header:] + after)
 
 
+def _lz4_frame(rng: Random) -> bytes:
+    while True:
+        unit = _container(rng)
+        if unit.codec == LZ4:
+            return unit.around(any_frame(rng, unit.records_data))
+
+
 def _noise(rng: Random) -> bytes:
     noise = rng.randbytes(rng.randrange(NOISE_BYTES_MAX))
     if rng.random() < 0.2:
@@ -282,6 +290,7 @@ WEIGHTS: dict[Callable[[Random], bytes], int] = {
     _control: 4,
     _bomb: 1,
     _many_pieces: 2,
+    _lz4_frame: 8,
     _noise: 2,
     _zero_tail: 1,
 }

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from fuzzing.findings import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
@@ -39,6 +41,31 @@ def within_limits(read: Callable[[], T]) -> T:
     if growth > GROWTH_BYTES_MAX and not INSTRUMENTED:
         raise Finding("an input takes too much memory", f"{growth >> 20} MiB more than all before it")
     return result
+
+
+class Growth:
+    """How much more memory a process had than when this was made; its most is known after the block."""
+
+    def __init__(self) -> None:
+        # The greatest number of pages begins again at the present one.
+        Path("/proc/self/clear_refs").write_text("5")
+        self._before_bytes = resident_bytes()
+        self.peak_bytes = 0
+
+    def end(self) -> None:
+        """Look now."""
+        status = Path("/proc/self/status").read_text()
+        found = re.search(r"VmHWM:\s+(\d+) kB", status)
+        assert found is not None
+        self.peak_bytes = 0 if INSTRUMENTED else int(found[1]) * 1024 - self._before_bytes
+
+
+@contextmanager
+def peak_growth() -> Iterator[Growth]:
+    """Measure by how much the process grows within the block at most."""
+    growth = Growth()
+    yield growth
+    growth.end()
 
 
 def confine_process() -> None:

@@ -12,12 +12,19 @@ import pytest
 import storage
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
+SUPPORT = Path(__file__).parents[2] / "support"
+NOTHING_ELSE = ("--files", "0", "--rows", "0", "--bombs", "0", "--small", "0")
 
 pytestmark = pytest.mark.property
 
 BLINDED = """
 from storage.record.batch import RecordBatch
 RecordBatch.check_crc = lambda batch: None
+"""
+
+UNLIMITED = """
+from storage.budget import Budget
+Budget.share_bytes = 1 << 40
 """
 
 DYING = """
@@ -39,7 +46,7 @@ campaign.HANG_SECONDS = 2
 
 def fuzz(*arguments: str, planted: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the fuzzer over the storage that this test uses; Python runs what is planted at its every start."""
-    places = [str(SCRIPTS), str(Path(storage.__file__).parents[1])]
+    places = [str(SCRIPTS), str(SUPPORT), str(Path(storage.__file__).parents[1])]
     if planted is not None:
         places.insert(0, str(planted))
     return subprocess.run(
@@ -52,21 +59,24 @@ def fuzz(*arguments: str, planted: Path | None = None) -> subprocess.CompletedPr
 
 
 def test_a_short_run_finds_nothing() -> None:
-    run = fuzz("--batches", "3000", "--files", "150", "--rows", "75")
+    run = fuzz("--batches", "3000", "--files", "150", "--rows", "75", "--bombs", "30", "--small", "600")
     assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.startswith("seed 1: 3,000 batches, 150 files, 75 runs of rows in ")
+    counts = "3,000 mutated batches, 150 mutated log files, 75 runs of rows, 30 bombs, 600 small files"
+    assert run.stdout.startswith(f"seed 1: {counts} in ")
     assert run.stdout.endswith("\n0 findings\n")
 
 
 def test_an_input_follows_from_its_seed_and_number_alone() -> None:
-    shown = [fuzz("--seed", seed, "--only", one).stdout for seed in "121" for one in ("batch:7", "file:7", "rows:7")]
-    assert shown[:3] == shown[6:]
-    assert len(set(shown)) == 6
+    inputs = ("batch:7", "file:7", "rows:7", "bomb:7", "small:7")
+    first, other, again = (fuzz("--seed", seed, "--only", *inputs).stdout.splitlines() for seed in "121")
+    assert first == again
+    assert len(set(first)) > 2 * len(inputs)
+    assert not {line for line in first if len(line) > 100} & {*other}
 
 
 def test_a_planted_error_is_found(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(BLINDED)
-    run = fuzz("--batches", "200", "--files", "0", "--rows", "0", planted=tmp_path)
+    run = fuzz("--batches", "200", *NOTHING_ELSE, planted=tmp_path)
     assert run.returncode == 1, run.stdout + run.stderr
     assert "a wrong checksum is accepted" in run.stdout
     again = next(line for line in run.stdout.splitlines() if line.startswith("again: scripts/fuzz "))
@@ -75,9 +85,17 @@ def test_a_planted_error_is_found(tmp_path: Path) -> None:
     assert "a wrong checksum is accepted" in alone.stdout
 
 
+def test_a_bomb_that_goes_off_is_found(tmp_path: Path) -> None:
+    """Without the limits of the budget some bomb takes more memory than its bound, or an object is kept."""
+    (tmp_path / "sitecustomize.py").write_text(UNLIMITED)
+    run = fuzz("--batches", "0", *NOTHING_ELSE[:4], "--bombs", "60", "--small", "0", planted=tmp_path)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "of a bomb takes too much memory" in run.stdout
+
+
 def test_a_process_that_dies_or_hangs_is_found_and_the_run_goes_on(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(DYING)
-    run = fuzz("--batches", "6", "--files", "0", "--rows", "0", planted=tmp_path)
+    run = fuzz("--batches", "6", *NOTHING_ELSE, planted=tmp_path)
     assert run.returncode == 1, run.stdout + run.stderr
     assert "batch:2: the process dies\nwith exit code 3\n" in run.stdout
     assert "batch:4: an input hangs\n" in run.stdout
