@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import io
 import os
 import sys
 import tempfile
@@ -27,6 +28,8 @@ SHOWN_BYTES_MAX = 1 << 20
 
 def main() -> int:
     """Run what is asked for; 1 if there are findings."""
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(errors="backslashreplace")  # what is found may be half a character
     options = _options()
     if options.sanitize:
         return _run_sanitized(options)

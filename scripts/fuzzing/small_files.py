@@ -255,8 +255,8 @@ def _damage(staged: StagedFile) -> StorageError | None:
         try:
             records = sum(batch.count for batch in staged.batches(partition))
         except StorageError as error:
-            if error.path is None:
-                raise Finding("damage in a staged file has no place", repr(error)) from error
+            if error.path is None or not isinstance(error, StagingError):
+                raise Finding("damage in a staged file is not told as such", repr(error)) from error
             return error
         if records != sum(run.records for run in staged.runs if run.partition == partition):
             raise Finding("a staged file has other records than its index says", f"{records}, {staged.runs}")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import errno
 import json
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.commit.json_text import list_of, number_of, object_of, parse_json, shown, text_of, truth_of
-from storage.errors import InvalidIdError, StagingError
+from storage.errors import FramingError, InvalidIdError, StagingError
 from storage.files import SNAPSHOT_BYTES_MAX
 from storage.ids import format_id, parse_id
 from storage.log_dir.names import is_topic_name
@@ -152,11 +152,12 @@ class StagedFile:
         end = run.position + run.size_bytes
         records = 0
         scan = LogScan(file, start=run.position, end=end)
-        for batch in scan:
-            if not isinstance(batch, RecordBatch) or not batch.crc_matches:
-                break
-            records += batch.count
-            yield batch
+        with suppress(FramingError):
+            for batch in scan:
+                if not isinstance(batch, RecordBatch) or not batch.crc_matches:
+                    break
+                records += batch.count
+                yield batch
         if (scan.position, records) != (end, run.records):
             raise StagingError("a staged file is damaged", path=self.path, position=scan.position)
 

@@ -194,7 +194,7 @@ def write_settings_file(directory: Directory, settings: SettingsFileContents) ->
 def _parsed(properties: dict[str, str]) -> SettingsFileContents:
     version = properties.pop(_VERSION_KEY, _VERSION)
     if version != _VERSION:
-        raise ConfigError(f"the file's version is {version[:100]}, known is {_VERSION}: a newer kafkafs wrote it")
+        raise ConfigError(f"the file's version is {version[:100]!r}, known is {_VERSION}: a newer kafkafs wrote it")
     made = properties.pop(_MADE_KEY, "")
     cluster_id = properties.pop(_CLUSTER_KEY, None)
     void: dict[str, UUID | None] = {}

@@ -117,10 +117,18 @@ def test_a_staged_file_with_a_wrong_index_is_refused(tmp_path: Path, what: str) 
     assert str(caught.value).encode()
 
 
-def test_a_long_version_of_the_settings_file_is_not_repeated(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [b"9" * 5000, b"\\ud800"])
+def test_the_version_of_the_settings_file_is_told_on_a_line(tmp_path: Path, version: bytes) -> None:
     name = "kafkafs-topics.properties"
-    error = outcome(Files().directory(tmp_path), name, b"/version=" + b"9" * 5000, TEXTS[name][1])
+    error = outcome(Files().directory(tmp_path), name, b"/version=" + version, TEXTS[name][1])
     assert isinstance(error, ConfigError)
+
+
+def test_a_length_in_a_staged_file_that_no_batch_has_is_its_damage(tmp_path: Path) -> None:
+    index = {"topics": [["t", 1, ID, False]], "runs": [["t", 0, 0, 100, 1]]}
+    (tmp_path / STAGED).write_bytes(staged_file(json.dumps(index).encode(), bytes(100)))
+    with pytest.raises(StagingError, match="a staged file is damaged"):
+        list(StagedFile(Files().directory(tmp_path), STAGED).batches(("t", 0)))
 
 
 @pytest.mark.parametrize("what", LEDGERS)
