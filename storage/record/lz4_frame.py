@@ -104,9 +104,8 @@ def decompress(data: memoryview, limit_bytes: int, *, magic: int = 2) -> bytes:
         raise DecompressionError("the lz4 frame is cut short within its content checksum")
     if left_bytes > 0:
         raise DecompressionError(f"{left_bytes} bytes follow the lz4 frame")
-    if header.plain is None and data[end - _LENGTH_BYTES : end] == _END_MARK:
-        frame = data[:end]
-    else:
+    frame = data
+    if header.plain is not None or data[end - 1]:  # the last byte of the end mark has the bit of a stored block
         beginning = head if header.plain is None else header.plain
         frame = memoryview(b"".join((beginning, data[len(head) : end - _LENGTH_BYTES], _END_MARK)))
     return b"".join(_decode(frame, header.block_bytes_max, limit_bytes))
