@@ -165,6 +165,10 @@ class RecordsGoneError(StorageError):
     """Records that were to be read are gone: deleted, or cut off with the log's end."""
 
 
+class RecordsCutOffError(RecordsGoneError):
+    """The log ends before records that were to be read, or is gone with all of them; its start does not explain it."""
+
+
 class DiskFullError(StorageError):
     """The file system has no space for an append; the log is as it was."""
 

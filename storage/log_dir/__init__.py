@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from storage.log_dir.checkpoints import OffsetCheckpoint, Partition
+from storage.log_dir.checkpoints import OffsetCheckpoint, Partition, read_offsets
 from storage.log_dir.creation import are_vacant, make_directories
 from storage.log_dir.inventory import Inventory
 from storage.log_dir.log_dir import LogDir, distinct_log_dirs
-from storage.log_dir.meta_properties import META_PROPERTIES_NAME
+from storage.log_dir.meta_properties import META_PROPERTIES_NAME, MetaProperties, read_meta_properties
 from storage.log_dir.names import (
     BROKERS_OWN,
     CLUSTER_METADATA,
@@ -30,6 +30,7 @@ __all__ = [
     "DirectoryState",
     "Inventory",
     "LogDir",
+    "MetaProperties",
     "OffsetCheckpoint",
     "Partition",
     "are_vacant",
@@ -37,5 +38,7 @@ __all__ = [
     "is_topic_name",
     "make_directories",
     "parse_directory_name",
+    "read_meta_properties",
+    "read_offsets",
     "read_server_properties",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from storage.segment.batch_counts import BatchCounts, CountedRange, count_batches
 from storage.segment.followed_segment import FollowedSegment
-from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name, segments_named
 from storage.segment.scan import WINDOW_BYTES, Gap, GappedScan, LogScan, Stretch
 from storage.segment.segment import LOOKUP_WINDOW_BYTES, Segment
 from storage.segment.truncation import EarliestTruncation
@@ -31,4 +31,5 @@ __all__ = [
     "Stretch",
     "count_batches",
     "parse_name",
+    "segments_named",
 ]

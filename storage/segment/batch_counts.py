@@ -44,6 +44,11 @@ class CountedRange(NamedTuple):
         return self.path.rpartition("/")[2]
 
     @property
+    def base_offset(self) -> int:
+        """The base offset of the segment."""
+        return int(self.name.partition(".")[0])
+
+    @property
     def size_bytes(self) -> int:
         """The number of bytes to read."""
         return self.end - self.start

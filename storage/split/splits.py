@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from storage.errors import CorruptBatchError, RecordsGoneError
+from storage.errors import CorruptBatchError, RecordsCutOffError, RecordsGoneError
 from storage.log.view import Isolation
 from storage.log_dir.names import DirectoryName
 from storage.record.layout import BATCH_HEADER_BYTES
@@ -161,7 +161,7 @@ def _within(view: LogView, place: PartitionPlace, start: int, end: int, on_loss:
         start = gone
     if max(view.end_offset, start) < end:
         on_loss(
-            RecordsGoneError(
+            RecordsCutOffError(
                 f"there are no records of {place} from offset {max(view.end_offset, start)} up to {end}: the log ends "
                 f"at {view.end_offset}",
                 path=place.directory,

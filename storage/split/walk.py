@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from storage.config import TopicConfig
-from storage.errors import CorruptBatchError, FramingError, LogChangedError, RecordsGoneError, UnknownPartitionError
+from storage.errors import CorruptBatchError, FramingError, LogChangedError, RecordsCutOffError, UnknownPartitionError
 from storage.log.followed_log import FollowedLog
 from storage.segment.index.zero_tail import is_zero
 from storage.segment.scan import GappedScan, LogScan, check_order, check_place
@@ -123,7 +123,7 @@ class SplitWalk(ABC, Generic[T]):
             )
         except UnknownPartitionError:
             gone = f"the records of {split.place} from offset {offset} up to {split.end_offset} are gone with all of it"
-            self._on_loss(RecordsGoneError(gone, path=split.place.directory))
+            self._on_loss(RecordsCutOffError(gone, path=split.place.directory))
             return []
         finally:
             log.close()

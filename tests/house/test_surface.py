@@ -132,6 +132,7 @@ SURFACE = {
         "DirectoryState",
         "Inventory",
         "LogDir",
+        "MetaProperties",
         "OffsetCheckpoint",
         "Partition",
         "are_vacant",
@@ -139,6 +140,8 @@ SURFACE = {
         "is_topic_name",
         "make_directories",
         "parse_directory_name",
+        "read_meta_properties",
+        "read_offsets",
         "read_server_properties",
     ],
     "storage.record": [
