@@ -162,7 +162,7 @@ def sentence(error: Exception) -> str:
 def is_bug(error: Exception) -> bool:
     """Return True for an unexpected error, which is a bug in kafkafs."""
     from kafkafs.mount.errors import MountError
-    from kafkafs.spark.errors import DataLossError, JobError, OptionError
+    from kafkafs.spark.errors import DataLossError, JobError, OptionError, SeenLessError
     from kafkafs.tree.errors import TreeError
     from storage.errors import StorageError
 
@@ -172,6 +172,7 @@ def is_bug(error: Exception) -> bool:
         | MountError
         | OptionError
         | DataLossError
+        | SeenLessError
         | JobError
         | UnprintedError
         | PartlyDoneError

@@ -11,6 +11,10 @@ class DataLossError(Exception):
     """Records that a query was planned to read are gone; the text says which, and how to go on without them."""
 
 
+class SeenLessError(Exception):
+    """A task sees less of a store than the driver did; the text says on which host, and what it lacks."""
+
+
 class MissingTopicError(OptionError):
     """A topic is missing; the text says which topics there are."""
 

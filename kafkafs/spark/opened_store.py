@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, AtOffsets, AtTime, Edge, NoMatch
 from kafkafs.spark.errors import DataLossError, MissingTopicError, OptionError
 from kafkafs.spark.limits import parts, within
+from kafkafs.spark.sight import Sighted, Sights
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
 from storage.log import FollowedLog, ReadableLog
-from storage.log_dir import COMPACTED_BY_BROKERS, OffsetCheckpoint
 from storage.split import PartitionPlace, packed, splits_of
 from storage.store import Mode, Store
 
@@ -62,13 +62,18 @@ class OpenedStore:
         self._clock = Clock()
         self._store = Store.open(options.paths, mode=Mode.READ_ONLY, files=Files(), clock=self._clock)
         self._report = partial(report_loss, fails=options.fails_on_data_loss)
+        self.sights = Sights(self._store)
 
     def close(self) -> None:
         """Release everything."""
         self._store.close()
 
     def partitions(self, *, must_exist: bool) -> set[Partition]:
-        """Return the selected partitions; raises `MissingTopicError` if one is missing that must exist."""
+        """Return the selected partitions; raises `MissingTopicError` if one is missing that must exist.
+
+        Raises `SeenLessError` if a log directory is not the one that was opened, so that all of it seems to be gone.
+        """
+        self.sights.of_log_dirs.check()
         self._store.refresh()
         topics = self._store.topics.inventory.topics
         missing = self._options.selection.missing(topics) if must_exist else None
@@ -100,13 +105,6 @@ class OpenedStore:
         _, log_dir = self._store.topics.location(*partition)
         return PartitionPlace(str(log_dir.path), *partition)
 
-    def is_compacted(self, partition: Partition) -> bool:
-        """Return True if a partition is or was compacted by what the store says, so that it may lack offsets."""
-        topic, number = partition
-        _, log_dir = self._store.topics.location(topic, number)
-        was_compacted = partition in log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY)
-        return was_compacted or topic in COMPACTED_BY_BROKERS or self._store.topics.config(topic).compact
-
     def resolve(self, bound: Bound, partitions: Collection[Partition], no_match: NoMatch) -> dict[Partition, int]:
         """Return the offsets that a bound means in existing partitions; raises `OptionError`."""
         if bound is Edge.EARLIEST:
@@ -127,8 +125,15 @@ class OpenedStore:
             partitions, lambda partition, log: self._at(partition, log, times[partition], now_ms, no_match)
         )
 
-    def packs(self, ranges: Mapping[Partition, tuple[int, int]]) -> list[tuple[Split, ...]]:
+    def packs(self, ranges: Mapping[Partition, tuple[int, int]]) -> list[Sighted[tuple[Split, ...]]]:
         """Return the splits of ranges of offsets in packs, each worth a task and within its limits."""
+        return self.sighted(self._sized_packs(ranges))
+
+    def sighted(self, packs: Iterable[tuple[Split, ...]]) -> list[Sighted[tuple[Split, ...]]]:
+        """Return packs of splits with what was seen of their logs."""
+        return [Sighted(pack, self.sights.of_splits(pack)) for pack in packs]
+
+    def _sized_packs(self, ranges: Mapping[Partition, tuple[int, int]]) -> list[tuple[Split, ...]]:
         wanted, size_bytes = self._options.partitions_min or 1, self._options.split_bytes
         packs = self._packs(ranges, size_bytes)
         size_bytes = min(size_bytes, sum(split.size_bytes for pack in packs for split in pack) // wanted)

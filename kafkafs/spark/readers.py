@@ -25,6 +25,7 @@ from kafkafs.spark.limits import count, limited
 from kafkafs.spark.opened_store import OpenedStore, names, report_loss
 from kafkafs.spark.options import BatchOptions, StreamOptions
 from kafkafs.spark.schema import check_schema
+from kafkafs.spark.sight import Sighted
 from kafkafs.spark.task import read_splits
 from storage.clock import Clock
 
@@ -59,7 +60,7 @@ class StoreReader(DataSourceReader):
             starts = store.resolve(options.starting, partitions, options.no_match)
             ends = store.resolve(self._options.ending, partitions, NoMatch.LATEST)
             packs = store.packs({each: (starts[each], ends[each]) for each in starts if each in ends})
-        return [InputPartition(pack) for pack in packs or [()]]
+        return [InputPartition(pack) for pack in packs or [Sighted(())]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a pack."""

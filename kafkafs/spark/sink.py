@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,10 +19,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.options import SinkOptions
 from kafkafs.spark.schema import check_columns
+from kafkafs.spark.sight import sight_of_log_dirs
 from kafkafs.spark.task import settle
 from storage.clock import Clock
 from storage.commit import Transaction, discard
-from storage.errors import StoreLockedError
+from storage.errors import NotAStoreError, StoreLockedError
 from storage.files import Files
 from storage.log_dir import are_vacant
 from storage.store import Mode, Staging, Store
@@ -53,6 +55,7 @@ class _Sink:
         files = Files()
         if are_vacant([files.directory(Path(path)) for path in self._options.paths]):
             Store.create(self._options.paths, files=files, clock=Clock()).close()
+        self._sight = sight_of_log_dirs(self._options.paths)
 
     def _stage(self, batches: Iterator[RecordBatch]) -> StagedMessage:
         from kafkafs.spark.staged_rows import StagedRows
@@ -60,6 +63,7 @@ class _Sink:
         settle()
         options = self._options
         with (
+            self._sight.agreed(),
             Store.open(options.paths, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store,
             Staging(store, Clock(), codec=options.codec, new_topics=options.makes_topics) as staging,
         ):
@@ -88,8 +92,9 @@ class _Sink:
                 time.sleep(_RETRY_S)
 
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what was staged, except what a half-finished commit needs."""
-        discard([Files().directory(Path(path)) for path in self._options.paths], _names(messages))
+        """Remove what was staged, except what a half-finished commit needs. A store that is gone has nothing left."""
+        with suppress(NotAStoreError):  # which would stand in the place of the reason for the failure
+            discard([Files().directory(Path(path)) for path in self._options.paths], _names(messages))
 
 
 class StoreWriter(_Sink, DataSourceArrowWriter):

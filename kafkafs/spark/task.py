@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kafkafs.allocation import keep_freed_memory
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.opened_store import report_loss
+from kafkafs.spark.sight import explained
 from storage.clock import Clock
 from storage.files import Files
 from storage.split import SplitReader
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kafkafs.spark.options import StoreOptions
+    from kafkafs.spark.sight import Sighted
     from storage.errors import CorruptBatchError
     from storage.split import Split
 
@@ -45,20 +47,21 @@ def settle() -> None:
     gc.freeze()
 
 
-def read_splits(splits: Sequence[Split], schema: StructType, options: StoreOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of splits, one after another."""
+def read_splits(pack: Sighted[Sequence[Split]], schema: StructType, options: StoreOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of splits, one after another; raises `SeenLessError` unless this task sees their logs."""
     settle()
     rows = SparkRows(schema)
     reader = SplitReader(
         Files(),
         Clock(),
         columns=rows.columns,
-        on_loss=partial(report_loss, fails=options.fails_on_data_loss),
+        on_loss=explained(partial(report_loss, fails=options.fails_on_data_loss)),
         on_damage=_say if options.skips_damage else None,
     )
-    for split in splits:
-        for batch in reader.read(split):
-            yield rows.of(batch, split.place.topic, split.place.partition)
+    with pack.sight.agreed():
+        for split in pack.piece:
+            for batch in reader.read(split):
+                yield rows.of(batch, split.place.topic, split.place.partition)
 
 
 def _say(damage: CorruptBatchError) -> None:

@@ -1,22 +1,29 @@
-"""A real cluster of a master and two workers: if any process dies at any point, no record is lost or doubled."""
+"""A real cluster of a master and two workers: if any process dies at any point, no record is lost or doubled.
+
+Neither is it where workers do not see the store: what they did not see is not said.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 from cluster_drivers import Drivers, environment
+from group_stores import commit
 from held_processes import Rules
-from spark_clusters import spark_cluster
+from spark_clusters import HOSTS, can_hide, spark_cluster
 
 from kafkafs.cli import main
 from storage.clock import Clock
 from storage.commit.ledger import Ledger
 from storage.files import Files
+from storage.internal import offsets
+from storage.record.encoding import batches_of_rows
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -29,17 +36,34 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 IS_PROOF = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove"
 ROWS = 900
+LARGE, LARGE_BYTES = 45, 900_000
+"""As many records of this size in a partition are the work of a task of its own."""
 LEDGER = r"os\.rename .*/kafkafs-commits\.json$"
 STAGED = r"/kafkafs-staged-[0-9a-f]+$"
+BLIND = {"all": HOSTS, "one": HOSTS[1:]}
+"""The hosts whose workers see nothing of the directory of this name."""
 
 
 @pytest.fixture(scope="module")
-def drivers(spark_settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
+def unseen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Make a directory that no worker sees, and one that one of the two does not."""
+    root = tmp_path_factory.mktemp("unseen")
+    made = {name: root / name for name in BLIND}
+    for path in made.values():
+        path.mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def drivers(
+    spark_settings: dict[str, str], unseen: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Drivers]:
     root = tmp_path_factory.mktemp("cluster")
+    hidden = {host: [unseen[name] for name in BLIND if host in BLIND[name]] for host in HOSTS} if can_hide() else {}
     rules = Rules(root / "rules")
     events = root / "events"
     events.mkdir()
-    with spark_cluster(root / "cluster", environment(rules)) as cluster:
+    with spark_cluster(root / "cluster", environment(rules), hidden) as cluster:
         yield Drivers(cluster, rules, spark_settings, events)
 
 
@@ -128,6 +152,76 @@ def test_a_driver_that_was_killed_leaves_all_or_nothing(
     driver.run("write", store=str(path), rows=ROWS, version=2)
     assert values(path) == written(1, 2)
     assert ledger.current.pending is None
+
+
+# Workers do not see the store
+
+
+@pytest.fixture(scope="module")
+def blind(unseen: dict[str, Path]) -> dict[str, Path]:
+    """Make stores of 80 MB, with a group in them, that workers do not see."""
+    if not can_hide():
+        pytest.skip("not run: this user cannot hide a file system from a process")
+    path = unseen["one"] / "store"
+    with Store.create([path], files=Files(), clock=Clock()) as made:
+        made.topics.create("t", 2)
+        made.topics.create(offsets.TOPIC, 1)
+        commit(made, "group", "t", 0, 1)
+        for number in range(2 * LARGE):
+            (batch,) = batches_of_rows([(1, b"%d" % number, os.urandom(LARGE_BYTES), ())])
+            made.log("t", number % 2).append_as_leader(batch, leader_epoch=0)
+    shutil.copytree(path, unseen["all"] / "store")
+    return {name: unseen[name] / "store" for name in BLIND}
+
+
+def is_told(said: dict[str, object], path: Path) -> bool:
+    sentence = f"kafkafs: {socket.gethostname()} sees less of the store than the driver saw: {path} is not there"
+    return (said["status"], said["stdout"], str(said["stderr"]).startswith(sentence)) == (3, "", True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "verify STORE",
+        "stats STORE",
+        "lag STORE",
+        "diff STORE STORE",
+        "export STORE TARGET --incremental --accept-data-loss",
+        "compact STORE TARGET",
+        "rewrite STORE TARGET",
+        "rewrite STORE TARGET --partitions 3",
+    ],
+)
+def test_what_no_worker_sees_is_not_said(command: str, driver: Driver, blind: dict[str, Path], tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    names = {"STORE": str(blind["all"]), "TARGET": str(target)}
+    said = driver.run("command", arguments=["spark", *(names.get(word, word) for word in command.split())])
+    assert is_told(said, blind["all"])
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("command", ["verify STORE", "stats STORE", "diff STORE STORE"])
+def test_one_worker_that_does_not_see_the_store_is_named(command: str, driver: Driver, blind: dict[str, Path]) -> None:
+    """The other worker could do its tasks too, and then it would stay unknown that this one cannot."""
+    said = driver.run("command", arguments=["spark", *command.replace("STORE", str(blind["one"])).split()])
+    assert is_told(said, blind["one"])
+
+
+def test_an_export_that_a_worker_did_not_see_is_made_up_for(
+    driver: Driver, blind: dict[str, Path], tmp_path: Path
+) -> None:
+    arguments = ["spark", "export", str(blind["all"]), str(tmp_path / "target"), "--incremental", "--accept-data-loss"]
+    assert is_told(driver.run("command", arguments=arguments), blind["all"])
+    seen = shutil.copytree(blind["all"], tmp_path / "store")
+    done = driver.run("command", arguments=["spark", "export", str(seen), *arguments[3:]])
+    assert (done["status"], f"exported {2 * LARGE + 1} records" in done["stderr"]) == (0, True)
+
+
+def test_a_query_reads_where_the_store_is_seen(drivers: Drivers, driver: Driver, blind: dict[str, Path]) -> None:
+    """Spark repeats a task that fails; its log, and this one, have the reason and the host."""
+    counted = driver.run("count", store=str(blind["one"]), tasks=4)
+    assert [row for row in counted if row[0] == "t"] == [["t", 0, LARGE], ["t", 1, LARGE]]
+    assert any(f"than the driver saw: {blind['one']} is not there" in failure for failure in drivers.failures(driver))
 
 
 # A task does not get to its end

@@ -12,7 +12,11 @@ from pyspark.sql import functions
 
 from kafkafs.cli import main
 from kafkafs.spark import jobs, read
+from kafkafs.spark.sight import Sighted
+from storage.clock import Clock
+from storage.files import Files
 from storage.split.splits import packed
+from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,13 +119,14 @@ def test_what_fails_in_a_worker_is_a_sentence(spark: SparkSession, growing: Grow
     growing.append("orders", 0, 5)
     log = growing.path / "orders-0" / f"{0:020}.log"
     module = import_module("kafkafs.spark.jobs.stats")
-    counted = next(iter(module._planned([str(growing.path)], None)))[1]
+    with Store.open([growing.path], mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as opened:
+        counted = next(iter(module._planned(opened, None)))[1]
     assert len(counted) == 1
     moved = log.with_suffix(".moved")
     log.rename(moved)
     log.mkdir()  # what can be opened and not read, even by root
     with pytest.raises(Exception, match="IsADirectoryError") as raised:
-        module.results_of(spark, [tuple(module._Piece(0, each) for each in counted)], module._count)
+        module.answers_of(spark, [Sighted(tuple(module._Piece(0, each) for each in counted))], module._count)
     from kafkafs.spark.failures import is_sparks, ours
 
     assert is_sparks(raised.value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkafs.spark.errors import MissingTopicError, OptionError
@@ -21,18 +21,20 @@ from kafkafs.spark.jobs.record_comparison import (
 )
 from kafkafs.spark.jobs.stores import opened, refuse
 from kafkafs.spark.jobs.tasks import frame_of, results_of
+from kafkafs.spark.sight import Sighted
 from storage.clock import Clock
 from storage.files import Files
 from storage.split import DEFAULT_SPLIT_BYTES, SplitReader, packed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.stores import StorePath
     from kafkafs.spark.opened_store import OpenedStore
+    from kafkafs.spark.sight import Sight
     from storage.log_dir import Partition
     from storage.split import Split
 
@@ -84,11 +86,14 @@ def diff(
         raise OptionError(f"the number of differences is 0 or more, not {differences_max}")
     with closing(opened(store, None)) as ours, closing(opened(other, None)) as theirs:
         pairs = _paired(ours, theirs, topics)
-        packs = packed(_ranges(ours, theirs, pairs))
+        packs = [
+            Sighted(pack, _sight(ours, (each.ours for each in pack)) + _sight(theirs, (each.theirs for each in pack)))
+            for pack in packed(_ranges(ours, theirs, pairs))
+        ]
     found = [Comparison()] * len(pairs)
     compared = results_of(spark, packs, partial(_compared, differences_max=differences_max))
     for pack, comparisons in zip(packs, compared, strict=True):
-        for each, comparison in zip(pack, comparisons, strict=True):
+        for each, comparison in zip(pack.piece, comparisons, strict=True):
             found[each.number] = found[each.number].followed_by(comparison, differences_max)
     return frame_of(spark, [_row(pair, each) for pair, each in zip(pairs, found, strict=True)], SCHEMA)
 
@@ -122,6 +127,10 @@ def _ranges(ours: OpenedStore, theirs: OpenedStore, pairs: Sequence[_Pair]) -> I
         for bound in pairwise(bounds):
             both = (store.splits({pair.partition: bound}, DEFAULT_SPLIT_BYTES) for store in (ours, theirs))
             yield _Range(number, *both)
+
+
+def _sight(store: OpenedStore, splits: Iterable[Sequence[Split]]) -> Sight:
+    return store.sights.of_splits(chain.from_iterable(splits))
 
 
 def _compared(pack: Sequence[_Range], differences_max: int) -> list[Comparison]:

@@ -39,6 +39,7 @@ from kafkafs.spark.jobs.stores import log_dirs
 from kafkafs.spark.jobs.tasks import frame_of, results_of
 from kafkafs.spark.opened_store import OpenedStore
 from kafkafs.spark.options import StoreOptions
+from kafkafs.spark.sight import Sighted
 from storage.files import NamedFiles
 from storage.ids import format_id
 
@@ -91,8 +92,8 @@ def export(
     in the directory, or `iceberg`, for a table of each topic in a namespace of one of pyiceberg's catalogs; the files
     are registered with it at the end. The export is complete when this returns.
 
-    Raises `JobError` if a log is not the one that was exported before, and `DataLossError` if it has lost records that
-    were never exported, unless that is accepted.
+    Raises `JobError` if a log is not the one that was exported before, `DataLossError` if it has lost records that were
+    never exported, unless that is accepted, and `SeenLessError` if a task does not see what the driver saw.
     """
     form = ExportForm(headers, _one_of("values", values, VALUES), isolation, table)
     _one_of("compression", compression, COMPRESSIONS)
@@ -110,7 +111,10 @@ def export(
         ranges = _planned(opened, exported, incremental=incremental, accept_data_loss=accept_data_loss)
         packs = opened.packs({partition: (each.start, each.end) for partition, each in ranges.items()})
         staging = str(directory.make_staging(uuid.uuid4().hex))
-        tasks = [ExportTask(pack, staging, headers, values, compression, accept_data_loss) for pack in packs]
+        tasks = [
+            Sighted(ExportTask(pack.piece, staging, headers, values, compression, accept_data_loss), pack.sight)
+            for pack in packs
+        ]
         files = sorted(
             (file for found in results_of(spark, tasks, write_files) for file in found), key=lambda each: each.file
         )

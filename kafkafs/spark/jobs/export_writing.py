@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from kafkafs.spark.errors import DataLossError, JobError
 from kafkafs.spark.jobs.export_target import ExportedFile
 from kafkafs.spark.schema import source_schema
+from kafkafs.spark.sight import explained
 from kafkafs.spark.task import SparkRows
 from storage.clock import Clock
 from storage.files import Files
@@ -92,7 +93,7 @@ class _Writing:
 
     def run(self) -> list[StagedExport]:
         rows = SparkRows(_columns(headers=self._task.headers))
-        reader = SplitReader(Files(), Clock(), columns=rows.columns, on_loss=self._report)
+        reader = SplitReader(Files(), Clock(), columns=rows.columns, on_loss=explained(self._report))
         before: PartitionPlace | None = None
         for split in self._task.splits:
             if split.place != before:

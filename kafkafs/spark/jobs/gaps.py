@@ -17,10 +17,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkafs.damage import Damage
-from kafkafs.spark.errors import OptionError
+from kafkafs.spark.errors import OptionError, SeenLessError
 from kafkafs.spark.jobs.log_order import LogOrder, Stretch
 from kafkafs.spark.jobs.stores import opened, refuse
 from kafkafs.spark.jobs.tasks import batch_of, in_tasks, plain_schema
+from kafkafs.spark.sight import Sighted
 from storage.clock import Clock
 from storage.files import Files
 from storage.split import DEFAULT_SPLIT_BYTES, BatchReader, packed
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.gap_kinds import Gap
     from kafkafs.spark.jobs.log_order import StretchEnds
     from kafkafs.spark.jobs.stores import StorePath
+    from kafkafs.spark.opened_store import OpenedStore
     from storage.log_dir import Partition
     from storage.split import Split
 
@@ -82,21 +84,34 @@ def gaps(
     """
     if threshold_ms < 0:
         raise OptionError(f"a threshold is 0 ms or more, not {threshold_ms}")
-    packs = packed(_planned(store, topics))
-    found = in_tasks(spark, packs, partial(_found, threshold_ms=threshold_ms), _FOUND)
+    packs = _planned(store, topics)
+    found = in_tasks(spark, packs, partial(_found, threshold_ms=threshold_ms), _FOUND, telling=_lacking)
     in_order = found.repartition("topic", "partition").sortWithinPartitions("topic", "partition", *_ORDER)
     return in_order.mapInArrow(partial(_completed, threshold_ms=threshold_ms), SCHEMA)
 
 
-def _planned(store: StorePath, topics: Collection[str] | None) -> Iterator[_Piece]:
+def _planned(store: StorePath, topics: Collection[str] | None) -> list[Sighted[tuple[_Piece, ...]]]:
     with closing(opened(store, topics, damage=Damage.SKIP)) as planning:
-        partitions = planning.partitions(must_exist=True)
-        starts, ends = planning.earliest(partitions), planning.latest(partitions)
-        for each in sorted(starts.keys() & ends.keys()):
-            log = _Log(each, starts[each], ends[each], planning.is_compacted(each))
-            splits = planning.splits({each: (log.start_offset, log.end_offset)}, DEFAULT_SPLIT_BYTES)
-            for number, split in enumerate(splits or [None]):
-                yield _Piece(log, number, split)
+        return [
+            Sighted(pack, planning.sights.of_splits(piece.split for piece in pack if piece.split is not None))
+            for pack in packed(_pieces(planning))
+        ]
+
+
+def _pieces(planning: OpenedStore) -> Iterator[_Piece]:
+    partitions = planning.partitions(must_exist=True)
+    starts, ends = planning.earliest(partitions), planning.latest(partitions)
+    for each in sorted(starts.keys() & ends.keys()):
+        log = _Log(each, starts[each], ends[each], planning.sights.is_compacted(each))
+        splits = planning.splits({each: (log.start_offset, log.end_offset)}, DEFAULT_SPLIT_BYTES)
+        for number, split in enumerate(splits or [None]):
+            yield _Piece(log, number, split)
+
+
+def _lacking(error: SeenLessError) -> pa.RecordBatch:
+    """Return a row that has the error in the place of the ends of a stretch."""
+    nothing = (None,) * len(SCHEMA)
+    return batch_of([(*nothing, pickle.dumps(error), False, None, None)], _FOUND)
 
 
 def _found(pack: Sequence[_Piece], threshold_ms: int) -> Iterator[pa.RecordBatch]:
@@ -124,7 +139,10 @@ def _completed(batches: Iterable[pa.RecordBatch], threshold_ms: int) -> Iterator
     completion: _Completion | None = None
     for ends_bytes, found in _runs(batches):
         if ends_bytes is not None:
-            log, ends = pickle.loads(ends_bytes)  # noqa: S301 -- what `_found` has pickled
+            told = pickle.loads(ends_bytes)  # noqa: S301 -- what `_found` or `_lacking` has pickled
+            if isinstance(told, SeenLessError):
+                raise told
+            log, ends = told
             if completion is None or completion.log != log:
                 if completion is not None:
                     yield completion.finished()

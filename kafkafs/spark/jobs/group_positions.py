@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafkafs.spark.errors import MissingGroupError, MissingTopicError
 from kafkafs.spark.jobs.stores import log_dirs
 from kafkafs.spark.jobs.tasks import results_of
+from kafkafs.spark.sight import Sighted
 from storage.clock import Clock
 from storage.cluster import OffsetsLog, Surroundings, describe_group
 from storage.config import TopicConfig
@@ -72,7 +73,8 @@ def group_positions(
         raise MissingTopicError(f"the store has no partition of {offsets.TOPIC}, and so has no groups")
     starts, sizes = planning.earliest(partitions), planning.log_bytes(partitions)
     there = sorted(starts.keys() & sizes.keys())
-    packs = packed(_Piece(planning.place(each), starts[each], sizes[each]) for each in there)
+    pieces = packed(_Piece(planning.place(each), starts[each], sizes[each]) for each in there)
+    packs = [Sighted(pack, planning.sights.of_logs(each.place[1:] for each in pack)) for pack in pieces]
     work = partial(_found_in, paths=log_dirs(store), wanted=None if groups is None else frozenset(groups))
     found = [each for pack in results_of(spark, packs, work) for each in pack]
     known = {group for each in found for group in each.groups}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.spark.jobs.stores import refuse
 from kafkafs.spark.jobs.tasks import results_of, task_bytes
+from kafkafs.spark.sight import Sighted
 from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.files import Files
@@ -81,7 +82,8 @@ def offsets_at(
 ) -> dict[Partition, int]:
     """Return the offset of each partition's first record that is not before a time, as Kafka finds it; else its end."""
     partitions = sorted(bounds)
-    packs = packed(_Sought(planning.place(each), bounds[each], time_ms) for each in partitions)
+    sought = packed(_Sought(planning.place(each), bounds[each], time_ms) for each in partitions)
+    packs = [Sighted(pack, planning.sights.of_logs(each.place[1:] for each in pack)) for pack in sought]
     return dict(zip(partitions, chain.from_iterable(results_of(spark, packs, _sought)), strict=True))
 
 
@@ -93,10 +95,13 @@ def count_records(
 ) -> dict[Partition, dict[int, RecordsFrom]]:
     """Count the records of partitions from each of some offsets on, which lie within their bounds."""
     pieces = list(_pieces(planning, bounds, offsets))
-    packs = packed(pieces, task_bytes(spark, sum(piece.size_bytes for piece in pieces)))
+    packs = [
+        Sighted(pack, planning.sights.of_splits(piece.split for piece in pack))
+        for pack in packed(pieces, task_bytes(spark, sum(piece.size_bytes for piece in pieces)))
+    ]
     stretches: dict[Partition, dict[int, Stretch]] = {}
     for pack, counted in zip(packs, results_of(spark, packs, _counted), strict=True):
-        for piece, parts in zip(pack, counted, strict=True):
+        for piece, parts in zip(pack.piece, counted, strict=True):
             _put_together(parts, stretches.setdefault(piece.partition, {}))
     return {each: _summed(asked, stretches.get(each, {})) for each, asked in offsets.items()}
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from kafkafs.spark.jobs.tasks import results_of
 from kafkafs.spark.partitioner import Sticky, key_hashes
+from kafkafs.spark.sight import Sighted, Sights
 from storage.clock import Clock
 from storage.commit import StagedFile
 from storage.files import Files
@@ -86,11 +87,10 @@ def build_repartitioned(
     with Store.create([staging], files=Files(), clock=Clock()) as made:
         for topic, each in build.topics.items():
             made.topics.create(topic, len(each.partitions), {**each.known.settings, **_staged_settings(rules)})
-    splits, counts = _planned(place, build)
-    packs = packed(splits)
+    packs, counts = _planned(place, build)
     files: defaultdict[Partition, list[str]] = defaultdict(list)
     for pack, staged in zip(packs, results_of(spark, packs, partial(_stage, staging, rules)), strict=True):
-        for split, found in zip(pack, staged.counts, strict=True):
+        for split, found in zip(pack.piece, staged.counts, strict=True):
             told = counts[split.place.topic, split.place.partition]
             for name, number in (
                 ("recordsBefore", found.read),
@@ -101,7 +101,8 @@ def build_repartitioned(
         for name, partitions in staged.files:
             for partition in partitions:
                 files[partition].append(name)
-    results_of(spark, [(each, files[each]) for each in missing], partial(_write, staging, place, build.run))
+    written = [Sighted((each, files[each])) for each in missing]
+    results_of(spark, written, partial(_write, staging, place, build.run))
     return counts
 
 
@@ -114,8 +115,10 @@ def _staged_settings(rules: RewriteRules) -> dict[str, str]:
     return settings
 
 
-def _planned(place: BuiltPlace, build: StoreBuilder) -> tuple[list[Split], dict[Partition, dict[str, Any]]]:
-    """Return the splits to read, in the order in which to write them, and the counts of each partition."""
+def _planned(
+    place: BuiltPlace, build: StoreBuilder
+) -> tuple[list[Sighted[tuple[Split, ...]]], dict[Partition, dict[str, Any]]]:
+    """Return the splits to read in packs, in the order in which to write them, and the counts of each partition."""
     splits: list[Split] = []
     counts: dict[Partition, dict[str, Any]] = {}
     with place.opened() as store:
@@ -135,7 +138,8 @@ def _planned(place: BuiltPlace, build: StoreBuilder) -> tuple[list[Split], dict[
                 )
                 size_bytes = sum(segment.size_bytes for segment in view.segments)
                 counts[topic, number] = {"recordsBefore": 0, "beforeBytes": size_bytes, "redacted": 0, "dropped": 0}
-    return splits, counts
+        sights = Sights(store)
+        return [Sighted(pack, sights.of_splits(pack)) for pack in packed(splits)], counts
 
 
 def _stage(staging: Path, rules: RewriteRules, pack: Sequence[Split]) -> _PackStaged:

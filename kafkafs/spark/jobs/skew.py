@@ -18,7 +18,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafkafs.spark.errors import OptionError
+from kafkafs.spark.errors import OptionError, SeenLessError
 from kafkafs.spark.jobs.hot_keys import HotKeys
 from kafkafs.spark.jobs.stores import opened, refuse
 from kafkafs.spark.jobs.tasks import batch_of, frame_of, in_tasks, plain_schema
@@ -39,10 +39,10 @@ SCHEMA: Final = plain_schema(
     "kind string, topic string, partition int, key string, key_base64 string, records long, recordsOver long, "
     "bytes long, dataBytes long, share double, dataShare double, ratio double, bytesRatio double"
 )
-_PLACES: Final = ("topic", "partition", "is_key", "key")
+_PLACES: Final = ("topic", "partition", "is_key", "key", "lacks")
 _SUMS: Final = ("records", "data_bytes", "log_bytes", "above", "floor")
 _COUNTS: Final = plain_schema(
-    "topic string, partition int, is_key boolean, key binary, "
+    "topic string, partition int, is_key boolean, key binary, lacks string, "
     "records long, data_bytes long, log_bytes long, above long, floor long"
 )
 
@@ -50,13 +50,15 @@ _COUNTS: Final = plain_schema(
 class _Count(NamedTuple):
     """A task's count: of the records of a partition or of a key, or a topic's `floor`.
 
-    `above` is by how much the key may occur more often than a key that was not kept.
+    `above` is by how much the key may occur more often than a key that was not kept. `lacks` is what a task does not
+    see, which is then its only count.
     """
 
     topic: str
     partition: int | None = None
     is_key: bool = False
     key: bytes | None = None
+    lacks: str | None = None
     records: int = 0
     data_bytes: int = 0
     log_bytes: int = 0
@@ -102,9 +104,9 @@ def skew(spark: SparkSession, store: StorePath, topics: Collection[str] | None =
         starts, ends = planning.earliest(partitions), planning.latest(partitions)
         sizes = planning.log_bytes(partitions)
         ranges = {each: (starts[each], ends[each]) for each in starts.keys() & ends.keys()}
-        packs = packed(planning.splits(ranges, DEFAULT_SPLIT_BYTES))
+        packs = planning.sighted(packed(planning.splits(ranges, DEFAULT_SPLIT_BYTES)))
     known = frame_of(spark, [_Count(*each, log_bytes=size) for each, size in sorted(sizes.items())], _COUNTS)
-    counts = known.unionAll(in_tasks(spark, packs, _counted, _COUNTS))
+    counts = known.unionAll(in_tasks(spark, packs, _counted, _COUNTS, telling=_lacking))
     sums = counts.groupBy(*_PLACES).agg(*(sql.sum(name).alias(name) for name in _SUMS))
     # One row of each partition, of each floor, and the first ones of the keys.
     rank = sql.row_number().over(
@@ -115,6 +117,10 @@ def skew(spark: SparkSession, store: StorePath, topics: Collection[str] | None =
         "topic", "is_key", "partition", sql.desc("above"), sql.asc("key")
     )
     return by_topic.mapInArrow(_weighed, SCHEMA)
+
+
+def _lacking(error: SeenLessError) -> pa.RecordBatch:
+    return batch_of([_Count("", lacks=str(error))], _COUNTS)
 
 
 def _counted(pack: Sequence[Split]) -> Iterator[pa.RecordBatch]:
@@ -154,6 +160,8 @@ def _weighed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for topic, of_topic in groupby(counts, key=attrgetter("topic")):
         floor, partitions, keys = 0, [], []
         for each in of_topic:
+            if each.lacks is not None:
+                raise SeenLessError(each.lacks)
             if each.is_key:
                 most = floor + each.above
                 keys.append(KeyLoad(each.key, most, most - each.records, each.data_bytes))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkafs.spark.jobs.stores import log_dirs
-from kafkafs.spark.jobs.tasks import frame_of, results_of, task_bytes
+from kafkafs.spark.jobs.tasks import answers_of, frame_of, task_bytes
+from kafkafs.spark.sight import Sighted, Sights, seen_less
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.files import Files
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.stores import StorePath
+    from storage.log_dir import Partition
     from storage.segment import BatchCounts
 
 SCHEMA: Final = (
@@ -53,8 +55,8 @@ def stats(spark: SparkSession, store: StorePath, topics: Collection[str] | None 
     """Count records, batches and bytes of each partition, or of those of some topics, as `kafkafs stats` does.
 
     A row also has the average and the largest size of batches, and the records and bytes for each second between the
-    first and the last timestamp, null if no time lies between them. Counting is complete when this returns; partitions
-    and segments that are deleted meanwhile are left out.
+    first and the last timestamp, null if no time lies between them. Counting is complete when this returns; segments
+    that retention deletes meanwhile are left out. Raises `SeenLessError` if a task does not see all others.
     """
     return frame_of(spark, [_row(each) for each in count_partitions(spark, store, topics)], SCHEMA)
 
@@ -63,33 +65,48 @@ def count_partitions(
     spark: SparkSession, store: StorePath, topics: Collection[str] | None = None
 ) -> list[PartitionStatistics]:
     """Return the counts of each partition; raises `UnknownPartitionError` for a missing topic."""
-    partitions: list[PartitionStatistics] = []
-    pieces: list[_Piece] = []
-    for each, ranges in _planned(log_dirs(store), topics):
-        pieces += [_Piece(len(partitions), counted) for counted in ranges]
-        partitions.append(each)
-    packs = packed(pieces, task_bytes(spark, sum(piece.size_bytes for piece in pieces)))
-    for pack, counts in zip(packs, results_of(spark, packs, _count), strict=True):
-        for piece, found in zip(pack, counts, strict=True):
-            if found is not None:
+    with Store.open(log_dirs(store), mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as opened:
+        partitions: list[PartitionStatistics] = []
+        pieces: list[_Piece] = []
+        for each, ranges in _planned(opened, topics):
+            pieces += [_Piece(len(partitions), counted) for counted in ranges]
+            partitions.append(each)
+        packs = packed(pieces, task_bytes(spark, sum(piece.size_bytes for piece in pieces)))
+        sights = Sights(opened)
+        sighted = [Sighted(pack, sights.of(_segments(pack, partitions))) for pack in packs]
+    for pack, answer in zip(packs, answers_of(spark, sighted, _count), strict=True):
+        uncounted = 0
+        for piece, found in zip(pack, answer.result, strict=True):
+            if found is None:
+                uncounted += 1
+            else:
                 partitions[piece.number].found.add(piece.counted, found)
+        if uncounted > sum(answer.dropped.values()):
+            raise seen_less(f"{len(pack) - uncounted} of {len(pack)} segments were counted")
     return partitions
 
 
-def _planned(
-    paths: Sequence[str], topics: Collection[str] | None
-) -> Iterator[tuple[PartitionStatistics, list[CountedRange]]]:
+def _segments(
+    pack: Sequence[_Piece], partitions: Sequence[PartitionStatistics]
+) -> dict[Partition, list[tuple[int, int]]]:
+    """Return the segments that a pack counts, by partition."""
+    segments: dict[Partition, list[tuple[int, int]]] = {}
+    for piece in pack:
+        each = partitions[piece.number]
+        segments.setdefault((each.topic, each.partition), []).append((piece.counted.base_offset, piece.counted.end))
+    return segments
+
+
+def _planned(opened: Store, topics: Collection[str] | None) -> Iterator[tuple[PartitionStatistics, list[CountedRange]]]:
     """Yield the uncounted partitions, and the pieces of each to count."""
-    files = Files()
-    with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=Clock()) as opened:
-        for topic in dict.fromkeys(opened.topics.inventory.topics if topics is None else topics):
-            for partition in opened.topics.partitions(topic):
-                try:
-                    view = opened.log(topic, partition).view
-                except UnknownPartitionError:
-                    continue  # it was deleted meanwhile
-                empty = LogStatistics(view.start_offset, view.end_offset)
-                yield PartitionStatistics(topic, partition, empty), list(counted_ranges(view))
+    for topic in dict.fromkeys(opened.topics.inventory.topics if topics is None else topics):
+        for partition in opened.topics.partitions(topic):
+            try:
+                view = opened.log(topic, partition).view
+            except UnknownPartitionError:
+                continue  # it was deleted meanwhile
+            empty = LogStatistics(view.start_offset, view.end_offset)
+            yield PartitionStatistics(topic, partition, empty), list(counted_ranges(view))
 
 
 def _count(pack: tuple[_Piece, ...]) -> list[BatchCounts | None]:

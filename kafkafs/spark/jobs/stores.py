@@ -19,6 +19,7 @@ from kafkafs.spark.errors import JobError
 from kafkafs.spark.jobs.tasks import frame_of, results_of
 from kafkafs.spark.opened_store import OpenedStore
 from kafkafs.spark.options import StoreOptions, parse_paths
+from kafkafs.spark.sight import Sighted, Sights
 from storage.clock import Clock
 from storage.files import Files
 from storage.rewrite import StoreBuilder, built_topics
@@ -124,7 +125,9 @@ def build_in_tasks(
 ) -> None:
     """Build each missing partition from the source, several small ones in a task."""
     with place.opened() as store:
-        pieces = [_Piece(each, _size_bytes(store, each)) for each in build.missing()]
+        sights = Sights(store)
+        pieces = packed(_Piece(each, _size_bytes(store, each)) for each in build.missing())
+        packs = [Sighted(pack, sights.of_logs(each.partition for each in pack)) for pack in pieces]
 
     run = build.run
 
@@ -133,7 +136,7 @@ def build_in_tasks(
             for piece in pack:
                 work(opened, place.build(run), piece.partition)
 
-    results_of(spark, packed(pieces), build_pack)
+    results_of(spark, packs, build_pack)
 
 
 def frame_of_reports(spark: SparkSession, reports: Mapping[Partition, Mapping[str, Any]], schema: str) -> DataFrame:

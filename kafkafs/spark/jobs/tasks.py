@@ -1,12 +1,14 @@
 """The work of a job in Spark's Python workers, and its way back: as a DataFrame, or as results for the driver.
 
-Executors must be able to import the module that a piece of work is defined in.
+Executors must be able to import the module that a piece of work is defined in. Each piece comes with what the driver
+saw of its logs. A task that sees less returns that as its result: Spark would repeat a task that fails on another host,
+and the result would not name the host that lacks the store.
 """
 
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -22,13 +24,16 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from kafkafs.spark.errors import SeenLessError
 from kafkafs.spark.task import settle
 from storage.split import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from kafkafs.spark.sight import Sighted
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -56,16 +61,76 @@ def plain_schema(columns: str) -> StructType:
 _RESULT: Final = plain_schema("result binary")
 
 
+class Answer(NamedTuple, Generic[Result]):
+    """The result of a task, and how many segments each directory lacks because its log has dropped them since."""
+
+    result: Result
+    dropped: Mapping[str, int]
+
+
 def in_tasks(
+    spark: SparkSession,
+    pieces: Sequence[Sighted[Piece]],
+    work: Callable[[Piece], Iterable[pa.RecordBatch]],
+    schema: StructType,
+    *,
+    telling: Callable[[SeenLessError], pa.RecordBatch],
+) -> DataFrame:
+    """Return the rows that `work` gives for each piece, a task for each.
+
+    A task that sees less than the driver gives the rows of `telling`; to raise the error is left to a later stage. The
+    work is done whenever rows of the DataFrame are asked for, and again by each further attempt of a task.
+    """
+
+    def rows(sighted: Sighted[Piece]) -> Iterator[pa.RecordBatch]:
+        try:
+            with sighted.sight.agreed():
+                yield from work(sighted.piece)
+        except SeenLessError as error:
+            yield telling(error)
+
+    return _in_tasks(spark, pieces, rows, schema)
+
+
+def answers_of(
+    spark: SparkSession, pieces: Sequence[Sighted[Piece]], work: Callable[[Piece], Result]
+) -> list[Answer[Result]]:
+    """Return the answer of `work` for each piece, in order; only these small results cross into the JVM.
+
+    Raises `SeenLessError` if a task sees less than the driver, and what Spark raises if a task fails.
+    """
+
+    def rows(sighted: Sighted[Piece]) -> Iterator[pa.RecordBatch]:
+        found: Answer[Result] | SeenLessError
+        try:
+            with sighted.sight.agreed() as dropped:
+                result = work(sighted.piece)
+            found = Answer(result, dropped)
+        except SeenLessError as error:
+            found = error
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)], pa.binary())], ["result"])
+
+    collected: list[Any] = _in_tasks(spark, pieces, rows, _RESULT).collect() if pieces else []
+    answers: list[Answer[Result]] = []
+    for row in collected:
+        found = pickle.loads(row.result)  # noqa: S301 -- pickled by a worker above
+        if isinstance(found, SeenLessError):
+            raise found
+        answers.append(found)
+    return answers
+
+
+def results_of(spark: SparkSession, pieces: Sequence[Sighted[Piece]], work: Callable[[Piece], Result]) -> list[Result]:
+    """Return the result of `work` for each piece, in order; raises as `answers_of` does."""
+    return [answer.result for answer in answers_of(spark, pieces, work)]
+
+
+def _in_tasks(
     spark: SparkSession,
     pieces: Sequence[Piece],
     work: Callable[[Piece], Iterable[pa.RecordBatch]],
     schema: StructType,
 ) -> DataFrame:
-    """Return the rows that `work` gives for each piece, a task for each.
-
-    The work is done whenever rows of the DataFrame are asked for, and again by each further attempt of a task.
-    """
     held = [pickle.dumps(piece) for piece in pieces]  # a task unpickles only its own
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -75,19 +140,6 @@ def in_tasks(
                 yield from work(pickle.loads(held[number.as_py()]))  # noqa: S301 -- pickled above
 
     return spark.range(0, len(held), 1, max(len(held), 1)).mapInArrow(run, schema)
-
-
-def results_of(spark: SparkSession, pieces: Sequence[Piece], work: Callable[[Piece], Result]) -> list[Result]:
-    """Return the result of `work` for each piece, in order; only these small results cross into the JVM.
-
-    Raises what Spark raises if a task fails.
-    """
-
-    def rows(piece: Piece) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(work(piece))], pa.binary())], ["result"])
-
-    found: list[Any] = in_tasks(spark, pieces, rows, _RESULT).collect() if pieces else []
-    return [pickle.loads(row.result) for row in found]  # noqa: S301 -- pickled by a worker above
 
 
 def frame_of(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: str | StructType) -> DataFrame:

@@ -6,21 +6,26 @@ others is verified segment by segment, which is most of the work, and then read 
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkafs.spark.jobs.stores import log_dirs
-from kafkafs.spark.jobs.tasks import cores, frame_of, results_of, task_bytes
+from kafkafs.spark.jobs.tasks import answers_of, cores, frame_of, task_bytes
+from kafkafs.spark.sight import SeenLogDir, Sight, Sighted, properties_of, seen_by_listing, seen_less
 from storage.files import Files
+from storage.segment import FileSuffix, Kind, parse_name
 from storage.split import DEFAULT_SPLIT_BYTES, packed
 from storage.verify import CutPartition, Verification, verify_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from kafkafs.spark.jobs.stores import StorePath
+    from kafkafs.spark.sight import SeenLog
+    from storage.files import Directory
     from storage.verify import Finding, PartitionResult, PartitionTarget, SegmentPiece, SegmentResult
 
 SCHEMA: Final = (
@@ -47,6 +52,7 @@ class _Whole(NamedTuple):
 class _Part(NamedTuple):
     """A segment of a partition that is verified in pieces."""
 
+    target: PartitionTarget
     piece: SegmentPiece
 
     @property
@@ -60,6 +66,7 @@ class _Part(NamedTuple):
 class _Pieces(NamedTuple):
     """A partition whose pieces are all verified."""
 
+    target: PartitionTarget
     cut: CutPartition
     results: Sequence[SegmentResult | None]
 
@@ -67,7 +74,8 @@ class _Pieces(NamedTuple):
 def verify(spark: SparkSession, store: StorePath, topics: Collection[str] | None = None) -> DataFrame:
     """Check every checksum, record, index entry, offset and snapshot: a row for each finding of `kafkafs verify`.
 
-    Verification is complete when this returns. Raises a `StorageError` as `Verification` does.
+    Verification is complete when this returns. Raises a `StorageError` as `Verification` does, and `SeenLessError` if a
+    task does not see what the driver saw.
     """
     _, findings = check_store(spark, store, topics)
     return frame_of(spark, [_row(finding) for finding in findings], SCHEMA)
@@ -97,16 +105,73 @@ def _results(
         else:
             cut.append((target, pieces))
     whole.sort(key=lambda target: -target.size_bytes)
-    units: list[_Whole | _Part] = [_Part(piece) for _, each in cut for piece in each.pieces]
+    units: list[_Whole | _Part] = [_Part(target, piece) for target, each in cut for piece in each.pieces]
     units += [_Whole(target) for target in whole]
-    found: Iterator[Any] = (
-        result
-        for results in results_of(spark, packed(units, task_bytes(spark, total_bytes)), _work)
-        for result in results
-    )
-    pieces_of = [_Pieces(each, [next(found) for _ in each.pieces]) for _, each in cut]
-    yield from zip(whole, found, strict=True)
-    yield from zip((target for target, _ in cut), results_of(spark, pieces_of, _result_of), strict=True)
+    sights = _Sights(targets)
+    packs = [Sighted(pack, sights.of(pack)) for pack in packed(units, task_bytes(spark, total_bytes))]
+    answers = answers_of(spark, packs, _work)
+    found: Iterator[Any] = (result for answer in answers for result in answer.result)
+    pieces_of = [_Pieces(target, each, [next(found) for _ in each.pieces]) for target, each in cut]
+    for answer in answers:
+        sights.drop(answer.dropped)
+    for target, result in zip(whole, found, strict=True):
+        sights.check(target, result)
+        yield target, result
+    ends = answers_of(spark, [Sighted(each, sights.of([each])) for each in pieces_of], _result_of)
+    for each, end in zip(pieces_of, ends, strict=True):
+        sights.drop(end.dropped)
+        sights.check(each.target, end.result)
+        yield each.target, end.result
+
+
+class _Sights:
+    """What the driver saw of each partition to verify, and how many segments are to be verified of it."""
+
+    def __init__(self, targets: Sequence[PartitionTarget]) -> None:
+        log_dirs = {target.log_dir.path: target.log_dir for target in targets}
+        self._log_dirs = tuple(SeenLogDir(path, properties_of(each)) for path, each in log_dirs.items())
+        self._logs: dict[str, SeenLog] = {}
+        self._counts: dict[str, int] = {}
+        for target in targets:
+            directory = target.expected.directory
+            self._logs[str(directory)] = seen_by_listing(directory, is_compacted=target.expected.is_compacted)
+            self._counts[str(directory)] = _segments_in(directory)
+        self._dropped: Counter[str] = Counter()
+
+    def of(self, units: Iterable[_Whole | _Part | _Pieces]) -> Sight:
+        """Return the sight of the partitions, or of the segments, that these are about."""
+        whole: dict[str, None] = {}
+        parts: dict[str, set[int]] = {}
+        for unit in units:
+            directory = str(unit.target.expected.directory)
+            if isinstance(unit, _Part):
+                parts.setdefault(directory, set()).add(unit.piece.expected.base_offset)
+            else:
+                whole[directory] = None
+        logs = [self._logs[directory] for directory in whole]
+        logs += [self._logs[directory].part(bases) for directory, bases in parts.items()]
+        return Sight(self._log_dirs, tuple(logs))
+
+    def drop(self, dropped: Mapping[str, int]) -> None:
+        """Note the segments that logs have dropped since; each task tells of all that it knows of."""
+        for directory, count in dropped.items():
+            self._dropped[directory] = max(count, self._dropped[directory])
+
+    def check(self, target: PartitionTarget, result: PartitionResult) -> None:
+        """Raise `SeenLessError` if fewer segments were verified than were there and the log has not dropped."""
+        directory = str(target.expected.directory)
+        count = self._counts[directory]
+        if result.segments + self._dropped[directory] < count:
+            raise seen_less(f"{result.segments} of {count} segments of {directory} were verified")
+
+
+def _segments_in(directory: Directory) -> int:
+    """Return the number of segments that are in place, without those that are to replace them."""
+    try:
+        names = map(parse_name, directory.names())
+    except OSError:
+        return 0
+    return sum(name is not None and name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE for name in names)
 
 
 def _work(pack: tuple[_Whole | _Part, ...]) -> list[PartitionResult | SegmentResult | None]:

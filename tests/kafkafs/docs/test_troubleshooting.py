@@ -54,6 +54,7 @@ KINDS: Final = frozenset(
         "ReadOnlyStoreError",
         "ReadOnlyTreeError",
         "RecordTooLargeError",
+        "SeenLessError",
         "StagingError",
         "StoreLockedError",
         "TopicExistsError",
