@@ -1,13 +1,14 @@
 """The sink: a DataFrame's rows appended to a store as records, exactly once.
 
 Tasks stage finished batches; the driver commits those of the tasks that succeeded. Batches that failed, speculative and
-late attempts staged are in no log, and are removed. A repeated write with the same `txnAppId` and `txnVersion` appends
-nothing, and neither does a repeated batch of a streaming query.
+late attempts staged are in no log, and are removed. A repeated write with the same `txnAppId` and `txnVersion`, or an
+earlier version, appends nothing to a topic that has it, and neither does a repeated batch of a streaming query.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     from pyarrow import RecordBatch
     from pyspark.sql.types import StructType
+
+logger = logging.getLogger(__name__)
 
 _RETRY_S: Final = 0.1
 
@@ -77,8 +80,12 @@ class _Sink:
         names = _names(messages)
         if not names and transaction is None:
             return
+        topics = () if self._options.topic is None else (self._options.topic,)
         with self._opened() as store:
-            store.commits.commit(names, transaction)
+            if store.commits.commit(names, transaction, topics) and transaction is not None:
+                logger.info(
+                    "version %d of the application %r is appended", transaction.version, transaction.application
+                )
 
     def _opened(self) -> Store:
         """Open the store as soon as no other process has it open for writing."""
@@ -125,7 +132,7 @@ class StoreStreamWriter(_Sink, DataSourceStreamArrowWriter):
         if self._options.application is None and self._options.checkpoint is None:
             raise OptionError(
                 "to write each batch once, the query has to be known again: give the option checkpointLocation, or "
-                "txnAppId with a name that no other query has"
+                "txnAppId with a name that no other query and no earlier checkpoint has"
             )
 
     def write(self, iterator: Iterator[RecordBatch]) -> StagedMessage:  # type: ignore[override]
@@ -134,23 +141,27 @@ class StoreStreamWriter(_Sink, DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
         """Append what the tasks of a batch staged, unless the batch is in the store already."""
-        self._commit(messages, Transaction(self._application(), batchId))
+        query = self._query()
+        application = self._options.application or query
+        self._commit(messages, Transaction(application, batchId, query))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Remove what the tasks staged."""
         self._abort(messages)
 
-    def _application(self) -> str:
-        if self._options.application is not None:
-            return self._options.application
-        assert self._options.checkpoint is not None
+    def _query(self) -> str:
+        """Return the query's id in its checkpoint; empty if that cannot be read and the application is given."""
+        if self._options.checkpoint is None:
+            return ""
         path = Path(self._options.checkpoint.removeprefix("file://")) / "metadata"
         try:
             return str(json.loads(path.read_bytes())["id"])
         except (OSError, ValueError, LookupError) as error:
+            if self._options.application is not None:
+                return ""
             raise OptionError(
                 f"the query's id cannot be read from {path}: {error}; give the option txnAppId with a name that no "
-                "other query has"
+                "other query and no earlier checkpoint has"
             ) from None
 
 

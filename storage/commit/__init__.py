@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from storage.commit.applied import Transaction
 from storage.commit.commits import discard
-from storage.commit.ledger import Ledger, Transaction
+from storage.commit.ledger import Ledger
 from storage.commit.staged_file import StagedFile
 
 __all__ = [

@@ -14,6 +14,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from storage.commit.applied import skipped
 from storage.commit.ledger import Entries, Intent, Ledger, OffsetRange
 from storage.commit.staged_file import StagedFile, find_staged, is_staged_name
 from storage.commit.withdrawal import StagedBatches, withdrawal_of
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from storage.clock import Clock
-    from storage.commit.ledger import Transaction
+    from storage.commit.applied import TopicIds, Transaction
     from storage.commit.staged_file import StagedTopic
     from storage.commit.withdrawal import Withdrawal
     from storage.files import Directory
@@ -79,28 +80,49 @@ class Commits:
             self._entries = self._ledger.current
             self._is_known = True
 
-    def commit(self, names: Sequence[str], transaction: Transaction | None = None) -> bool:
-        """Append the staged files' batches, in their order; False if the transaction is in the store already.
+    def commit(
+        self, names: Sequence[str], transaction: Transaction | None = None, topics: Collection[str] = ()
+    ) -> bool:
+        """Append the staged files' batches, in their order; False if the transaction is in all their topics already.
 
         They are on disk when this returns. A `StagingError`, `DiskFullError` or any other error before the intent
         leaves none of them; after an error that follows the intent they will be there, as after a crash. Either way
-        `discard` may be called. New topics that records were staged for are made.
+        `discard` may be called. New topics that records were staged for are made. Topics that have the transaction, or
+        a later one of its application, are left out, which is logged. One without records is noted for `topics`.
         """
         with self._committing:
             self.finish()
-            if self._entries.has(transaction):
-                self._remove(names)
-                return False
             with _advising(_REPEAT):
                 staged = self._opened(names)
+            meant = {*topics, *(topic for each in staged for topic in each.topics)}
+            known: Collection[str] = ()
+            if transaction is not None:
+                found = self._entries.applied.known(transaction, self._topic_ids(meant))
+                if found:
+                    logger.warning("%s", skipped(transaction, found))
+                known = found
+            if known and len(known) == len(meant):
+                self._remove(names)
+                return False
             self._prepare_topics(staged)
             self._check_space(staged)
             with _advising(_REPEAT):
-                ranges = self._ranges(staged)
+                ranges = self._ranges(staged, known)
             self._say(self._entries.with_pending(Intent(transaction, tuple(names), ranges)))
             self.finish()
+            if transaction is not None and not names and meant:
+                noted = self._entries.applied.noted(transaction, self._topic_ids(meant))
+                self._say(self._entries.with_versions(noted))
             self._remove_old()
             return True
+
+    def has(self, transaction: Transaction, topic: str | None = None) -> bool:
+        """Return True if a topic has the transaction, or a later one; without one, if all have that ever had it."""
+        self._know()
+        there = self._topic_ids(self._topics.inventory.topics)
+        if topic is None:
+            return self._entries.applied.has_all(transaction, there)
+        return topic in there and bool(self._entries.applied.known(transaction, {topic: there[topic]}))
 
     def finish(self) -> None:
         """Complete the pending commit, if there is one; raises the error that prevents it."""
@@ -162,13 +184,24 @@ class Commits:
         """Finish a pending commit when the store is opened for writing. One that fails blocks no other log."""
         try:
             self.finish()
+            self._settle()
         except (StorageError, OSError) as error:
             logger.error("a commit that was interrupted cannot be completed yet: %s", error)  # noqa: TRY400
+
+    def _settle(self) -> None:
+        """Note which topics are there, once, if an earlier kafkafs kept versions for the whole store."""
+        applied = self._entries.applied
+        if applied.earlier and applied.earlier_topics is None:
+            self._say(self._entries.with_versions(applied.settled(self._topic_ids(self._topics.inventory.topics))))
 
     def remove_old(self) -> None:
         """Remove staged files that are old and not needed; those that cannot be removed are tried again next time."""
         with suppress(OSError, StorageError):
             self._remove_old()
+
+    def _topic_ids(self, topics: Collection[str]) -> TopicIds:
+        """Return the ids of those topics that are there."""
+        return {topic: self._topics.topic_id(topic) for topic in topics if topic in self._topics.inventory.topics}
 
     # Before the intent
 
@@ -212,10 +245,15 @@ class Commits:
             if size_bytes > log_dir.directory.free_bytes():
                 raise DiskFullError(f"nothing was committed: {size_bytes} bytes are needed", path=log_dir.path)
 
-    def _ranges(self, staged: Sequence[StagedFile]) -> Mapping[Partition, OffsetRange]:
-        """Return the offsets of all records, once the logs are on disk up to them and the batches are sound."""
+    def _ranges(self, staged: Sequence[StagedFile], known: Collection[str]) -> Mapping[Partition, OffsetRange]:
+        """Return the offsets of all records, once the logs are on disk up to them and the batches are sound.
+
+        The `known` topics are left out.
+        """
         ranges = {}
         for partition in sorted({run.partition for each in staged for run in each.runs}):
+            if partition[0] in known:
+                continue
             log = self._open_log(*partition)
             log.flush()
             records, checksums = 0, []

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from storage.commit.applied import AppliedVersions, Transaction
 from storage.commit.json_text import list_of, number_of, object_of, parse_json, shown, text_of
 from storage.commit.staged_file import is_staged_name
 from storage.errors import CorruptMetadataError, InvalidIdError, StagingError, StorageError
@@ -36,16 +37,10 @@ logger = logging.getLogger(__name__)
 
 LEDGER_NAME: Final = "kafkafs-commits.json"
 
-_VERSION: Final = 1
+_VERSION: Final = 2
+_EARLIER_VERSION: Final = 1  # had one version for each application, for the whole store
 _CHECKSUM_BYTES: Final = 4
 _CHECKSUMS_MAX: Final = 1_000_000  # of one commit, as the file is read at every look while a commit is under way
-
-
-class Transaction(NamedTuple):
-    """A version of an application, to be in a store once. The versions of an application rise."""
-
-    application: str
-    version: int
 
 
 class OffsetRange(NamedTuple):
@@ -72,15 +67,11 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The file's contents. `applied` is each application's last version; `sequence` rises with each replacement."""
+    """The file's contents. `sequence` rises with each replacement."""
 
     sequence: int = 0
-    applied: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    applied: AppliedVersions = field(default_factory=AppliedVersions)
     pending: Intent | None = None
-
-    def has(self, transaction: Transaction | None) -> bool:
-        """Return True if the transaction, or a later one of its application, is in the store."""
-        return transaction is not None and transaction.version <= self.applied.get(transaction.application, -1)
 
     def with_pending(self, intent: Intent) -> Self:
         """Return the entries to write before the commit is applied."""
@@ -89,11 +80,15 @@ class Entries:
     def with_applied(self) -> Self:
         """Return the entries to write when the pending commit is complete."""
         assert self.pending is not None
-        applied = dict(self.applied)
+        applied = self.applied
         if self.pending.transaction is not None:
-            application, version = self.pending.transaction
-            applied[application] = version
-        return replace(self, sequence=self.sequence + 1, applied=MappingProxyType(applied), pending=None)
+            topic_ids = {topic: each.topic_id for (topic, _), each in self.pending.ranges.items()}
+            applied = applied.noted(self.pending.transaction, topic_ids)
+        return replace(self, sequence=self.sequence + 1, applied=applied, pending=None)
+
+    def with_versions(self, applied: AppliedVersions) -> Self:
+        """Return the entries to write when other versions are applied."""
+        return replace(self, sequence=self.sequence + 1, applied=applied)
 
     def without_pending(self) -> Self:
         """Return the entries to write when the pending commit is withdrawn."""
@@ -185,7 +180,7 @@ class Ledger:
 
 def _text(entries: Entries) -> str:
     pending = entries.pending
-    said: dict[str, object] = {"version": _VERSION, "sequence": entries.sequence, "applied": dict(entries.applied)}
+    said: dict[str, object] = {"version": _VERSION, "sequence": entries.sequence, **entries.applied.members()}
     if pending is not None:
         kept: dict[str, object] = {
             "transaction": pending.transaction,
@@ -211,15 +206,16 @@ def _parsed(data: bytes, path: str) -> Entries:
     try:
         said = object_of(parse_json(data))
         version = number_of(said.get("version"))
-        if version != _VERSION:
+        if not _EARLIER_VERSION <= version <= _VERSION:
             raise CorruptMetadataError(
                 f"the file's version is {version}, known is {_VERSION}: a newer kafkafs wrote it", path=path
             )
-        applied = {name: number_of(each, least=-(2**63)) for name, each in object_of(said.get("applied")).items()}
+        parse = AppliedVersions.parse_earlier if version == _EARLIER_VERSION else AppliedVersions.parse
+        applied = parse(said)
         pending = said.get("pending")
         return Entries(
             number_of(said.get("sequence")),
-            MappingProxyType(applied),
+            applied,
             None if pending is None else _intent(object_of(pending)),
         )
     except ValueError as error:
@@ -239,8 +235,10 @@ def _intent(said: Mapping[str, Any]) -> Intent:
     ranges = dict(map(_range, extents, checksums))
     transaction = said.get("transaction")
     if transaction is not None:
-        application, version = list_of(transaction, 2)
-        transaction = Transaction(text_of(application), number_of(version, least=-(2**63)))
+        application, version, *queries = list_of(transaction)
+        (query,) = list_of(queries, 1) if queries else [None]
+        query = None if query is None else text_of(query)
+        transaction = Transaction(text_of(application), number_of(version, least=-(2**63)), query)
     return Intent(transaction, staged, MappingProxyType(ranges))
 
 

@@ -19,18 +19,20 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from storage.commit.ledger import Entries, Ledger
 from storage.errors import BuildError, InvalidIdError, StoreLockedError
 from storage.files import SNAPSHOT_BYTES_MAX
+from storage.log.partition_metadata import read_topic_id
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.creation import check_vacant, make_directories, write_store
 from storage.log_dir.log_dir import distinct_log_dirs
-from storage.log_dir.names import DirectoryName
+from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory_name
 from storage.log_dir.recognition import LOCK_NAME
 from storage.log_dir.removals import Doomed
 from storage.log_dir.settings_file import SettingsFileContents, write_settings_file
 from storage.rewrite.topics import BuiltPartition, BuiltTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from uuid import UUID
 
     from storage.clock import Clock
     from storage.files import Directory, FileLock, Files
@@ -187,7 +189,8 @@ class StoreBuilder:
         write_settings_file(self.directory, settings)
         applied = Ledger(source).current.applied
         if applied:
-            Ledger([self.directory]).replace(Entries(1, applied))
+            new_ids = {name: topic.known.topic_id for name, topic in self.topics.items()}
+            Ledger([self.directory]).replace(Entries(1, applied.carried(_topic_ids(source), new_ids)))
         for checkpoint in OffsetCheckpoint:
             offsets = {partition: built[partition].offset(checkpoint) for partition in sorted(built)}
             log_dir.write_offsets(checkpoint, {key: value for key, value in offsets.items() if value is not None})
@@ -279,6 +282,17 @@ def _read(directory: Directory, name: str) -> dict[str, Any] | None:
         found = None
     if not isinstance(found, dict):
         raise _unreadable(directory.path_of(name))
+    return found
+
+
+def _topic_ids(log_dirs: Iterable[Directory]) -> dict[str, UUID | None]:
+    """Return the ids of the topics that are in some log directories, None for a topic that has none."""
+    found: dict[str, UUID | None] = {}
+    for log_dir in log_dirs:
+        for text in log_dir.names():
+            name = parse_directory_name(text)
+            if name is not None and name.state is DirectoryState.CURRENT and found.get(name.topic) is None:
+                found[name.topic] = read_topic_id(log_dir.at(text))
     return found
 
 

@@ -8,7 +8,8 @@ import pytest
 from consuming import consumed
 
 from storage.clock import Clock
-from storage.commit.ledger import LEDGER_NAME, Transaction
+from storage.commit.applied import Transaction
+from storage.commit.ledger import LEDGER_NAME
 from storage.files import Files
 from storage.log.view import Isolation
 from storage.record.compression import Codec

@@ -11,8 +11,8 @@ from memory_logs import sent
 from soundness import check_sound
 from staged_stores import StagedStore
 
+from storage.commit.applied import Transaction
 from storage.commit.commits import STAGED_AGE_MS_MAX
-from storage.commit.ledger import Transaction
 from storage.errors import FramingError, StorageError
 from storage.store.store import Mode
 from storage.testing.faults import Cut, CutError, InterruptError

@@ -173,6 +173,32 @@ def test_a_streaming_query_writes_each_batch_once(spark: SparkSession, store: Pa
     assert values(store) == numbers(4)
 
 
+def test_topics_have_their_own_versions_and_queries_their_checkpoints(
+    spark: SparkSession, store: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+
+    def run(checkpoint: str) -> None:
+        stream = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).text(str(source))
+        writer = stream.writeStream.format("kafkafs").options(txnAppId="app", topic="t")
+        writer = writer.option("checkpointLocation", str(tmp_path / checkpoint))
+        writer.trigger(availableNow=True).start(str(store)).awaitTermination()
+
+    for number in range(2):
+        (source / f"{number}.txt").write_text(f"{number}\n")
+        run("checkpoint")
+    with pytest.raises(Exception, match=r"t has batches up to 1 of the application 'app'.* go on with that checkpoint"):
+        run("another")
+    assert values(store) == numbers(2)
+    rows = spark.range(1).selectExpr("'other' as value")
+    for _ in range(2):
+        writer = rows.write.format("kafkafs").mode("append")
+        writer.options(txnAppId="app", txnVersion=0, topic="other").save(str(store))
+    assert values(store) == sorted([*numbers(2), b"other"])
+    assert staged(store) == []
+
+
 def test_who_reads_during_writes_sees_whole_ones(spark: SparkSession, store: Path) -> None:
     """Each write puts as many records into each partition; another process counts them all the while."""
     watching = subprocess.Popen(

@@ -22,7 +22,7 @@ from storage.testing.memory_files import MemoryFiles
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from storage.commit.ledger import Transaction
+    from storage.commit.applied import Transaction
     from storage.record.compression import Codec
     from storage.store.staging import Staged
 
@@ -81,10 +81,10 @@ class StagedStore:
         assert staged is not None
         return staged
 
-    def commit(self, names: Sequence[str], transaction: Transaction | None = None) -> bool:
+    def commit(self, names: Sequence[str], transaction: Transaction | None = None, topics: Sequence[str] = ()) -> bool:
         """Commit what was staged, as a driver does."""
         with self.open() as store:
-            return store.commits.commit(names, transaction)
+            return store.commits.commit(names, transaction, topics)
 
     def interrupt(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from kafkafs.spark.jobs.ingest_source import IngestSource
 from kafkafs.spark.jobs.stores import log_dirs
 from kafkafs.spark.jobs.tasks import frame_of
 from storage.clock import Clock
-from storage.commit import Ledger, Transaction
+from storage.commit import Transaction
 from storage.files import Files, NamedFiles
 from storage.log_dir import are_vacant
 from storage.store import Mode, Store
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.stores import StorePath
     from storage.log_dir import Partition
+
+logger = logging.getLogger(__name__)
 
 SCHEMA: Final = "topic string, partition int, startOffset long, endOffset long, records long"
 CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -70,8 +73,8 @@ def ingest(
         transaction = _name_of(files, [topic, form, dict(columns), whole_row, by_key])
     options = {"kafka.compression.type": codec, "txnAppId": transaction, "txnVersion": str(_VERSION)}
     directories = log_dirs(store)
-    known = Ledger([Files().directory(Path(each)) for each in directories]).current
-    if known.has(Transaction(transaction, _VERSION)):
+    if _has(directories, Transaction(transaction, _VERSION), topic):
+        logger.warning("nothing is appended of the input %r: the store has it already", transaction)
         return _growth(spark, {}, {})
     frame = read.rows(spark, files)
     before = _ends(directories)
@@ -136,6 +139,15 @@ def _status(file: str) -> tuple[int, int] | tuple[()]:
     """Return the size and the time of a local file; nothing for any other."""
     found = NamedFiles().status(unquote(file.removeprefix(_LOCAL))) if file.startswith(_LOCAL) else None
     return () if found is None else (found.size_bytes, found.modified_ms)
+
+
+def _has(directories: Sequence[str], transaction: Transaction, topic: str | None) -> bool:
+    """Return True if the topic, or each topic that has ever had it, has the input."""
+    files = Files()
+    if are_vacant([files.directory(each) for each in directories]):
+        return False
+    with Store.open(directories, mode=Mode.READ_ONLY, files=files, clock=Clock()) as opened:
+        return opened.commits.has(transaction, topic)
 
 
 def _ends(directories: Sequence[str]) -> dict[Partition, int]:

@@ -17,7 +17,8 @@ from kafkafs.cli import main
 from kafkafs.cli.failures import EXIT_FAILED, EXIT_USAGE
 from kafkafs.cli.recovery_report import outcome_lines, outcome_object
 from storage.clock import Clock
-from storage.commit.ledger import Entries, Intent, Ledger, OffsetRange, Transaction
+from storage.commit.applied import Transaction
+from storage.commit.ledger import Entries, Intent, Ledger, OffsetRange
 from storage.commit.withdrawal import Withdrawal
 from storage.files import Files
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from staged_stores import PATHS, StagedStore, values_of
 
+from storage.commit.applied import Transaction
 from storage.commit.commits import STAGED_AGE_MS_MAX
-from storage.commit.ledger import LEDGER_NAME, Ledger, Transaction
+from storage.commit.ledger import LEDGER_NAME, Ledger
 from storage.errors import DiskFullError, StagingError, StoreLockedError
 from storage.store.store import Mode
 from storage.store.store_recovery import Recovered, recover_store
@@ -68,7 +69,7 @@ def test_an_older_version_counts_as_applied_and_a_newer_one_and_another_applicat
 
 
 def test_a_transaction_without_records_is_applied_too(store: StagedStore) -> None:
-    assert store.commit([], Transaction("app", 0))
+    assert store.commit([], Transaction("app", 0), ["t", "missing"])
     assert not store.commit([store.stage(ROWS).name], Transaction("app", 0))
     assert store.values() == NOTHING
 

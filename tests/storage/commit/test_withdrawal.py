@@ -10,7 +10,8 @@ from memory_logs import sent
 from soundness import check_sound
 from staged_stores import PATHS, StagedStore
 
-from storage.commit.ledger import LEDGER_NAME, Ledger, Transaction
+from storage.commit.applied import Transaction
+from storage.commit.ledger import LEDGER_NAME, Ledger
 from storage.commit.withdrawal import Withdrawal
 from storage.errors import StagingError
 from storage.record.encoding import BatchForm

@@ -11,7 +11,7 @@ import pytest
 from consuming import consumed
 from memory_logs import NOW_MS, StandingClock
 
-from storage.commit.ledger import Entries, Ledger, Transaction
+from storage.commit.applied import Transaction
 from storage.errors import BuildError, NotAStoreError, StoreLockedError
 from storage.files import Files
 from storage.log.view import Isolation
@@ -89,11 +89,11 @@ def check_whole(files: MemoryFiles) -> None:
 
 def test_it_belongs_to_the_same_node_and_is_closed_properly() -> None:
     files = source_files()
-    Ledger([files.directory(SOURCE)]).replace(Entries(3, {"app": 7}))
+    with Store.open([SOURCE], mode=Mode.READ_WRITE, files=files, clock=CLOCK) as source:
+        source.commits.commit([], Transaction("app", 7), ["t"])
     told = run(files)
     check_whole(files)
     assert told["t", 0]["recordsAfter"] == 12
-    assert Ledger([files.directory(TARGET)]).current.has(Transaction("app", 7))
     with (
         Store.open([SOURCE], mode=Mode.READ_ONLY, files=files, clock=CLOCK) as source,
         Store.open([TARGET], mode=Mode.READ_WRITE, files=files, clock=CLOCK) as store,
@@ -104,6 +104,8 @@ def test_it_belongs_to_the_same_node_and_is_closed_properly() -> None:
         assert (after.cluster_id, after.node_id) == (before.cluster_id, before.node_id) == ("of-the-source", 5)
         assert after.directory_id != before.directory_id
         assert store.topics.known("t") == source.topics.known("t")
+        assert store.commits.has(Transaction("app", 7))
+        assert not store.commits.has(Transaction("app", 8))
         assert store.topics.config("t").retention_ms == 1000
         assert store.log("t", 0).recovery_point == 12
         (batch,) = batches_of_rows([(NOW_MS, b"key", b"more", ())])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from staged_stores import StagedStore
 
-from storage.commit.ledger import Transaction
+from storage.commit.applied import Transaction
 from storage.errors import StagingError
 from storage.store.store import Mode
 from storage.testing.faults import Cut, CutError
@@ -67,15 +67,15 @@ class Drivers(RuleBasedStateMachine):
     def commit(self, data: st.DataObject) -> None:
         names, transaction = self.chosen(data), self.transaction(data)
         self.look()
-        if self.is_applied(transaction):
-            assert not self.store.commit(names, transaction)
-            self.gone.update(names)
-        elif self.gone.isdisjoint(names):
-            assert self.store.commit(names, transaction)
-            self.settle(names, transaction)
-        else:
+        if not self.gone.isdisjoint(names):
             with pytest.raises(StagingError):
-                self.store.commit(names, transaction)
+                self.store.commit(names, transaction, ["t"])
+        elif self.is_applied(transaction):
+            assert not self.store.commit(names, transaction, ["t"])
+            self.gone.update(names)
+        else:
+            assert self.store.commit(names, transaction, ["t"])
+            self.settle(names, transaction)
 
     @rule(data=st.data(), step=st.integers(0, 400), seed=st.integers(0, 99), loses_power=st.booleans())
     def commit_and_die(self, data: st.DataObject, step: int, seed: int, loses_power: bool) -> None:
@@ -85,7 +85,7 @@ class Drivers(RuleBasedStateMachine):
             return
         self.store.files.cut = Cut(self.store.files.steps + step, seed=seed)
         try:
-            self.store.commit(names, transaction)
+            self.store.commit(names, transaction, ["t"])
         except CutError:
             self.unsure = names, transaction
         else:
