@@ -48,6 +48,7 @@ class StoreOptions:
     isolation: Isolation
     fails_on_data_loss: bool
     skips_damage: bool
+    damage_directory: str | None
     partitions_min: int | None
     records_max: int | None
     split_bytes: int
@@ -64,6 +65,7 @@ class StoreOptions:
             _choice(found, "kafka.isolation.level", Isolation.UNCOMMITTED),
             _truth(found, "failOnDataLoss", default=True),
             _choice(found, "damage", Damage.STOP) is Damage.SKIP,
+            _damage_directory(found),
             _positive(found, "minPartitions"),
             _positive(found, "maxRecordsPerPartition"),
             _positive(found, "splitBytes") or DEFAULT_SPLIT_BYTES,
@@ -175,6 +177,15 @@ def parse_paths(options: Mapping[str, str]) -> tuple[str, ...]:
             'the path of a store is missing: .load("/var/lib/kafka"), or several log directories with commas'
         )
     return tuple(str(Path(path).absolute()) for path in paths)
+
+
+def _damage_directory(options: Mapping[str, str]) -> str | None:
+    text = options.get("damagedirectory")
+    if text is None:
+        return None
+    if _choice(options, "damage", Damage.STOP) is not Damage.SKIP:
+        raise OptionError("the option damageDirectory goes with the option damage, which is skip then")
+    return str(Path(text.strip().removeprefix("file://")).absolute())
 
 
 def _positive(options: Mapping[str, str], name: str) -> int | None:

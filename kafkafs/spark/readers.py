@@ -7,6 +7,7 @@ so the end of that batch records its start, under `@start`, which cannot be the 
 
 from __future__ import annotations
 
+import logging
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 
 from kafkafs.spark.bounds import NoMatch
 from kafkafs.spark.json_forms import flat, nested
+from kafkafs.spark.left_out import LeftOut
 from kafkafs.spark.limits import count, limited
 from kafkafs.spark.opened_store import OpenedStore, names, report_loss
 from kafkafs.spark.options import BatchOptions, StreamOptions
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from storage.log_dir import Partition
 
     Offsets: TypeAlias = dict[Partition, int]
+
+logger = logging.getLogger(__name__)
 
 _FIRST: Final = "@first"  # in the offsets at which a query begins
 _START: Final = "@start"  # in the offsets at which its first batch ends
@@ -60,6 +64,7 @@ class StoreReader(DataSourceReader):
             starts = store.resolve(options.starting, partitions, options.no_match)
             ends = store.resolve(self._options.ending, partitions, NoMatch.LATEST)
             packs = store.packs({each: (starts[each], ends[each]) for each in starts if each in ends})
+        LeftOut(options.damage_directory).begin()
         return [InputPartition(pack) for pack in packs or [Sighted(())]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -83,6 +88,8 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: Offsets | None = None
         self._batch_s: float | None = None
         self._report = partial(report_loss, fails=self._options.store.fails_on_data_loss)
+        self._left_out = LeftOut(self._options.store.damage_directory)
+        self._counted: int | None = None  # of the places left out, up to the last batch
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
         """Return where the query begins."""
@@ -134,7 +141,16 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "have been missed"
                 )
         packs = store.packs({each: (begins[each], offset) for each, offset in ends.items() if each in begins})
+        if self._counted is None:
+            self._counted = self._left_out.begin()
         return [InputPartition(pack) for pack in packs]
+
+    def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002
+        """Log how many damaged places the tasks of the last batch have left out, if they have."""
+        before, now = self._counted, self._left_out.count()
+        if before is not None and now > before:
+            logger.warning("left out %d damaged places, %d in all: %s", now - before, now, self._left_out.directory)
+        self._counted = now
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a pack."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafkafs.allocation import keep_freed_memory
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.left_out import LeftOut
 from kafkafs.spark.opened_store import report_loss
 from kafkafs.spark.sight import explained
 from storage.clock import Clock
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.options import StoreOptions
     from kafkafs.spark.sight import Sighted
-    from storage.errors import CorruptBatchError
     from storage.split import Split
-
-logger = logging.getLogger(__name__)
 
 _OF_PLACE: Final = ("topic", "partition")  # the same for all records of a split
 _NARROWEST: Final = "offset"
@@ -56,16 +53,12 @@ def read_splits(pack: Sighted[Sequence[Split]], schema: StructType, options: Sto
         Clock(),
         columns=rows.columns,
         on_loss=explained(partial(report_loss, fails=options.fails_on_data_loss)),
-        on_damage=_say if options.skips_damage else None,
+        on_damage=LeftOut(options.damage_directory).add if options.skips_damage else None,
     )
     with pack.sight.agreed():
         for split in pack.piece:
             for batch in reader.read(split):
                 yield rows.of(batch, split.place.topic, split.place.partition)
-
-
-def _say(damage: CorruptBatchError) -> None:
-    logger.warning("left out: %s", damage)
 
 
 class SparkRows:

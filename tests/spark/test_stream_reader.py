@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -143,6 +144,29 @@ def test_offsets_that_went_back_are_lost_data(store: GrowingStore) -> None:
         reader.partitions(end, later)
     lenient = reader_of(store, failOnDataLoss="false")
     assert read(lenient, end, later) == []
+
+
+def test_what_damage_leaves_out_is_counted_by_the_driver(
+    store: GrowingStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = store.store.log("orders", 0)
+    victims = list(log.view.batches(0))[3:9:3]
+    for victim in victims:
+        path = Path(log.view.segment_of(victim.base_offset).path(".log"))
+        data = bytearray(path.read_bytes())
+        data[victim.position + victim.size_bytes - 1] ^= 1
+        path.write_bytes(data)
+    directory = tmp_path / "damage"
+    reader = reader_of(store, damage="skip", damageDirectory=str(directory))
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    for _ in range(2):
+        assert len(read(reader, reader.initialOffset(), end)) == 40 - len(victims)
+    reader.commit(end)
+    reader.commit(end)
+    assert caplog.messages.count(f"left out 2 damaged places, 2 in all: {directory}") == 1
+    found = [json.loads(path.read_text()) for path in directory.iterdir()]
+    assert {each["position"] for each in found} == {victim.position for victim in victims}
+    assert all(each["reason"] and each["path"].startswith(str(store.path)) for each in found)
 
 
 def test_a_partition_that_comes_without_its_beginning_is_lost_data(store: GrowingStore) -> None:

@@ -95,6 +95,7 @@ def test_bounds_have_the_forms_of_spark_and_times_those_of_the_grammar() -> None
         ({**PATH, "minPartitions": "0"}, "minPartitions must be positive"),
         ({**PATH, "minPartitions": "few"}, "the option minPartitions is a number, not 'few'"),
         ({**PATH, "failOnDataLoss": "no"}, "the option failOnDataLoss is true or false, not 'no'"),
+        ({**PATH, "damageDirectory": "/d"}, "the option damageDirectory goes with the option damage, which is skip"),
         ({**PATH, "kafka.isolation.level": "none"}, "is one of read_uncommitted, read_committed, not 'none'"),
     ],
 )
