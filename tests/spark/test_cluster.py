@@ -17,6 +17,7 @@ from cluster_drivers import Drivers, environment
 from group_stores import commit
 from held_processes import Rules
 from spark_clusters import HOSTS, can_hide, spark_cluster
+from waiting import until
 
 from kafkafs.cli import main
 from storage.clock import Clock
@@ -201,9 +202,12 @@ def test_what_no_worker_sees_is_not_said(command: str, driver: Driver, blind: di
 
 
 @pytest.mark.parametrize("command", ["verify STORE", "stats STORE", "diff STORE STORE"])
-def test_one_worker_that_does_not_see_the_store_is_named(command: str, driver: Driver, blind: dict[str, Path]) -> None:
+def test_one_worker_that_does_not_see_the_store_is_named(
+    command: str, drivers: Drivers, driver: Driver, blind: dict[str, Path]
+) -> None:
     """The other worker could do its tasks too, and then it would stay unknown that this one cannot."""
-    said = driver.run("command", arguments=["spark", *command.replace("STORE", str(blind["one"])).split()])
+    arguments = ["spark", *command.replace("STORE", str(blind["one"])).split()]
+    said = drivers.run_on_both_hosts(driver, blind["one"], "command", arguments=arguments)
     assert is_told(said, blind["one"])
 
 
@@ -219,9 +223,13 @@ def test_an_export_that_a_worker_did_not_see_is_made_up_for(
 
 def test_a_query_reads_where_the_store_is_seen(drivers: Drivers, driver: Driver, blind: dict[str, Path]) -> None:
     """Spark repeats a task that fails; its log, and this one, have the reason and the host."""
-    counted = driver.run("count", store=str(blind["one"]), tasks=4)
+    counted = drivers.run_on_both_hosts(driver, blind["one"], "count", store=str(blind["one"]), tasks=4)
     assert [row for row in counted if row[0] == "t"] == [["t", 0, LARGE], ["t", 1, LARGE]]
-    assert any(f"than the driver saw: {blind['one']} is not there" in failure for failure in drivers.failures(driver))
+    reason = f"than the driver saw: {blind['one']} is not there"
+    until(
+        lambda: any(reason in failure for failure in drivers.failures(driver)),
+        lambda: f"Spark knows of no such failure: {drivers.failures(driver)}",
+    )
 
 
 # A task does not get to its end
