@@ -48,6 +48,8 @@ QUICK_SESSIONS = {
     # A broker that was killed cannot register again before this is over.
     "broker.session.timeout.ms": "2000",
 }
+FATAL = re.compile(r"(?i)\bfatal\b|shutdown broker because")
+"""What the first line of an error's entry has if the broker ends of it."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,18 @@ def lost_port(log: str) -> bool:
 
 
 def reason(log: str) -> str:
-    """The line of a broker's log that says why it ended."""
-    said = re.findall(r"(?m)^\[[^\]]*\] (?:FATAL|ERROR) (.*) \([^ ]*\)$", log)
-    causes = re.findall(r"(?m)^Caused by: (.*)", log) or re.findall(r"(?m)^(?:\S+\.)+\w*(?:Exception|Error): .*", log)
+    """Why a broker ended, by its log: what its fatal error says, or else its first one, and the cause of that.
+
+    A broker that ends logs other errors as well, such as those of requests that its controller no longer answers.
+    """
+    errors = [entry for entry in re.split(r"(?m)^(?=\[\d)", log) if re.match(r"\[[^\]]*\] (?:FATAL|ERROR) ", entry)]
+    fatal = [entry for entry in errors if FATAL.search(entry.partition("\n")[0])]
+    told = next(iter(fatal or errors), "")
+    said = re.findall(r"(?m)^\[[^\]]*\] \w+ (.*) \([^ ]*\)$", told)
+    causes = _causes(told) or _causes(log)
     return ": ".join([*said[:1], *causes[-1:]]) or log.strip().rpartition("\n")[2] or "it said nothing"
+
+
+def _causes(text: str) -> list[str]:
+    """The exceptions of stack traces, from the outermost in."""
+    return re.findall(r"(?m)^Caused by: (.*)", text) or re.findall(r"(?m)^(?:\S+\.)+\w*(?:Exception|Error): .*", text)
