@@ -23,8 +23,8 @@ from kafkafs.spark.schema import check_columns
 from kafkafs.spark.sight import sight_of_log_dirs
 from kafkafs.spark.task import settle
 from storage.clock import Clock
-from storage.commit import Transaction, discard
-from storage.errors import NotAStoreError, StoreLockedError
+from storage.commit import Transaction, discard, give_up
+from storage.errors import NotAStoreError, StorageError, StoreLockedError
 from storage.files import Files
 from storage.log_dir import are_vacant
 from storage.store import Mode, Staging, Store
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from pyarrow import RecordBatch
     from pyspark.sql.types import StructType
+
+    from storage.files import Directory
 
 logger = logging.getLogger(__name__)
 
@@ -81,11 +83,16 @@ class _Sink:
         if not names and transaction is None:
             return
         topics = () if self._options.topic is None else (self._options.topic,)
-        with self._opened() as store:
-            if store.commits.commit(names, transaction, topics) and transaction is not None:
-                logger.info(
-                    "version %d of the application %r is appended", transaction.version, transaction.application
-                )
+        try:
+            with self._opened() as store:
+                if store.commits.commit(names, transaction, topics) and transaction is not None:
+                    logger.info(
+                        "version %d of the application %r is appended", transaction.version, transaction.application
+                    )
+        except BaseException:
+            with suppress(OSError, StorageError):  # which would stand in the place of the reason for the failure
+                give_up(self._directories(), names)
+            raise
 
     def _opened(self) -> Store:
         """Open the store as soon as no other process has it open for writing."""
@@ -101,7 +108,11 @@ class _Sink:
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove what was staged, except what a half-finished commit needs. A store that is gone has nothing left."""
         with suppress(NotAStoreError):  # which would stand in the place of the reason for the failure
-            discard([Files().directory(Path(path)) for path in self._options.paths], _names(messages))
+            discard(self._directories(), _names(messages))
+
+    def _directories(self) -> list[Directory]:
+        files = Files()
+        return [files.directory(Path(path)) for path in self._options.paths]
 
 
 class StoreWriter(_Sink, DataSourceArrowWriter):

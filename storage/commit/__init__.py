@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from storage.commit.applied import Transaction
-from storage.commit.commits import discard
+from storage.commit.commits import discard, give_up
 from storage.commit.ledger import Ledger
 from storage.commit.staged_file import StagedFile
 
@@ -12,4 +12,5 @@ __all__ = [
     "StagedFile",
     "Transaction",
     "discard",
+    "give_up",
 ]

@@ -8,7 +8,6 @@ complete. Staged files that are not needed are removed when they are old.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from contextlib import ExitStack, contextmanager, suppress
 from threading import RLock
 from types import MappingProxyType
@@ -16,9 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from storage.commit.applied import skipped
 from storage.commit.ledger import Entries, Intent, Ledger, OffsetRange
+from storage.commit.space import check_space
 from storage.commit.staged_file import StagedFile, find_staged, is_staged_name
 from storage.commit.withdrawal import StagedBatches, withdrawal_of
-from storage.errors import DiskFullError, StagingError, StorageError, StoreLockedError
+from storage.errors import StagingError, StorageError, StoreLockedError
 from storage.log_dir.log_dir import distinct_log_dirs, lock_all
 from storage.record.rewriting import assign_offset
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from storage.log.log import Log
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
-    from storage.log_dir.log_dir import LogDir
     from storage.record.batch import RecordBatch
     from storage.topics.topics import Topics
 
@@ -104,8 +103,10 @@ class Commits:
             if known and len(known) == len(meant):
                 self._remove(names)
                 return False
-            self._prepare_topics(staged)
-            self._check_space(staged)
+            missing = self._check_topics(staged)
+            check_space(staged, self._topics)
+            for topic, partitions in missing.items():
+                self._topics.create(topic, partitions)
             with _advising(_REPEAT):
                 ranges = self._ranges(staged, known)
             self._say(self._entries.with_pending(Intent(transaction, tuple(names), ranges)))
@@ -208,24 +209,27 @@ class Commits:
     def _opened(self, names: Collection[str]) -> list[StagedFile]:
         return [StagedFile(*find_staged(self._directories, name)) for name in names]
 
-    def _prepare_topics(self, staged: Sequence[StagedFile]) -> None:
-        """Make the missing topics; raises `StagingError` where a topic is not the one that records were staged for."""
-        wanted: dict[str, StagedTopic] = {}
+    def _check_topics(self, staged: Sequence[StagedFile]) -> Mapping[str, int]:
+        """Return the missing topics, with their partitions.
+
+        Raises `StagingError` where a topic is not the one that records were staged for.
+        """
+        missing: dict[str, int] = {}
         for each in staged:
             for name, topic in each.topics.items():
                 self._check_topic(name, topic, each.path)
-                wanted[name] = topic
-        for name, topic in wanted.items():
-            if name not in self._topics.inventory.topics:
-                self._topics.create(name, topic.partitions)
+                if name not in self._topics.inventory.topics:
+                    missing[name] = topic.partitions
         for each in staged:
             for topic_name, number in {run.partition for run in each.runs}:
-                if number not in self._topics.partitions(topic_name):
+                there = range(missing[topic_name]) if topic_name in missing else self._topics.partitions(topic_name)
+                if number not in there:
                     raise StagingError(
                         f"records were staged for partition {number} of {topic_name}, which has none of that number "
                         "any more; repeat the job that staged them",
                         path=each.path,
                     )
+        return missing
 
     def _check_topic(self, name: str, topic: StagedTopic, path: str) -> None:
         is_there = name in self._topics.inventory.topics
@@ -234,16 +238,6 @@ class Commits:
                 f"the topic {name} was deleted after records were staged for it; repeat the job that staged them",
                 path=path,
             )
-
-    def _check_space(self, staged: Sequence[StagedFile]) -> None:
-        """Raise `DiskFullError` where it is foreseeable, before anything changes."""
-        needed_bytes: defaultdict[LogDir, int] = defaultdict(int)
-        for each in staged:
-            for run in each.runs:
-                needed_bytes[self._topics.location(*run.partition)[1]] += run.size_bytes
-        for log_dir, size_bytes in needed_bytes.items():
-            if size_bytes > log_dir.directory.free_bytes():
-                raise DiskFullError(f"nothing was committed: {size_bytes} bytes are needed", path=log_dir.path)
 
     def _ranges(self, staged: Sequence[StagedFile], known: Collection[str]) -> Mapping[Partition, OffsetRange]:
         """Return the offsets of all records, once the logs are on disk up to them and the batches are sound.
@@ -329,9 +323,17 @@ def discard(directories: Sequence[Directory], names: Collection[str]) -> None:
             lock_all(distinct_log_dirs(directories), unlocking)
         except StoreLockedError:
             return
-        for name in set(names) - Ledger(directories).names_of(names):
-            with suppress(FileNotFoundError):
-                _remove(directories, name)
+        give_up(directories, names)
+
+
+def give_up(directories: Sequence[Directory], names: Collection[str]) -> None:
+    """Remove staged files, unless a commit needs them, without a lock.
+
+    Only that process may call this which alone would commit them, and will not.
+    """
+    for name in set(names) - Ledger(directories).names_of(names):
+        with suppress(FileNotFoundError):
+            _remove(directories, name)
 
 
 def _remove(directories: Sequence[Directory], name: str) -> None:

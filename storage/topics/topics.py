@@ -325,13 +325,13 @@ class Topics:
         current = self.settings_file.current
         committed = current if known is None else current.with_topic(partitions[0][0], known)
         try:
-            self._directories.make(self._log_dirs_for(partitions), topic_id, committed)
+            self._directories.make(self.log_dirs_for(partitions), topic_id, committed)
             self.made.update(partitions)
         finally:
             self._look(LogDir.scan)
 
-    def _log_dirs_for(self, partitions: Sequence[Partition]) -> dict[Partition, LogDir]:
-        """Give each new partition the log directory that has the fewest."""
+    def log_dirs_for(self, partitions: Sequence[Partition]) -> dict[Partition, LogDir]:
+        """Return where each new partition would be made: in the log directory that has the fewest at that point."""
         there = [log_dir for log_dir in self._log_dirs if log_dir not in self._lost] or self._log_dirs
         # Brokers look for partitions in log.dirs only, and not in metadata.log.dir.
         load = self.inventory.load([each for each in there if not self.inventory.has_only_metadata(each)] or there)

@@ -62,6 +62,7 @@ SURFACE = {
         "StagedFile",
         "Transaction",
         "discard",
+        "give_up",
     ],
     "storage.config": [
         "BROKER_SETTINGS",

@@ -225,3 +225,4 @@ def test_a_store_that_somebody_holds_is_told_plainly(spark: SparkSession, store:
     ):
         writer.save(str(store))
     assert values(store) == []
+    assert staged(store) == [], "though the store is still held when Spark takes back the write"

@@ -8,7 +8,7 @@ import pytest
 from staged_stores import PATHS, StagedStore, values_of
 
 from storage.commit.applied import Transaction
-from storage.commit.commits import STAGED_AGE_MS_MAX
+from storage.commit.commits import STAGED_AGE_MS_MAX, give_up
 from storage.commit.ledger import LEDGER_NAME, Ledger
 from storage.errors import DiskFullError, StagingError, StoreLockedError
 from storage.store.store import Mode
@@ -222,6 +222,13 @@ def test_a_store_that_somebody_has_open_is_refused(store: StagedStore) -> None:
     assert store.commit([staged.name])
 
 
+def test_a_committer_that_gives_up_leaves_nothing_but_what_a_commit_needs(store: StagedStore) -> None:
+    needed, other = store.stage(ROWS, seed=1), store.stage(ROWS, seed=2)
+    store.interrupt([needed.name], is_seen=is_half_written)
+    give_up([store.files.directory(path) for path in PATHS], [needed.name, other.name])
+    assert store.staged_names() == [needed.name]
+
+
 def test_a_staged_file_that_is_gone_or_torn_is_refused_with_nothing_done(store: StagedStore) -> None:
     first, second = store.stage(ROWS, seed=1), store.stage(ROWS, seed=2)
     path = next(f"{path}/{second.name}" for path in PATHS if second.name in store.files.names(path))
@@ -255,14 +262,14 @@ def test_a_topic_that_was_recreated_since_is_refused(store: StagedStore) -> None
 
 
 def test_a_disk_that_is_too_small_is_refused_before_anything_is_done(store: StagedStore) -> None:
-    staged = store.stage(ROWS)
+    staged = store.stage([*ROWS, ("new", 0, b"value")], new_topics=True)
     opened = store.open()
     store.files.capacity_bytes = store.files._used_bytes(store.files._root) + 300
-    with pytest.raises(DiskFullError, match="nothing was committed"):
+    with pytest.raises(DiskFullError, match=r"nothing was committed: \d+ bytes are needed, and 300 are free"):
         opened.commits.commit([staged.name])
     store.files.capacity_bytes = None
     opened.close()
-    assert store.values(Mode.READ_WRITE) == NOTHING
+    assert store.values(Mode.READ_WRITE) == NOTHING, "the new topic was not made either"
     assert store.commit([staged.name])
 
 

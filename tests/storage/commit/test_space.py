@@ -1,0 +1,65 @@
+"""What a commit takes of a real disk: no more than was foreseen, and little besides the records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from staged_stores import StagedStore
+
+from storage.clock import Clock
+from storage.commit.space import partition_bytes
+from storage.commit.staged_file import StagedFile
+from storage.errors import DiskFullError
+from storage.files import Files
+from storage.store.staging import Staging
+from storage.store.store import Mode, Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PARTITIONS = 60
+PARTITION_BYTES_MAX = 64 * 1024
+SETTINGS = {"num.partitions": str(PARTITIONS), "log.segment.bytes": "4096", "log.index.interval.bytes": "0"}
+
+
+def used_bytes(*roots: Path) -> int:
+    return sum(path.lstat().st_blocks * 512 for root in roots for path in [root, *root.rglob("*")])
+
+
+def opened(paths: list[Path], mode: Mode) -> Store:
+    return Store.open(paths, mode=mode, files=Files(), clock=Clock(), broker_settings=SETTINGS)
+
+
+@pytest.mark.parametrize("value", [b"one", b"many" * 500], ids=["one record", "many segments"])
+def test_a_commit_takes_no_more_than_was_foreseen(value: bytes, tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    Store.create(paths, files=Files(), clock=Clock()).close()
+    with opened(paths, Mode.READ_ONLY) as store, Staging(store, Clock(), new_topics=True) as staging:
+        for partition in range(PARTITIONS):
+            for _ in range(len(value) // 200 + 1):
+                staging.add("t", partition, (0, None, value, ()))
+        staged = staging.finish()
+    assert staged is not None
+    before = used_bytes(*paths)
+    with opened(paths, Mode.READ_WRITE) as store:
+        file = next(path / staged.name for path in paths if (path / staged.name).exists())
+        sizes = {run.partition: run.size_bytes for run in StagedFile(Files().directory(file.parent), file.name).runs}
+        foreseen = sum(partition_bytes(size_bytes, store.config.topic()) for size_bytes in sizes.values())
+        store.commits.commit([staged.name])
+        taken = used_bytes(*paths) - before
+    assert staged.size_bytes < taken <= foreseen
+    assert used_bytes(*paths) - before - sum(sizes.values()) <= PARTITIONS * PARTITION_BYTES_MAX
+
+
+def test_log_directories_on_one_disk_share_its_space() -> None:
+    store = StagedStore()
+    store.create({"t": 2})
+    staged = store.stage([("t", 0, bytes(300)), ("t", 1, bytes(300))])
+    with store.open() as found:
+        assert found.topics.location("t", 0)[1] != found.topics.location("t", 1)[1]
+        needed_bytes = 2 * partition_bytes(staged.size_bytes // 2, found.topics.config("t"))
+        store.files.capacity_bytes = store.files._used_bytes(store.files._root) + needed_bytes * 3 // 4
+        with pytest.raises(DiskFullError, match="nothing was committed"):
+            found.commits.commit([staged.name])
+        store.files.capacity_bytes = None
