@@ -19,6 +19,7 @@ from kafkafs.locator.paths import (
     ClusterPath,
     ConfigPath,
     ControlPath,
+    DamagedRangePath,
     GroupPath,
     OffsetPath,
     PartitionDirectoryPath,
@@ -36,6 +37,7 @@ from kafkafs.locator.paths import (
 from kafkafs.locator.times import parse_time, parse_time_name
 from kafkafs.locator.views import CONTROL_VIEWS, PARTITION_VIEWS, Kind, View
 from storage.log_dir import DirectoryState, is_topic_name, parse_directory_name
+from storage.segment import parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 _PARTITION: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _PARTITION_MAX: Final = 2**31 - 1
 _FILE_NAME: Final = re.compile(r"(?!\.\.?\Z)[^/\0]+")
+_DAMAGED_RANGE: Final = re.compile(r"([0-9]{20}\.log)@(0|[1-9][0-9]{0,18})")
 _FURTHER_LOG_DIR: Final = re.compile(r"[1-9][0-9]{0,5}")
 
 _A_TOPIC: Final = (
@@ -54,6 +57,10 @@ _IN_A_TOPIC: Final = f"in a topic; there are {View.CONFIG} and the numbers of it
 _IN_A_PARTITION: Final = f"in a partition; there are {', '.join(PARTITION_VIEWS)}"
 _IN_THE_CONTROL_DIRECTORY: Final = f"in {CONTROL_NAME}; there are {', '.join(CONTROL_VIEWS)}"
 _UNATTACHED: Final = "an unattached directory; their names end in -stray, -future or -delete"
+_A_DAMAGED_RANGE: Final = (
+    f"a damaged range; their names are those of the log's file and the position, as {View.DAMAGE_LIST} has them: "
+    "00000000000000000000.log@4096"
+)
 _A_FILE_NAME: Final = "the name of a file"
 
 
@@ -129,11 +136,21 @@ def _in_partition_directory(log: LogPath, view: View, name: str) -> TreePath:
         return OffsetPath(log, parse_offset_name(name))
     if view is View.BY_TIME:
         return TimePath(log, parse_time_name(name))
+    if view is View.DAMAGE:
+        return _damaged_range(log, name)
     # No file of Kafka's ends so; one that does is hidden by the twin of another.
     file = _file_name(name).removesuffix(TEXT_SUFFIX)
     if file != name and _FILE_NAME.fullmatch(file):
         return SegmentPath(log, file, is_text=True)
     return SegmentPath(log, name)
+
+
+def _damaged_range(log: LogPath, name: str) -> DamagedRangePath:
+    named = _DAMAGED_RANGE.fullmatch(name)
+    file = None if named is None else parse_name(named[1])
+    if named is None or file is None:
+        raise BadNameError(name, _A_DAMAGED_RANGE)
+    return DamagedRangePath(log, file.offset, int(named[2]))
 
 
 def _in_control_directory(name: str) -> TreePath:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from kafkafs.locator.offsets import RecordRange
 from kafkafs.locator.times import TimeRange
 from kafkafs.locator.views import View
+from storage.segment import FileName, Kind
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -159,6 +160,24 @@ class SegmentPath:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedRangePath:
+    """A range of bytes that does not decode, by the segment that has it and the position of its first byte."""
+
+    view: ClassVar[View] = View.DAMAGED_RANGE
+    log: LogPath
+    base_offset: int
+    position: int
+
+    @property
+    def name(self) -> str:
+        """Return its name in the directory."""
+        return f"{FileName(self.base_offset, Kind.LOG)}@{self.position}"
+
+    def __str__(self) -> str:
+        return f"{self.log}/{View.DAMAGE}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class ControlPath:
     """The directory `.kafkafs`."""
 
@@ -237,5 +256,6 @@ class ClusterPath:
 
 TreePath: TypeAlias = (
     "RootPath | TopicPath | ConfigPath | LogPath | PartitionDirectoryPath | PartitionFilePath | OffsetPath | TimePath"
-    " | SegmentPath | ControlPath | StoreDirectoryPath | StoreFilePath | StoreTimePath | GroupPath | ClusterPath"
+    " | SegmentPath | DamagedRangePath | ControlPath | StoreDirectoryPath | StoreFilePath | StoreTimePath | GroupPath"
+    " | ClusterPath"
 )

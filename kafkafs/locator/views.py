@@ -106,6 +106,14 @@ class View(Enum):
         Kind.TEXT,
         "what compaction would rewrite now, and what would be left of it",
     )
+    DAMAGE_LIST = (
+        Level.PARTITION,
+        "damage.jsonl",
+        Kind.TEXT,
+        "each range of bytes that does not decode: why, the offsets around it, what would save it",
+    )
+    DAMAGE = Level.PARTITION, "damage", Kind.DIRECTORY, "those ranges"
+    DAMAGED_RANGE = Level.PARTITION, "damage/<position>", Kind.TEXT, "the bytes of one, as they are"
     APPEND = Level.PARTITION, "append", Kind.INPUT, "takes a record a line"
     APPEND_JSONL = Level.PARTITION, "append.jsonl", Kind.INPUT, "takes what `records.jsonl` gives"
     APPEND_KV = Level.PARTITION, "append.kv", Kind.INPUT, "takes a key, a tab and a value a line"

@@ -128,7 +128,8 @@ class Listing:
         while is_first or (position >= self._start + len(self._window) and not self._is_ended):
             work = partial(self._next, is_first=is_first)
             # What decodes records may need much memory, for which the event loop cannot wait.
-            is_of_records = isinstance(self.inode.path, PartitionDirectoryPath) and self.inode.path.view is View.OFFSET
+            path = self.inode.path
+            is_of_records = isinstance(path, PartitionDirectoryPath) and path.view in (View.OFFSET, View.DAMAGE)
             chunk = await (self.inode.quick.run_in_thread(work) if is_of_records else self._pace.run(work))
             is_first = False
             self._is_ended = len(chunk) < CHUNK_NAMES

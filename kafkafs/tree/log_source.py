@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkafs.render.record_renderer import RecordRenderer
 from kafkafs.tree.batch_cache import BatchCache
+from kafkafs.tree.known_damage import KnownDamage
 from kafkafs.tree.range_sizes import RangeSizes
 from kafkafs.tree.replacements import Replacements
 from kafkafs.tree.rights import Recent
@@ -77,6 +78,7 @@ class LogSource:
         self._rights = rights
         self._access = Recent(self._find_access)
         self._range_sizes: RangeSizes | None = None
+        self._damage: KnownDamage | None = None
         self._looking = Lock()  # held while a view is taken, so that none replaces a newer one
         self._replacements = Replacements()
         self._visible: VisibleLog | None = None
@@ -96,6 +98,14 @@ class LogSource:
             if self._range_sizes is None:
                 self._range_sizes = RangeSizes()
             return self._range_sizes
+
+    @property
+    def damage(self) -> KnownDamage:
+        """Return the damage that was found."""
+        with self.lock:
+            if self._damage is None:
+                self._damage = KnownDamage()
+            return self._damage
 
     def renderer(self, form: Format) -> RecordRenderer:
         """Return the renderer of the log's records."""

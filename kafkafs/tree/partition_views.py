@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from kafkafs.locator.views import Kind, View
 from kafkafs.tree.append_file import AppendFile
 from kafkafs.tree.compaction_plan_file import CompactionPlanFile
+from kafkafs.tree.damage_files import DamageDirectory, DamagedRangeFile, DamageFile
 from kafkafs.tree.epochs_file import EpochsFile
 from kafkafs.tree.info_file import InfoFile
 from kafkafs.tree.offset_directory import OffsetDirectory
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kafkafs.locator.paths import (
+        DamagedRangePath,
         OffsetPath,
         PartitionDirectoryPath,
         PartitionFilePath,
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Node
 
-    ViewPath: TypeAlias = PartitionDirectoryPath | PartitionFilePath | OffsetPath | TimePath | SegmentPath
+    ViewPath: TypeAlias = (
+        PartitionDirectoryPath | PartitionFilePath | OffsetPath | TimePath | SegmentPath | DamagedRangePath
+    )
     _Maker: TypeAlias = Callable[[Any, LogSource, TreeContext], Node]  # of paths of this view
 
 
@@ -80,6 +84,9 @@ MAKERS: Final[Mapping[View, _Maker]] = MappingProxyType(
         View.COMPACTION_PLAN: lambda path, source, context: CompactionPlanFile(
             path, source, context.clock, context.store
         ),
+        View.DAMAGE_LIST: lambda path, source, context: DamageFile(path, source, context.clock),
+        View.DAMAGE: lambda path, source, _: DamageDirectory(path, source),
+        View.DAMAGED_RANGE: lambda path, source, _: DamagedRangeFile(path, source),
     }
 )
 """The rows of a kind in `_OF_KIND` need no maker of their own."""

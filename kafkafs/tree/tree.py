@@ -12,6 +12,7 @@ from kafkafs.locator.descent import child
 from kafkafs.locator.errors import AmbiguousNameError, BadNameError
 from kafkafs.locator.paths import (
     ConfigPath,
+    DamagedRangePath,
     OffsetPath,
     PartitionDirectoryPath,
     PartitionFilePath,
@@ -64,7 +65,14 @@ class Tree:
         """Return the node at a path; raises `NotThereError`, and what opening the log raises."""
         context = self.context
         match path:
-            case OffsetPath() | PartitionFilePath() | TimePath() | PartitionDirectoryPath() | SegmentPath():
+            case (
+                OffsetPath()
+                | PartitionFilePath()
+                | TimePath()
+                | PartitionDirectoryPath()
+                | SegmentPath()
+                | DamagedRangePath()
+            ):
                 return view_node(path, context.sources.get(path.log), context)
             case PartitionPath() | UnattachedPath():
                 return PartitionNode(path, context.sources.get(path), context)

@@ -14,7 +14,7 @@ from storage.log.readable_log import ReadableLog
 from storage.log.recover.report import Step
 from storage.log.statistics import LogStatistics, counted_ranges, log_statistics
 from storage.log.transaction_ends import TransactionEnd, transaction_end
-from storage.log.view import Isolation, LogView
+from storage.log.view import Isolation, LogView, SegmentSlice
 
 __all__ = [
     "DESCRIPTORS_A_LOG",
@@ -31,6 +31,7 @@ __all__ = [
     "LogView",
     "ProducerState",
     "ReadableLog",
+    "SegmentSlice",
     "Step",
     "TransactionEnd",
     "batches_past_damage",

@@ -1,6 +1,7 @@
 """Finds what is wrong with the bytes on disk: of a batch, a segment, its indexes, a partition, a log dir, a store."""
 
 from storage.verify.finding import Finding, FindingKind, Severity
+from storage.verify.log_damage import damaged_ranges
 from storage.verify.log_dir_check import PartitionTarget
 from storage.verify.partition import CutPartition, PartitionResult, SegmentPiece, verify_partition
 from storage.verify.segment_result import SegmentResult
@@ -16,5 +17,6 @@ __all__ = [
     "SegmentResult",
     "Severity",
     "Verification",
+    "damaged_ranges",
     "verify_partition",
 ]

@@ -111,6 +111,7 @@ SURFACE = {
         "LogView",
         "ProducerState",
         "ReadableLog",
+        "SegmentSlice",
         "Step",
         "TransactionEnd",
         "batches_past_damage",
@@ -266,6 +267,7 @@ SURFACE = {
         "SegmentResult",
         "Severity",
         "Verification",
+        "damaged_ranges",
         "verify_partition",
     ],
 }

@@ -37,6 +37,7 @@ SHOWN: Final = {
     "<number>": "1",
     "<view>": "topics",
     "<group>": "billing",
+    "<position>": f"{0:020}.log@0",
 }
 MEANT: Final = {
     "<topic>": r"(?!by-time|\.)[^/]+",
@@ -80,9 +81,12 @@ def mounted(tmp_path: Path, store_mounts: Callable[..., Mounted]) -> Mounted:
         commit(store, "billing", "orders", 0, 0)
     mount = store_mounts(",".join(map(str, log_dirs)), at="first")
     line = '{"value":"a","timestamp":1700000000000}'
+    assert mount.run('echo \'{"value":"old","timestamp":1}\' >> orders/0/append.jsonl').returncode == 0
     assert mount.run(f"printf '%s\\n%s\\n%s\\n' '{line}' '{line}' '{line}' >> orders/0/append.jsonl").returncode == 0
     assert mount.end() == 0
     [directory] = tmp_path.glob("?/orders-0")
+    log = directory / f"{0:020}.log"
+    log.write_bytes(log.read_bytes().replace(b"old", b"OLD"))  # the first batch, whose checksum stays the same
     shutil.copytree(directory, log_dirs[0] / STRAY)
     (log_dirs[0] / METADATA).mkdir()
     (log_dirs[0] / METADATA / f"{0:020}.log").touch()

@@ -13,6 +13,7 @@ from kafkafs.locator.paths import (
     ClusterPath,
     ConfigPath,
     ControlPath,
+    DamagedRangePath,
     GroupPath,
     OffsetPath,
     PartitionDirectoryPath,
@@ -65,6 +66,9 @@ PLACES: list[tuple[str, TreePath]] = [
     ("orders/0/leader-epochs", PartitionFilePath(ORDERS_0, View.LEADER_EPOCHS)),
     ("orders/0/retention.plan", PartitionFilePath(ORDERS_0, View.RETENTION_PLAN)),
     ("orders/0/compaction.plan", PartitionFilePath(ORDERS_0, View.COMPACTION_PLAN)),
+    ("orders/0/damage.jsonl", PartitionFilePath(ORDERS_0, View.DAMAGE_LIST)),
+    ("orders/0/damage", PartitionDirectoryPath(ORDERS_0, View.DAMAGE)),
+    (f"orders/0/damage/{7:020}.log@4096", DamagedRangePath(ORDERS_0, 7, 4096)),
     ("orders/0/offset/42", OffsetPath(ORDERS_0, parse_offset_name("42"))),
     ("orders/0/offset/last-100...jsonl", OffsetPath(ORDERS_0, parse_offset_name("-100...jsonl"))),
     ("orders/0/by-time/now", TimePath(ORDERS_0, parse_time_name("now"))),
@@ -110,7 +114,8 @@ OUTSIDE = [
     *("by-time/now.json", "by-time/now..", "by-time/earliest", "by-time/now/x", ".kafkafs/readme"),
     *(".kafkafs/0", ".kafkafs/version/x", ".kafkafs/unattached/orders-0", ".kafkafs/unattached/x"),
     *(".kafkafs/groups/%41", ".kafkafs/groups/g/x", ".kafkafs/cluster/..", ".kafkafs/%2Ekafkafs"),
-    *(".kafkafs/cluster/topics/orders", ".kafkafs/cluster/1/2/3", "orders/0/damage.jsonl", "orders/0/groups"),
+    *(".kafkafs/cluster/topics/orders", ".kafkafs/cluster/1/2/3", "orders/0/damage/x", "orders/0/groups"),
+    *(f"orders/0/damage/{7:020}.log", f"orders/0/damage/{7:020}.log@07", f"orders/0/damage/{7:020}.index@7"),
 ]
 
 
@@ -165,7 +170,7 @@ def test_what_is_outside(text: str) -> None:
             (
                 "'42' is not in a partition; there are offset, by-time, segments, values, keys, records.jsonl, info, "
                 "log-start-offset, transactions, producers, leader-epochs, retention.plan, compaction.plan, "
-                "append, append.jsonl, append.kv, append.raw, append.batch"
+                "damage.jsonl, damage, append, append.jsonl, append.kv, append.raw, append.batch"
             ),
         ),
         ("orders/0/info/x", "'x' is not there: /orders/0/info is a file and has nothing in it"),

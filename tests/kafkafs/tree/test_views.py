@@ -79,7 +79,7 @@ def test_a_view_is_a_node_of_its_kind(tree: Tree, view: View) -> None:
 
 def test_rows_without_an_example_have_names_that_a_store_gives() -> None:
     assert {view for view in View if "<" in example(view)} == {
-        *(View.STORE_TIME_AT_ROOT, View.UNATTACHED_LOG, View.GROUP, View.CLUSTER_VIEW)
+        *(View.DAMAGED_RANGE, View.STORE_TIME_AT_ROOT, View.UNATTACHED_LOG, View.GROUP, View.CLUSTER_VIEW)
     }
 
 

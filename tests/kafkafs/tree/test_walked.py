@@ -139,7 +139,7 @@ def test_no_view_of_a_partition_is_made(tmp_path: Path, is_sized: bool, is_writa
         assert attributes.is_writable == (is_writable and (name.startswith("append") or name == "log-start-offset"))
         if name != "segments":
             assert attributes.modified_ms == changed_ms
-        is_told = name in {"offset", "by-time", "segments"} or name.startswith("append")
+        is_told = name in {"offset", "by-time", "segments", "damage"} or name.startswith("append")
         assert attributes.size_bytes == (0 if is_told else None)
     for entry in directory_at(tree, "t/0/segments").walked(is_sized=is_sized):
         assert entry.attributes is not None

@@ -29,6 +29,7 @@ VIEWS: Final = (
     "info",
     "producers",
     "transactions",
+    "damage.jsonl",
     f"segments/{0:020}.log",
     f"segments/{0:020}.log.txt",
 )

@@ -203,6 +203,8 @@ READING: Final[tuple[tuple[str, ...], ...]] = (
     ("cat", "STORE", "victim/0/leader-epochs"),
     ("cat", "STORE", "victim/0/retention.plan"),
     ("cat", "STORE", "victim/0/compaction.plan"),
+    ("cat", "STORE", "victim/0/damage.jsonl"),
+    ("ls", "STORE", "victim/0/damage"),
     ("cat", "STORE", "victim/config"),
     ("cat", "STORE", f"victim/0/segments/{0:020}.log.txt"),
     ("cat", "STORE", "by-time/-1h"),

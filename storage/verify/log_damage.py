@@ -1,0 +1,49 @@
+"""The ranges of a log's bytes that do not decode, as readers of the log meet them.
+
+Only the log is looked at: no index, no checkpoint. What no reader takes for damage is none here: the zeros of a file
+that its broker allocated in advance, and the batch at the end of a log that is still being written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.errors import FramingError
+from storage.segment.names import FileName, Kind
+from storage.verify.finding import FindingList
+from storage.verify.log_check import LogCheck
+
+if TYPE_CHECKING:
+    from storage.log.view import SegmentSlice
+    from storage.verify.finding import Finding
+
+
+def damaged_ranges(part: SegmentSlice) -> list[Finding]:
+    """Return the damage of a segment's log, with the name of its file as the path; every batch is decoded.
+
+    Of thousands of ranges it has the first and the last. Raises `FileNotFoundError` if the segment is gone.
+    """
+    segment, end, _ = part
+    findings = FindingList()
+    with segment.open_log() as file:
+        log = LogCheck(
+            file,
+            segment.base_offset,
+            findings,
+            name=str(FileName(segment.base_offset, Kind.LOG)),
+            end=file.size_bytes() if end is None or _goes_on(part) else end,
+            may_end_in_zeros=True,
+            advance=lambda _: None,
+        )
+        for _ in log:
+            pass
+    return findings.all()
+
+
+def _goes_on(part: SegmentSlice) -> bool:
+    """Return True if the batches of a segment end at damage, after which there may be more."""
+    try:
+        part.segment.check_end(part.end)
+    except FramingError:
+        return True
+    return False
