@@ -72,6 +72,7 @@ main = CommandTable(
         "compact": "kafkafs.cli.compact",
         "demo": "kafkafs.cli.demo",
         "dump": "kafkafs.cli.dump",
+        "explain": "kafkafs.cli.explain",
         "groups": "kafkafs.cli.groups",
         "help": "kafkafs.cli.help",
         "ls": "kafkafs.cli.ls",
