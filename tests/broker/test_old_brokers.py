@@ -129,14 +129,22 @@ def test_recovering_leaves_what_the_broker_leaves(store: OldStore, tmp_path: Pat
         assert name.suffix != ".log"
         assert store.series in HAS_FIRST_OFFSETS, name
         if name.suffix == ".index":  # the same entries, with last offsets
-            assert positions(theirs) == positions((ours / name).read_bytes())
-            assert starts(ours / name.with_suffix(".log")) >= set(positions(theirs))
+            begun = starts(ours / name.with_suffix(".log"))
+            assert positions(theirs) == positions((ours / name).read_bytes()), indexed(store, name, begun)
+            assert begun >= set(positions(theirs)), indexed(store, name, begun)
         else:  # the last batch's time in place of its marker's
             assert (name.suffix, store.series) == (".snapshot", "1.1")
 
 
 def positions(index: bytes) -> list[int]:
     return [int.from_bytes(index[at + 4 : at + 8], "big") for at in range(0, len(index), 8)]
+
+
+def indexed(store: OldStore, name: Path, begun: set[int]) -> str:
+    """Say of what the broker made an index again."""
+    found = store.killed / name
+    killed = [each for each in positions(found.read_bytes()) if each] if found.exists() else "none"
+    return f"{name} when the broker was killed: {killed}; batches begin at {sorted(begun)}"
 
 
 def starts(log: Path) -> set[int]:
