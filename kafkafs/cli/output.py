@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import click
 
 from kafkafs.cli.standard_streams import TerminalText
+from kafkafs.cli.table import size_text, span_text, write_table
 from kafkafs.plain_text import one_line
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def write_rows(
         writer.writerow(columns)
         writer.writerows([_text(row[column]) for column in columns] for row in rows)
     else:
-        _write_table(columns, rows, stream)
+        write_table(columns, rows, stream)
 
 
 def write_detailed_rows(
@@ -112,14 +113,6 @@ def _write_array(columns: Sequence[str], rows: Iterable[Mapping[str, object]], s
         stream.write(f"{before}{_object(columns, row)}")
         before = ",\n"
     stream.write("[]\n" if before == "[\n" else "\n]\n")
-
-
-def _write_table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], stream: TextIO) -> None:
-    shown = [list(columns), *([one_line(_text(row[column])) for column in columns] for row in rows)]
-    widths = [max(len(line[at]) for line in shown) for at in range(len(columns))]
-    for line in shown:
-        padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        stream.write(f"{'  '.join(padded).rstrip()}\n")
 
 
 def json_line(value: Mapping[str, object]) -> str:
@@ -172,7 +165,8 @@ class Progress:
     def __init__(self, stream: TextIO | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
         self._clock = clock
-        self._due = clock() + _PATIENCE_S
+        self._begun = clock()
+        self._due = self._begun + _PATIENCE_S
         self._is_visible = False
 
     @classmethod
@@ -185,9 +179,14 @@ class Progress:
         return cls(sys.stderr if sys.stderr.isatty() and is_free else None)
 
     def show(self, what: str, done_bytes: int, total_bytes: int) -> None:
-        """Say how much of it is done, if a message is due."""
+        """Say how much of it is done, how fast, and how long the rest takes at that rate, if a message is due."""
         if self.is_due:
-            self._write(f"{what}: {100 * done_bytes // max(total_bytes, 1)} % of {total_bytes / 1e6:.0f} MB")
+            text = f"{what}: {100 * done_bytes // max(total_bytes, 1)} % of {size_text(total_bytes)}"
+            if done_bytes:
+                rate = done_bytes / (self._clock() - self._begun)
+                left = span_text((total_bytes - done_bytes) / rate)
+                text = f"{text}, {size_text(rate)}/s, {left} left"
+            self._write(text)
 
     def show_count(self, what: str, number: int, total: int) -> None:
         """Say which of all is being done, if a message is due."""

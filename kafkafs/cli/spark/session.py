@@ -118,7 +118,10 @@ class JobSession:
 
     def result(self, work: Callable[[], Result], doing: str) -> Result:
         """Return the result of work with the session, and show the progress of its tasks."""
-        with TaskProgress(self.spark, Progress.on_terminal(is_erased_for_results=True), doing):
+        from kafkafs.spark.jobs.announcing import announced
+
+        progress = Progress.on_terminal(is_erased_for_results=True)
+        with announced() as stages, TaskProgress(self.spark, progress, doing, stages):
             return work()
 
     def rows(self, work: Callable[[], DataFrame], doing: str) -> JobRows:
@@ -235,16 +238,20 @@ class _Chatter:
 
 
 class TaskProgress:
-    """Shows how many tasks are done, of all stages that have begun; a session of Spark Connect does not tell.
+    """Shows how much of the bytes that a job has announced is read, or how many tasks of all its stages are done.
 
-    After the `with` block nothing more is written, and what was written is erased.
+    A session of Spark Connect does not tell. After the `with` block nothing more is written, and what was written is
+    erased.
     """
 
-    def __init__(self, spark: SparkSession, progress: Progress, doing: str) -> None:
+    def __init__(
+        self, spark: SparkSession, progress: Progress, doing: str, announced: Sequence[tuple[int, ...]] = ()
+    ) -> None:
         context = getattr(spark, "sparkContext", None)  # a session of Spark Connect has none
         self._tracker = None if context is None else context.statusTracker()
         self._progress = progress
         self._doing = doing
+        self._announced = announced
         self._stages: dict[int, tuple[int, int]] = {}
         self._ended = Event()
         self._thread = Thread(target=self._watch, name="task progress", daemon=True)
@@ -268,12 +275,17 @@ class TaskProgress:
                 self.show()
 
     def show(self) -> None:
-        """Say how many tasks are done, if a message is due."""
+        """Say how much is done, if a message is due."""
+        from kafkafs.spark.jobs.announcing import bytes_done
+
         assert self._tracker is not None
-        for stage in self._tracker.getActiveStageIds():
+        for stage in {*self._stages, *self._tracker.getActiveStageIds()}:
             found = self._tracker.getStageInfo(stage)
             if found is not None:
                 self._stages[stage] = (found.numCompletedTasks, found.numTasks)
-        if self._stages:
+        read = bytes_done(self._announced, self._stages)
+        if read is not None:
+            self._progress.show(self._doing, *read)
+        elif self._stages:
             done, total = (sum(counts) for counts in zip(*self._stages.values(), strict=True))
             self._progress.show_count(f"{self._doing}, tasks done", done, total)

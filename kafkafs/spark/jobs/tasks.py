@@ -25,6 +25,7 @@ from pyspark.sql.types import (
 )
 
 from kafkafs.spark.errors import SeenLessError
+from kafkafs.spark.jobs.announcing import announce
 from kafkafs.spark.task import settle
 from storage.split import DEFAULT_SPLIT_BYTES
 
@@ -89,6 +90,7 @@ def in_tasks(
         except SeenLessError as error:
             yield telling(error)
 
+    announce([sighted.piece for sighted in pieces])
     return _in_tasks(spark, pieces, rows, schema)
 
 
@@ -110,6 +112,7 @@ def answers_of(
             found = error
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)], pa.binary())], ["result"])
 
+    announce([sighted.piece for sighted in pieces])
     collected: list[Any] = _in_tasks(spark, pieces, rows, _RESULT).collect() if pieces else []
     answers: list[Answer[Result]] = []
     for row in collected:

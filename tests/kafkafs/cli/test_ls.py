@@ -75,7 +75,7 @@ def test_the_forms(filled_store: Path) -> None:
     table = done(filled_store, path, "--table")
     assert table == done(filled_store, path, "-l")
     assert table[0].split() == ["name", "kind", "bytes", "modified"]
-    assert table[6].split() == ["5", "file", "5", "2023-11-14T22:13:25.000Z"]
+    assert table[6].split() == ["5", "file", "5B", "2023-11-14T22:13:25.000Z"]
     first = json.loads("".join(done(filled_store, "orders", "--json")))[0]
     assert (first["name"], first["kind"], first["bytes"]) == ("0", "directory", None)
     assert json.loads("".join(done(filled_store, "orders/0/offset/5", "--jsonl")))["name"] == "/orders/0/offset/5"

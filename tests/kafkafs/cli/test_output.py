@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.table import size_text, span_text
 
 COLUMNS = ("name", "count", "is", "none")
 ROWS = [
@@ -43,7 +44,7 @@ def test_csv() -> None:
 
 def test_table() -> None:
     assert printed(Form.TABLE, [{**row, "name": "orders"} for row in ROWS]) == (
-        "name    count  is     none\norders  1      true\norders  100    false\n"
+        "name    count  is     none\norders      1  true\norders    100  false\n"
     )
     assert printed(Form.TABLE, []) == "name  count  is  none\n"
 
@@ -65,3 +66,70 @@ def test_no_form_or_two() -> None:
     assert CliRunner().invoke(command).stdout == "None\n"
     result = CliRunner().invoke(command, ["--csv", "--json"])
     assert (result.exit_code, "exclude each other" in result.stderr) == (2, True)
+
+
+PEOPLE = [
+    {
+        "topic": "orders",
+        "bytes": 1_732_000_000,
+        "averageBatchBytes": 16_384.4,
+        "lastTimestamp": 1_700_000_000_250,
+        "ageSeconds": 5_400.2,
+        "bytesPerSecond": 2_500_000.0,
+        "share": 0.12345,
+        "ratio": 1.5,
+        "codecs": {"none": 3, "zstd": 12},
+        "nothing": None,
+    },
+    {
+        "topic": "\x1b[31m",
+        "bytes": 999,
+        "averageBatchBytes": 0.0,
+        "lastTimestamp": -1,
+        "ageSeconds": 0,
+        "bytesPerSecond": 12.0,
+        "share": 1.0,
+        "ratio": 1234.5,
+        "codecs": {},
+        "nothing": None,
+    },
+]
+
+
+def table_for(rows: list[dict[str, object]], width: int | None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines of a table on a terminal of this width; None for a pipe."""
+    stream = io.StringIO()
+    monkeypatch.setattr("kafkafs.cli.table._terminal_width", lambda _: width)
+    write_rows(tuple(rows[0]), rows, Form.TABLE, stream)
+    return stream.getvalue().splitlines()
+
+
+def test_a_table_is_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, first, second = table_for(PEOPLE, None, monkeypatch)
+    assert names.split() == list(PEOPLE[0])
+    assert first.split() == [
+        *("orders", "1.73GB", "16.4kB", "2023-11-14T22:13:20.250Z", "1h30m", "2.5MB/s", "12.3%", "1.5"),
+        "none:3,zstd:12",
+    ]
+    assert second.split() == ["\\u001B[31m", "999B", "0B", "-1", "0s", "12B/s", "100.0%", "1234"]
+    assert {names.index("bytes") + 5, first.index("1.73GB") + 6, second.index("999B") + 4} == {names.index("bytes") + 5}
+
+
+def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has no value is left out, and what is still too wide is printed row by row."""
+    wide = table_for(PEOPLE, 200, monkeypatch)
+    assert len(wide) == 3
+    assert "nothing" not in wide[0]
+    narrow = table_for(PEOPLE, 80, monkeypatch)
+    assert narrow[:2] == ["topic              orders", "bytes              1.73GB"]
+    assert narrow[narrow.index("") + 1] == "topic              \\u001B[31m"
+    assert max(map(len, narrow)) <= 80
+
+
+def test_sizes_and_spans() -> None:
+    sizes = (0, 999, 1000, 99_949, 99_950, 999_499, 999_500, 1_234_567, 2**63)
+    assert list(map(size_text, sizes)) == [
+        *("0 B", "999 B", "1 kB", "99.9 kB", "100 kB", "999 kB", "1 MB", "1.23 MB", "9.22 EB")
+    ]
+    spans = (0, 0.4, 59.6, 61, 3_600, 3_661, 86_399, 90_000)
+    assert list(map(span_text, spans)) == ["0s", "0s", "1m", "1m1s", "1h", "1h1m", "23h59m", "1d1h"]

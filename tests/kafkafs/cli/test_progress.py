@@ -44,13 +44,15 @@ def test_short_work_says_nothing() -> None:
 
 
 def test_long_work_is_said_now_and_then_and_erased() -> None:
-    assert shown(1, 2, 2.1, 2.3) == f"{ERASE}0.log: 50 % of 40 MB{ERASE}0.log: 100 % of 40 MB{ERASE}"
+    assert shown(1, 2, 2.1, 2.5) == (
+        f"{ERASE}0.log: 50 % of 40 MB, 10 MB/s, 2s left{ERASE}0.log: 100 % of 40 MB, 16 MB/s, 0s left{ERASE}"
+    )
 
 
 def test_nothing_is_not_a_number() -> None:
     stream = io.StringIO()
     Progress(stream, clock=iter([0, 3, 3]).__next__).show("0.log", 0, 0)
-    assert stream.getvalue() == f"{ERASE}0.log: 0 % of 0 MB"
+    assert stream.getvalue() == f"{ERASE}0.log: 0 % of 0 B"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import io
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import pytest
@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from kafkafs.cli import main
 from kafkafs.cli.output import Progress
 from kafkafs.cli.spark.session import TaskProgress, chosen_settings, job_options
+from kafkafs.spark.jobs.announcing import announce, announced
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,6 +114,32 @@ def test_progress_is_that_of_all_stages() -> None:
         "counting, tasks done: 4 of 7",
         "counting, tasks done: 6 of 7",
     ]
+
+
+def test_progress_is_in_bytes_if_the_job_announces_them() -> None:
+    stream, now = io.StringIO(), iter(range(0, 100, 10))
+    tracker = Tracker({1: (0, 3)}, {1: (1, 3), 2: (1, 2)}, {2: (2, 2), 3: (1, 3)})
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
+    with announced() as stages:
+        announce([Sized(20_000_000), (Sized(1_000_000), Sized(9_000_000)), Sized(30_000_000)])
+        announce([("a", ["b"]), ("a", [])])
+        announce([Sized(40_000_000)] * 3)
+    announce([Sized(1)])
+    progress = TaskProgress(spark, Progress(stream, clock=lambda: next(now)), "counting", stages)
+    for _ in range(3):
+        progress.show()
+    assert stream.getvalue().split("\r\x1b[K") == [
+        "",
+        "counting: 0 % of 180 MB",
+        "counting: 11 % of 180 MB, 500 kB/s, 5m20s left",
+        "counting: 33 % of 180 MB, 857 kB/s, 2m20s left",
+    ]
+
+
+class Sized(NamedTuple):
+    """A piece of work."""
+
+    size_bytes: int
 
 
 def test_a_session_that_tells_nothing_is_not_asked() -> None:
