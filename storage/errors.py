@@ -254,6 +254,13 @@ class ReadOnlyStoreError(StorageError):
     """The store is open for reading only."""
 
 
+class ObjectStoreError(StorageError):
+    """An object store refuses, fails, or does not answer.
+
+    This is no `OSError`: where that means that a file is not there, or need not be read, this one must not pass.
+    """
+
+
 class DuplicatePartitionError(StorageError):
     """Two log directories have the same partition, and nothing says which of them holds its records."""
 

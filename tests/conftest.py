@@ -32,6 +32,7 @@ MOUNTING = {"mounting", "store_mounts"}
 
 pytest_plugins = [
     "mounts",
+    "object_stores",
     "command_examples",
     "command_mounts",
     "other_users",

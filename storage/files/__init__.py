@@ -5,6 +5,7 @@ from storage.files.limits import CHECKPOINT_BYTES_MAX, PROPERTIES_BYTES_MAX, SNA
 from storage.files.opened import Access, FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile, access_of
 from storage.files.overlay import OverlayDirectory
 from storage.files.system import Files, NamedFiles, PrivateFiles, read_small_file, replace_file
+from storage.files.uris import absolute_path, as_uri, is_in_object_store, store_path
 
 __all__ = [
     "CHECKPOINT_BYTES_MAX",
@@ -22,7 +23,11 @@ __all__ = [
     "PrivateFiles",
     "ReadableFile",
     "WritableFile",
+    "absolute_path",
     "access_of",
+    "as_uri",
+    "is_in_object_store",
     "read_small_file",
     "replace_file",
+    "store_path",
 ]

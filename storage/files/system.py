@@ -1,4 +1,4 @@
-"""The operating system's files, reached through the directories that a user named."""
+"""Files reached through the directories that a user named: the operating system's, and those of object stores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from storage.files.entered import Manner
+from storage.files.object_directory import ObjectDirectory
 from storage.files.real import RealDirectory
+from storage.files.uris import is_in_object_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,12 +46,12 @@ class Files:
 
     def _opened(self, path: str | os.PathLike[str]) -> Directory:
         name = os.fspath(path)
-        return self._below_root(name) or RealDirectory(name, None, self._manner)
+        return self._below_root(name) or _directory(name, self._manner)
 
     def add_root(self, directory: str | os.PathLike[str]) -> Directory:
         """Add a directory that a user named, and return it: it may be a link, and no link is followed below it."""
         name = os.fspath(directory)
-        self._roots = {**self._roots, name: RealDirectory(name, None, self._manner)}
+        self._roots = {**self._roots, name: _directory(name, self._manner)}
         return self.directory(name)
 
     def is_root(self, path: str) -> bool:
@@ -78,8 +80,8 @@ class Files:
         parent, name = self._reached(path)
         return parent.at(name) if name else parent
 
-    def _named(self, path: str | os.PathLike[str]) -> RealDirectory:
-        return RealDirectory(path, None, self._of_no_store)
+    def _named(self, path: str | os.PathLike[str]) -> Directory:
+        return _directory(os.fspath(path), self._of_no_store)
 
     def check_can_give(self, directory: str | os.PathLike[str]) -> None:
         """Raise `OwnerError` if new files in a directory cannot be given to its owner."""
@@ -168,6 +170,10 @@ class PrivateFiles(NamedFiles):
     """The same for what kafkafs keeps for a user: what is made is for that user alone."""
 
     _manner = _of_no_store = Manner(is_of_store=False, follows_links=True, is_private=True)
+
+
+def _directory(path: str, manner: Manner) -> Directory:
+    return ObjectDirectory(path) if is_in_object_store(path) else RealDirectory(path, None, manner)
 
 
 def read_small_file(files: Files, path: str | os.PathLike[str], refusal: type[StorageError], bytes_max: int) -> bytes:

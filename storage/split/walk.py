@@ -74,7 +74,10 @@ class SplitWalk(ABC, Generic[T]):
                     break
                 with file:
                     passing = self._pass(file, piece)
-                    yield from passing.all(self._window_bytes)
+                    try:
+                        yield from passing.all(self._window_bytes)
+                    except FileNotFoundError:  # of an object; the rest is where the log has it now
+                        passing.is_cut_short = True
                     offset = passing.next_offset
                     if passing.is_cut_short:
                         break
@@ -88,7 +91,10 @@ class SplitWalk(ABC, Generic[T]):
         )
 
     def _open(self, split: Split) -> ReadableFile | None:
-        """Open the split's file; None if it no longer holds the split."""
+        """Open the split's file; None if it no longer holds the split.
+
+        An object, unlike a file, may be gone while it is open.
+        """
         try:
             file = self._files.partition(split.place.directory).open_reading(split.log_name)
         except FileNotFoundError:
@@ -102,6 +108,9 @@ class SplitWalk(ABC, Generic[T]):
             ):
                 file.close()
                 return None
+        except FileNotFoundError:
+            file.close()
+            return None
         except BaseException:
             file.close()
             raise

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import StorageError
+from storage.errors import ObjectStoreError, StorageError
 from storage.verify.partition import PartitionResult, verify_partition
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def spread(
 ) -> Iterator[tuple[int, PartitionResult]]:
     """Yield each partition's number in the sequence and its result, as they come. The first ones are begun first.
 
-    Raises `StorageError` if a worker ends before its work is done.
+    Raises `StorageError` if a worker ends before its work is done, and the `ObjectStoreError` that one meets.
     """
     context = get_context("spawn")
     waiting = iter(enumerate(partitions))
@@ -57,6 +57,8 @@ def spread(
                     number = busy.pop(connection)
                     _hand_out(connection, waiting, busy)
                     yield number, said
+                elif isinstance(said, ObjectStoreError):
+                    raise said
                 else:
                     advance(said)
 
@@ -82,8 +84,11 @@ def _work(connection: Connection) -> None:
         while True:
             expected = connection.recv()
             progress = _Progress(connection)
-            result = verify_partition(expected, advance=progress.advance)
-            progress.flush()
+            try:
+                result: PartitionResult | ObjectStoreError = verify_partition(expected, advance=progress.advance)
+                progress.flush()
+            except ObjectStoreError as error:
+                result = error
             connection.send(result)
 
 

@@ -69,7 +69,7 @@ BESIDE_FACES = ("storage.record.columns",)
 OWNERS = {
     "deltalake": ("kafkafs.spark",),
     "pandas": ("kafkafs.spark",),
-    "pyarrow": ("storage.record.columns", "kafkafs.library.columns", "kafkafs.spark"),
+    "pyarrow": ("storage.files.object_store", "storage.record.columns", "kafkafs.library.columns", "kafkafs.spark"),
     "pyfuse3": ("kafkafs.mount",),
     "pyiceberg": ("kafkafs.spark",),
     "pyspark": ("kafkafs.spark",),
