@@ -30,6 +30,28 @@ _HEAD: Final = """\
 Every command's help, as `kafkafs help COMMAND` prints it. This page is what `kafkafs help cli`
 prints.
 
+## STORE
+
+A store is the path of a log directory, or several with commas between them, as in `log.dirs`. A
+`file:` URI means the same as its path. A backup in object storage is read where it is:
+
+    kafkafs ls 's3://backups/kafka'
+    kafkafs verify 's3://backups/kafka?region=eu-west-1'
+    kafkafs cat 's3://backups/kafka?endpoint_override=minio:9000&scheme=http' orders/0/offset/42
+
+Whatever only reads takes `s3://`, `gs://`, `abfs://` and, where Hadoop's libhdfs is, `hdfs://`:
+`ls`, `cat`, `dump`, `verify`, `stats`, `groups`, `topics list`, and the jobs of `kafkafs spark`.
+They need pyarrow (`pip install 'kafkafs[arrow]'`), which finds credentials in the environment
+(`AWS_ACCESS_KEY_ID`, `GOOGLE_APPLICATION_CREDENTIALS`), in a profile (`AWS_PROFILE`) or by the
+machine's role; a URI with credentials is refused, because messages and process lists show it. The
+options after `?` are pyarrow's, such as `region`, `endpoint_override` and `scheme`; quote them for
+the shell.
+
+A prefix is a directory, and partitions are prefixes in it. A listing counts for a second. Records
+are found by reading the indexes whole and the log near the place that they name. Nothing is written,
+locked or mounted there: copy the store to a directory for that. What the object store refuses, or
+does not answer after several tries, ends a command with code 3.
+
 ## Exit codes
 
 They mean the same for every command. A failure of kafkafs, of its output, or of the disk never has

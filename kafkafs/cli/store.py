@@ -15,7 +15,7 @@ from kafkafs.cli.failures import say
 from kafkafs.cli.output import counted
 from storage.clock import Clock
 from storage.errors import NotAStoreError, ReadOnlyStoreError
-from storage.files import Files, NamedFiles
+from storage.files import Files, NamedFiles, store_path
 from storage.log_dir import CLUSTER_METADATA, COMPACTED_BY_BROKERS, read_server_properties
 from storage.store import Mode, Store, recover_unclosed_logs
 from storage.topics import MAY_SET_IT, UNREADABLE
@@ -38,7 +38,7 @@ _SET_ELSEWHERE: Final = re.compile(f"{re.escape(MAY_SET_IT)}|{re.escape(UNREADAB
 def _paths(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[Path, ...]:
     """Return log directories with commas between them, as in `log.dirs`; blanks are part of a name."""
     parts = [part for part in text.split(",") if part]
-    paths = tuple(map(Path, parts))
+    paths = tuple(map(store_path, parts))
     if not paths:
         raise click.BadParameter(
             "a store is the path of a directory, or several with commas between them", ctx, parameter

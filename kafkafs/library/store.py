@@ -15,7 +15,7 @@ from kafkafs.library.context import Context
 from kafkafs.library.topic import Topic
 from storage.clock import Clock
 from storage.errors import NotAStoreError, ReadOnlyStoreError, StorageError, StoreLockedError
-from storage.files import Files, NamedFiles
+from storage.files import Files, NamedFiles, store_path
 from storage.log import Isolation
 from storage.log_dir import are_vacant, read_server_properties
 from storage.store import FlushThread, LogOpener, Mode, recover_unclosed_logs
@@ -171,7 +171,7 @@ class Store(Mapping[str, Topic]):
 
 def _paths(store: Paths) -> list[Path]:
     if isinstance(store, str):
-        paths = [Path(part) for part in store.split(",") if part]
+        paths = [store_path(part) for part in store.split(",") if part]
     elif isinstance(store, os.PathLike):
         paths = [Path(store)]
     else:

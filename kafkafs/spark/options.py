@@ -18,6 +18,8 @@ from kafkafs.spark.bounds import ENDING, STARTING, Edge, NoMatch, check_batch_bo
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.selection import parse_selection
 from storage.commit import Transaction
+from storage.errors import NotAStoreError
+from storage.files import absolute_path, store_path
 from storage.log import Isolation
 from storage.record import Codec
 from storage.split import DEFAULT_SPLIT_BYTES
@@ -171,12 +173,19 @@ def parse_paths(options: Mapping[str, str]) -> tuple[str, ...]:
         texts = options["path"].split(",")
     else:
         texts = [part for text in json.loads(options.get("paths", "[]")) for part in text.split(",")]
-    paths = [text.strip().removeprefix("file://") for text in texts if text.strip()]
+    paths = [text.strip() for text in texts if text.strip()]
     if not paths:
         raise OptionError(
             'the path of a store is missing: .load("/var/lib/kafka"), or several log directories with commas'
         )
-    return tuple(str(Path(path).absolute()) for path in paths)
+    return tuple(map(_absolute, paths))
+
+
+def _absolute(text: str) -> str:
+    try:
+        return absolute_path(store_path(text))
+    except NotAStoreError as error:
+        raise OptionError(str(error)) from None
 
 
 def _damage_directory(options: Mapping[str, str]) -> str | None:

@@ -28,6 +28,7 @@ from kafkafs.locator.paths import PartitionPath
 from kafkafs.locator.times import Instant
 from kafkafs.tree.log_fact import LogFact, is_long_to_read
 from storage.errors import StorageError
+from storage.files import as_uri
 from storage.ids import format_id
 from storage.log import read_topic_id
 from storage.log_dir import OffsetCheckpoint
@@ -54,7 +55,7 @@ class InfoFile(LogFact):
         yield "topic", source.topic
         yield "partition", source.partition
         yield "topic.id", _if_readable(self._topic_id)
-        yield "directory", source.directory
+        yield "directory", as_uri(str(source.directory))
         yield "start.offset", view.start_offset
         yield "end.offset", view.end_offset
         yield "high.watermark", self._high_watermark(view)

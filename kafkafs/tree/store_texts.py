@@ -10,6 +10,7 @@ import kafkafs
 from kafkafs.locator.paths import BY_TIME_NAME, CONTROL_NAME, PartitionPath, TopicPath
 from kafkafs.plain_text import field
 from storage.errors import StorageError
+from storage.files import absolute_path
 from storage.segment import Kind, parse_name
 from storage.store import Mode
 
@@ -65,7 +66,7 @@ def options_text(store: Store, options: TreeOptions, further: Mapping[str, objec
     """
     values: dict[str, object] = {
         "pid": os.getpid(),
-        "store": ",".join(in_a_line(log_dir.path.absolute()) for log_dir in store.log_dirs),
+        "store": ",".join(in_a_line(absolute_path(log_dir.path)) for log_dir in store.log_dirs),
         "mode": store.mode.value,
         "isolation": options.isolation.value,
         "damage": options.damage.value,
@@ -79,7 +80,7 @@ def options_text(store: Store, options: TreeOptions, further: Mapping[str, objec
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
-def in_a_line(path: Path) -> str:
+def in_a_line(path: str | Path) -> str:
     """Return the path in one line, with backslashes and control characters escaped as in properties text."""
     return field(str(path))
 

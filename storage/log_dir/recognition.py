@@ -6,10 +6,10 @@ with a segment in it. A directory that is called like a partition proves nothing
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import NotAStoreError
+from storage.files import absolute_path
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.meta_properties import META_PROPERTIES_NAME
 from storage.log_dir.names import parse_directory_name
@@ -78,7 +78,7 @@ def _names(directory: Directory) -> list[str]:
 def _reason(directory: Directory, names: Sequence[str]) -> str:
     """Return why the directory is no store, and which one may have been meant."""
     if has_segment(directory):
-        parent = Path(directory).absolute().parent
+        parent = absolute_path(directory).rpartition("/")[0]
         return f"this is a partition directory, and no store; its store is its parent, {parent}"
     below = next((name for name in sorted(names)[:_LOOKED_AT_MAX] if _is_kept(directory.at(name))), None)
     meant = "" if below is None else f"; {directory.path_of(below)} is one"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.mountpoints.mounts import mounts, place_of
+from storage.files import absolute_path, is_in_object_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +25,14 @@ def resolved(paths: Sequence[Path]) -> list[Path]:
     """The paths without links and `..`; a directory that is to be made need not exist.
 
     Raises `MountError` for circular links and for a dangling link: a store would be made at a place that the user has
-    not named.
+    not named. So it does for an object store: a mount takes locks, looks twice a second, and answers at a disk's pace.
     """
+    for path in paths:
+        if is_in_object_store(path):
+            raise MountError(
+                f"{absolute_path(path)} is in an object store, which is not mounted: read it with `kafkafs cat` and "
+                "`kafkafs spark`, or copy it to a directory and mount that"
+            )
     return [_resolved(path) for path in paths]
 
 
