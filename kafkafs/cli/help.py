@@ -48,9 +48,9 @@ options after `?` are pyarrow's, such as `region`, `endpoint_override` and `sche
 the shell.
 
 A prefix is a directory, and partitions are prefixes in it. A listing counts for a second. Records
-are found by reading the indexes whole and the log near the place that they name. Nothing is written,
-locked or mounted there: copy the store to a directory for that. What the object store refuses, or
-does not answer after several tries, ends a command with code 3.
+are found by reading the indexes whole and the log near the place that they name. Nothing is
+written, locked or mounted there: copy the store to a directory for that. What the object store
+refuses, or does not answer after several tries, ends a command with code 3.
 
 ## Exit codes
 

@@ -5,7 +5,10 @@ Whatever fails there is a sentence and exit code 3, and never a finding, or the 
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,6 +151,17 @@ def test_the_next_lookup_in_an_open_store_takes_one_range(large: Path, s3: S3Ser
 
 
 DENIED = ("403 Forbidden", "AccessDenied")
+
+
+def test_the_pages_examples(large: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    s3.put(large, "kafka")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{s3.endpoint}")
+    page = files("kafkafs").joinpath("docs", "cli.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^    kafkafs (.* 's3://backups/kafka.*)$", page, re.MULTILINE)
+    assert len(examples) == 3
+    for example in examples:
+        result = run(*shlex.split(example.replace("minio:9000", s3.endpoint)))
+        assert (result.exit_code, "sound" in result.stderr) == (0, example.startswith("verify"))
 
 
 def is_data(request: Request) -> bool:
