@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkafs.cli.failures import sentence
+from storage.files import as_uri
 from storage.log_dir import DirectoryName
 from storage.store import Recovered, RecoveredCommit, RecoveredLogDir
 
@@ -62,7 +63,7 @@ def _log_dir_lines(log_dir: RecoveredLogDir) -> Iterator[str]:
     """Yield the changes of a log directory's own files, and why its logs were not read or are not marked."""
     believed = log_dir.trusted_segments
     if log_dir.steps or log_dir.trusts_marker or believed or not log_dir.is_closed:
-        yield f"{log_dir.path}:"
+        yield f"{as_uri(str(log_dir.path))}:"
     if log_dir.trusts_marker:
         yield (
             "  the clean-shutdown marker says that all logs here were closed properly, so only their ends were read; "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.dump.control_text import control_text
 from storage.errors import CorruptBatchError, StorageError
+from storage.files import as_uri, is_in_object_store
 from storage.log import transaction_end
 from storage.record import LegacyBatch, RecordBatch
 from storage.segment import Kind
@@ -85,11 +86,17 @@ class Explanation:
     @property
     def path(self) -> str:
         """The log's file."""
-        return str(self.partition.directory / self.segment.name(Kind.LOG))
+        return as_uri(str(self.partition.directory / self.segment.name(Kind.LOG)))
 
     @property
     def dd(self) -> str:
-        """The command that prints the batch's bytes and nothing else."""
+        """The command that prints the batch's bytes and nothing else: of an object store, our own."""
+        if is_in_object_store(self.path):
+            store = as_uri(str(self.partition.directory.parent))
+            log = f"{self.partition.topic}/{self.partition.number}"
+            if not self.partition.is_topics:
+                log = f".kafkafs/unattached/{self.partition.directory.name}"
+            return f"kafkafs cat {shlex.quote(store)} {log}/offset/{self.batch.read_first_offset()}.batch"
         flags = "iflag=skip_bytes,count_bytes"
         place = f"skip={self.batch.position} count={self.batch.size_bytes}"
         return f"dd if={shlex.quote(self.path)} {flags} {place} status=none"
@@ -101,6 +108,8 @@ class Explanation:
         begins = f"/^baseOffset: {self.batch.read_first_offset()} /,$p"
         if isinstance(self.batch, LegacyBatch):
             begins = f"/ position: {self.batch.position} /,$p"
+        if is_in_object_store(self.path):
+            return f"kafkafs dump {shlex.quote(self.path)} | sed -n {shlex.quote(begins)}"
         return f"kafka-dump-log.sh --deep-iteration --print-data-log {files} | sed -n {shlex.quote(begins)}"
 
 

@@ -81,9 +81,9 @@ class LogDir:
         self.path = Path(directory)
         status = directory.own_status()
         if status is None:
-            raise NotAStoreError("there is no such directory", path=self.path)
+            raise NotAStoreError("there is no such directory", path=directory)
         if not status.is_directory:
-            raise NotAStoreError("a store is a directory, and this is a file", path=self.path)
+            raise NotAStoreError("a store is a directory, and this is a file", path=directory)
         self.identity = status.identity
         self.properties = read_meta_properties(directory)
         self._lock: FileLock | None = None
@@ -274,7 +274,7 @@ def distinct_log_dirs(directories: Iterable[Directory]) -> list[LogDir]:
     log_dirs: dict[tuple[int, int], LogDir] = {}
     for log_dir in map(LogDir, directories):
         if log_dirs.setdefault(log_dir.identity, log_dir) is not log_dir:
-            raise NotAStoreError("the directory is given twice", path=log_dir.path)
+            raise NotAStoreError("the directory is given twice", path=log_dir.directory)
     return list(log_dirs.values())
 
 

@@ -6,6 +6,7 @@ partition is exported. A run that is killed at any moment and run again puts eac
 
 from __future__ import annotations
 
+import os
 import uuid
 from contextlib import closing
 from dataclasses import replace
@@ -40,7 +41,7 @@ from kafkafs.spark.jobs.tasks import frame_of, results_of
 from kafkafs.spark.opened_store import OpenedStore
 from kafkafs.spark.options import StoreOptions
 from kafkafs.spark.sight import Sighted
-from storage.files import NamedFiles
+from storage.files import NamedFiles, as_uri, is_in_object_store
 from storage.ids import format_id
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def export(
     if table is not None and not incremental:
         raise OptionError("a table's files are never replaced: --table goes with --incremental")
     options = StoreOptions.parse(_source_options(store, topics, isolation, accept_data_loss), Edge.EARLIEST)
+    if is_in_object_store(target):
+        raise JobError(f"{as_uri(os.fspath(target))} is in an object store, which is only read: export to a directory")
     root = Path(target).absolute()
     for log_dir in options.paths:
         if root == Path(log_dir) or Path(log_dir) in root.parents:

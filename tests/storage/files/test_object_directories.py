@@ -86,6 +86,16 @@ def test_a_path_of_pathlib_leads_to_the_same_place(path: str, uri: str) -> None:
     assert Files().open_reading(f"{uri}/orders-0/{LOG}").read_at(0, 4) == DATA[:4]
 
 
+def test_keys_that_are_no_paths_are_no_names(s3: S3Server, uri: str) -> None:
+    for name in ("/x", "orders-1/", "orders-1//x", "orders-0", "a b%2F&/\u2028"):
+        s3.client.put_object(Bucket=BUCKET, Key=s3.key(uri, name), Body=b"x")
+    store = Files().directory(uri)
+    assert sorted(store.names()) == ["a b%2F&", "empty", "meta.properties", "orders-0", "orders-1"]
+    assert {name for name, each in store.statuses().items() if each.is_directory} == {"a b%2F&", "orders-0", "orders-1"}
+    assert store.at("orders-1").names() == []
+    assert store.at("a b%2F&").read("\u2028") == b"x"
+
+
 def test_each_byte_comes_once_and_ever_more_at_a_time(s3: S3Server, uri: str) -> None:
     with Files().directory(uri).at("orders-0").open_reading(LOG) as file, s3.counted() as requests:
         found = b"".join(file.read_at(position, 1000) for position in range(0, len(DATA), 1000))
