@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 NAME_PART_MAX = 500
-MOUNTING = {"mounting", "store_mounts"}
+MOUNTING = {"mounting", "shared_mount", "store_mounts"}
 """The fixtures with which a test mounts; others say it themselves."""
 
 pytest_plugins = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,25 +26,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("mount"))
 
 
-@pytest.fixture
-def mounting(tmp_path: Path) -> Iterator[Callable[..., Mounted]]:
-    """Mount the tree with options, as often as a test likes; all is unmounted at the end."""
+@contextmanager
+def mounting_in(directory: Path) -> Iterator[Callable[..., Mounted]]:
+    """Mount the tree with options, as often as is asked; all is unmounted at the end."""
     require_fuse()
     found: list[Mounted] = []
-    store = tmp_path / "store"
+    store = directory / "store"
     store.mkdir()
 
     def mount(*options: str, at: str = "mnt") -> Mounted:
-        mounted = serving([sys.executable, TREE, tmp_path / at, store, *options], tmp_path / at)
+        mounted = serving([sys.executable, TREE, directory / at, store, *options], directory / at)
         found.append(mounted)
         return mounted
 
-    yield mount
-    for mounted in found:
-        mounted.remove()
+    try:
+        yield mount
+    finally:
+        for mounted in found:
+            mounted.remove()
+
+
+@pytest.fixture
+def mounting(tmp_path: Path) -> Iterator[Callable[..., Mounted]]:
+    """Mount the tree with options."""
+    with mounting_in(tmp_path) as mount:
+        yield mount
 
 
 @pytest.fixture
 def mounted(mounting: Callable[..., Mounted]) -> Mounted:
     """Mount the tree without options."""
     return mounting()
+
+
+@pytest.fixture(scope="module")
+def shared_mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mounted]:
+    """Mount the tree once for tests that only read."""
+    with mounting_in(tmp_path_factory.mktemp("unchanged")) as mount:
+        yield mount()

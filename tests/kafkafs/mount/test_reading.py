@@ -48,8 +48,8 @@ VALUES = "one\ntwo\nthree\n"
         ("test -e orders/0/nonsense || echo none", "none\n"),
     ],
 )
-def test_tools_read_what_is_there(mounted: Mounted, script: str, output: str) -> None:
-    done = mounted.run(f"OUT=$(mktemp); {script}")
+def test_tools_read_what_is_there(shared_mount: Mounted, script: str, output: str) -> None:
+    done = shared_mount.run(f"OUT=$(mktemp); {script}")
     assert (done.stdout, done.stderr) == (output, "")
 
 
