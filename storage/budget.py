@@ -131,14 +131,31 @@ class Budget:
         """Let no lease be taken in this thread at all, since what needs one takes long."""
         self._threads.never_leases = True
 
+    def check_lease(self) -> None:
+        """Raise `MustWaitError` in a thread that may not lease."""
+        if self._threads.never_leases:
+            raise MustWaitError
+
+    def reserve(self, size_bytes: int, what: str) -> Lease:
+        """Take bytes for what is kept, at the expense of caches, until the lease ends. Never waits.
+
+        Raises `MemoryBudgetError`, which names `what` they are for, if others have the bytes. Any thread may reserve,
+        and may wait for leases afterwards.
+        """
+        if not self.take(size_bytes):
+            raise MemoryBudgetError(
+                f"{what} take more memory than is left of the budget of {self._limit_bytes} bytes: close files that "
+                "are open, or mount with a larger -o memory="
+            )
+        return Lease(self, size_bytes, [])
+
     def lease(self, size_bytes: int) -> Lease:
         """Take bytes until the lease ends, at the expense of caches, and wait for them where the budget is shared.
 
         Raises `MustWaitError` in a thread that may not lease or not wait, and `MemoryBudgetError` if others keep the
         bytes for long. A thread that has a lease never waits for another: what it waits for may be its own.
         """
-        if self._threads.never_leases:
-            raise MustWaitError
+        self.check_lease()
         if not self.take(size_bytes):
             if self._while_waiting is None or self._threads.leases:
                 with self._lock:

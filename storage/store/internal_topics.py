@@ -6,6 +6,7 @@ Any thread may ask. What was found serves for a moment, so that asking about man
 from __future__ import annotations
 
 from collections.abc import Mapping
+from heapq import nsmallest
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
     from storage.log.followed_log import FollowedLog
     from storage.log.log import Log
     from storage.log_dir.inventory import Inventory
+    from storage.record import Batch
     from storage.store.store import Store
 
     LogOf: TypeAlias = Callable[[str, int], Log | FollowedLog]
 
 _KEPT_S: Final = 1.0
+OPEN_TRANSACTIONS_MAX: Final = 10_000
+"""How many open transactions of one partition are told: the oldest."""
 
 
 class DescribedGroups(Mapping[str, "GroupDescription"]):
@@ -178,26 +182,32 @@ class InternalTopics:
         for topic, partitions in self._store.topics.inventory.topics.items():
             for partition in partitions:
                 try:
-                    yield from _opened_in(topic, partition, self._log_of(topic, partition))
+                    yield from _opened_in(topic, partition, self._log_of(topic, partition), failures)
                 except UnknownPartitionError:
                     continue  # it was deleted meanwhile
                 except (StorageError, OSError) as error:
                     failures.append(f"the producers of {topic}-{partition} cannot be told: {error}")
 
 
-def _opened_in(topic: str, partition: int, log: Log | FollowedLog) -> list[OpenInPartition]:
+def _opened_in(topic: str, partition: int, log: Log | FollowedLog, failures: list[str]) -> Iterator[OpenInPartition]:
+    """Yield the transactions that are open in a log, the oldest ones if there are very many."""
     states = [state for state in log.producers.states() if state.transaction_offset is not None]
-    if not states:
-        return []
-    view = log.view
-    first = min(state.transaction_offset or 0 for state in states)
-    opened = []
-    for state in states:
-        offset = state.transaction_offset or 0
-        batch = view.find(offset) if view.start_offset <= offset < view.end_offset else None
-        began_ms = batch.base_timestamp if batch is not None and batch.base_timestamp >= 0 else None
-        holds_up = offset == first
-        opened.append(
-            OpenInPartition(topic, partition, state.producer_id, state.epoch, offset, began_ms, holds_up=holds_up)
+    if len(states) > OPEN_TRANSACTIONS_MAX:
+        failures.append(
+            f"{topic}-{partition} has {len(states)} open transactions, of which the oldest {OPEN_TRANSACTIONS_MAX} are "
+            "told"
         )
-    return opened
+    view = log.view
+    batch: Batch | None = None  # of the transaction before, which may have begun with the same one
+    first: int | None = None
+    for state in nsmallest(OPEN_TRANSACTIONS_MAX, states, key=lambda state: state.transaction_offset or 0):
+        offset = state.transaction_offset or 0
+        first = offset if first is None else first
+        if not view.start_offset <= offset < view.end_offset:
+            batch = None
+        elif batch is None or batch.last_offset < offset:
+            batch = view.find(offset)
+        began_ms = batch.base_timestamp if batch is not None and batch.base_timestamp >= 0 else None
+        yield OpenInPartition(
+            topic, partition, state.producer_id, state.epoch, offset, began_ms, holds_up=offset == first
+        )

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import random
 import struct
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -216,7 +215,7 @@ def producers(snapshot: Path, *, without_marker_times: bool) -> list[ProducerSta
     if not without_marker_times:
         return states
     return [
-        replace(state, last_timestamp=0, batches=tuple(batch._replace(timestamp=0) for batch in state.batches))
+        state._replace(last_timestamp=0, batches=tuple(batch._replace(timestamp=0) for batch in state.batches))
         if state.coordinator_epoch >= 0
         else state
         for state in states

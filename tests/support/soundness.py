@@ -6,7 +6,6 @@ batches. Whether they are the right ones is for `promises` to say.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -103,7 +102,7 @@ def _check_producers(log: Log, anew: Log) -> None:
         batches = tuple(batch for batch in found[producer_id].batches if batch.last_offset >= first_offset)
         assert batches == state.batches[len(state.batches) - len(batches) :]
         assert batches or not state.batches
-        assert replace(found[producer_id], batches=()) == replace(state, batches=())
+        assert found[producer_id]._replace(batches=()) == state._replace(batches=())
     view, known = log.view, anew.view
     assert view.last_stable_offset == max(known.last_stable_offset, view.start_offset)
     assert view.aborted(view.start_offset, view.end_offset) == [

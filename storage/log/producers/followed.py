@@ -6,6 +6,7 @@ import logging
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from storage.budget import MEMORY
 from storage.errors import CorruptBatchError
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
@@ -15,6 +16,7 @@ from storage.log.view import StableState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from storage.budget import Account
     from storage.clock import Clock
     from storage.files import Directory
     from storage.segment.index.entries import AbortedTransaction
@@ -29,10 +31,10 @@ class FollowedProducers:
     """The producers of one log, as long as it is only appended to. Any thread may ask.
 
     The first question reads the newest whole snapshot and the log after it; a later one only the batches appended
-    since. No file is changed.
+    since. Many producers are forgotten when other work needs their memory. No file is changed.
     """
 
-    __slots__ = ("_aborted", "_clock", "_directory", "_expiration_ms", "_lock", "_states")
+    __slots__ = ("__weakref__", "_aborted", "_account", "_clock", "_directory", "_expiration_ms", "_lock", "_states")
 
     def __init__(self, clock: Clock, directory: Directory, *, expiration_ms: int) -> None:
         self._clock = clock
@@ -40,6 +42,7 @@ class FollowedProducers:
         self._expiration_ms = expiration_ms
         self._lock = Lock()  # held while the log is read
         self._states: ProducerStates | None = None
+        self._account: Account | None = None
         self._aborted: tuple[AbortedTransaction, ...] = ()  # the last ones; empty deques would take a kilobyte a log
 
     def decided(self, segments: Sequence[Segment], start_offset: int, end_offset: int) -> StableState:
@@ -85,8 +88,16 @@ class FollowedProducers:
         aborted = [entry for each in ended if (entry := each.index_entry()) is not None]
         if aborted:
             self._aborted = (*self._aborted, *aborted)[-_ABORTED_MAX:]
+        if states.is_large and self._account is None:
+            self._account = MEMORY.account(self._forget)
         self._states = states
         return states
+
+    def _forget(self, _size_bytes: int) -> None:
+        """Forget the producers, which have the memory themselves that is given back. Any thread may call this."""
+        states = self._states
+        if states is not None and states.is_large:
+            self._states = None
 
 
 class DecidedOnDemand:

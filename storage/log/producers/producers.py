@@ -8,8 +8,9 @@ the batches after the newest snapshot, and writes the transaction index.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from storage.budget import MEMORY
 from storage.errors import CorruptSnapshotError
 from storage.log.producers.snapshot import SnapshotFiles
 from storage.log.producers.state import AppendOrigin, CachedBatch, ProducerState, marker_of
@@ -19,8 +20,14 @@ from storage.record.layout import NO_PRODUCER_ID
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from storage.budget import Lease
     from storage.files import Directory
     from storage.record.reading import Batch
+
+PRODUCER_BYTES: Final = 512
+"""What a producer with an open transaction takes in memory, about."""
+RESERVED_TOGETHER: Final = 16 * 1024
+"""For how many producers memory is reserved at a time; the first ones, which nearly all logs have, go without."""
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +37,9 @@ class ProducerStates:
 
     One thread changes them. Meanwhile other threads may call `states` and `live` and read `first_unstable_offset`,
     `last_stable_offset` and `end_offset`, each as it was at some moment between two changes.
+
+    Many producers take their memory from the budget until they are collected: where none is left, loading, replaying
+    and checking raise `MemoryBudgetError`.
     """
 
     def __init__(
@@ -46,6 +56,23 @@ class ProducerStates:
         self._producers: dict[int, ProducerState] = {}
         self._transactions = Transactions()
         self._snapshot_offset = 0
+        self._reserved: list[Lease] = []
+
+    @property
+    def is_large(self) -> bool:
+        """Return True if the producers take memory from the budget."""
+        return bool(self._reserved)
+
+    def reserve_memory(self, count: int = 1, *, may_take_long: bool = True) -> None:
+        """Reserve memory for so many producers more. Each may be one that is known.
+
+        Raises `MustWaitError` where that `may_take_long` and the thread may not.
+        """
+        while len(self._producers) + count > RESERVED_TOGETHER * (1 + len(self._reserved)):
+            if may_take_long:
+                MEMORY.check_lease()
+            what = f"the {len(self._producers) + count} producers of the log"
+            self._reserved.append(MEMORY.reserve(RESERVED_TOGETHER * PRODUCER_BYTES, what))
 
     def states(self) -> list[ProducerState]:
         """Return the state of each producer."""
@@ -71,6 +98,7 @@ class ProducerStates:
         Raises a `RefusedAppendError` if one of them may not be appended. Returns for each batch of a client the batch
         in the log that it repeats, if any: the caller answers with the offsets of that one, and writes nothing.
         """
+        self.reserve_memory(len(batches), may_take_long=False)
         ahead: dict[int, ProducerState] = {}
         repeated: list[CachedBatch | None] = []
         for batch in batches:
@@ -121,6 +149,10 @@ class ProducerStates:
     def expire(self, now_ms: int) -> None:
         """Remove the producers that have expired."""
         self._producers = {state.producer_id: state for state in self.live(now_ms)}
+        self._give_back_memory()
+
+    def _give_back_memory(self) -> None:
+        del self._reserved[len(self._producers) // RESERVED_TOGETHER :]
 
     def take_snapshot(self, *, sync: bool = True) -> int | None:
         """Write a snapshot at the end offset unless there is one as new; returns its offset if one was written.
@@ -147,8 +179,7 @@ class ProducerStates:
         if log_end_offset == self.end_offset:
             self.advance_log_start(log_start_offset)
             return
-        self._producers.clear()
-        self._transactions.clear()
+        self._clear()
         self._snapshot_offset = self.end_offset = self._load_newest(now_ms, log_start_offset)
 
     def advance_log_start(self, log_start_offset: int) -> None:
@@ -162,15 +193,20 @@ class ProducerStates:
         """Remove everything, snapshots included: the log is empty and goes on at this offset."""
         for offset in self.snapshots.offsets:
             self.snapshots.remove(offset)
-        self._producers.clear()
-        self._transactions.clear()
+        self._clear()
         self._snapshot_offset = 0
         self.end_offset = end_offset
+
+    def _clear(self) -> None:
+        self._producers.clear()
+        self._transactions.clear()
+        self._reserved.clear()
 
     def _load_newest(self, now_ms: int, log_start_offset: int) -> int:
         """Load the newest snapshot that can be read, and remove newer ones; returns its offset, or the log's start."""
         while (offset := self.snapshots.latest) is not None:
             try:
+                self.reserve_memory(self.snapshots.count(offset))
                 states = self.snapshots.read(offset)
             except (CorruptSnapshotError, FileNotFoundError) as error:
                 logger.warning("an older producer snapshot is tried: %s", error)
@@ -181,5 +217,6 @@ class ProducerStates:
                     self._producers[state.producer_id] = state
                     if state.transaction_offset is not None:
                         self._transactions.begin(state.producer_id, state.transaction_offset)
+            self._give_back_memory()
             return offset
         return log_start_offset

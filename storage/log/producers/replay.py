@@ -28,6 +28,7 @@ def replay(producers: ProducerStates, segments: Sequence[Segment], end_offset: i
             if batch.last_offset >= end_offset:
                 break
             if batch.base_offset >= producers.end_offset:
+                producers.reserve_memory()
                 transaction = producers.apply(batch)
                 if transaction is not None:
                     ended.append(transaction)

@@ -112,6 +112,11 @@ class SnapshotFiles:
         """The offset of the newest snapshot."""
         return self.offsets[-1] if self.offsets else None
 
+    def count(self, offset: int) -> int:
+        """Return how many producers the snapshot of an offset may have, by its size."""
+        status = self._directory.status(_name(offset))
+        return 0 if status is None else min(status.size_bytes, SNAPSHOT_BYTES_MAX) // _ENTRY.size
+
     def read(self, offset: int) -> list[ProducerState]:
         """Return the states before an offset; raises `CorruptSnapshotError`."""
         name = _name(offset)

@@ -1,13 +1,12 @@
 """One producer as a partition's log knows it, and the rules by which its next batch is accepted or refused.
 
-States are frozen: `after` returns another `ProducerState`, so that a batch can be checked before it is written.
+A state never changes: `after` returns another `ProducerState`, so that a batch can be checked before it is written.
 `producers` keeps the states of all producers.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -59,8 +58,7 @@ class CachedBatch(NamedTuple):
         return first if self.last_sequence >= self.offset_delta else first + LAST_SEQUENCE + 1
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerState:
+class ProducerState(NamedTuple):
     """The state of a producer in a log; with only an id, of a producer that the log has never seen.
 
     `transaction_offset` is where the open transaction begins, if one is open. `batches` are the last ones of the

@@ -22,8 +22,10 @@ from kafkafs.cli import main
 from storage.clock import Clock
 from storage.files import Files
 from storage.internal import metadata, offsets, shares, transactions
-from storage.log.producers.state import AppendOrigin
+from storage.log.producers.snapshot import encode_snapshot
+from storage.log.producers.state import AppendOrigin, ProducerState
 from storage.record import batches_of_rows
+from storage.store.internal_topics import OPEN_TRANSACTIONS_MAX
 from storage.store.store import Store
 
 if TYPE_CHECKING:
@@ -179,6 +181,22 @@ def test_a_long_name_beside_each_of_many_partitions_is_not_made_into_gigabytes(s
     finally:
         tracemalloc.stop()
     assert peak < 3 * MEMORY_BYTES_MAX  # whose printed text is kept here in three forms
+
+
+def test_of_very_many_open_transactions_the_oldest_are_told(store: Store) -> None:
+    """A producer's snapshot of a few megabytes has as many, and each would be looked up in the log."""
+    (batch,) = batches_of_rows([(TIME_MS, None, b"value", ())], base_offset=None)
+    store.log_to_write("orders", 0).append_as_leader(batch, leader_epoch=0)
+    store.close()
+    partition = store.log_dirs[0].path / "orders-0"
+    states = (ProducerState(number, 0, -1, TIME_MS, number) for number in range(OPEN_TRANSACTIONS_MAX + 2))
+    (partition / f"{1:020}.snapshot").write_bytes(encode_snapshot(states))
+    result = run(store, "cat", ".kafkafs/transactions")
+    assert result.exit_code == 3
+    assert f"orders-0 has {OPEN_TRANSACTIONS_MAX + 2} open transactions" in result.stderr
+    assert [row.split("\t")[1] for row in result.stdout.splitlines()[1:]] == list(
+        map(str, range(OPEN_TRANSACTIONS_MAX))
+    )
 
 
 def test_tasks_by_topics_are_not_tried_one_by_one(store: Store) -> None:

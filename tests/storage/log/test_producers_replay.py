@@ -6,7 +6,7 @@ it, and so producers expired at a restart that 3.9 would have kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -129,7 +129,7 @@ def test_snapshots_say_what_2_2_knew(datasets: Datasets, name: str, partition: s
     expired = 0
     for offset, data in written.items():
         of_2_2 = {
-            state.producer_id: replace(state, last_timestamp=state.batches[-1].timestamp, batches=state.batches[-1:])
+            state.producer_id: state._replace(last_timestamp=state.batches[-1].timestamp, batches=state.batches[-1:])
             for state in states[offset]
         }
         found = {state.producer_id: state for state in decode_snapshot(data)}
