@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from kafkafs.allocation import keep_freed_memory
+from kafkafs.allocation import keep_freed_memory, seldom_look_for_cycles
 from kafkafs.cli.failures import reported, run_program
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class CommandTable(click.Group):
     def __call__(self, args: Sequence[str] | None = None, prog_name: str | None = None) -> NoReturn:
         """Run as a program, which ends with SystemExit. Tests call `main`, with streams of their own."""
         keep_freed_memory()
+        seldom_look_for_cycles()
         run_program(lambda: self.main(args, prog_name, standalone_mode=False))
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import pyfuse3
 import trio
 
-from kafkafs.allocation import give_back_freed_memory
+from kafkafs.allocation import give_back_freed_memory, seldom_look_for_cycles
 from kafkafs.mount.dispatch import in_thread, spare_threads
 from kafkafs.mount.mountpoints.kernel_mount import mounted, read_ahead
 from kafkafs.mount.process import EndingSignal
@@ -44,8 +44,6 @@ END_S: Final = 4.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SWITCH_INTERVAL_S: Final = 0.001
 """How long a decoding thread may delay the event loop; Python's default is five times that."""
-_GARBAGE_OBJECTS: Final = 20_000
-"""How many new objects start a search for cycles: requests make many objects and hardly ever a cycle."""
 
 
 class Quiet:
@@ -136,8 +134,7 @@ class Session:
         to finish, and writes `END_S`: after that the process ends without them, as if it had been killed.
         """
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
-        gc.freeze()
-        gc.set_threshold(_GARBAGE_OBJECTS)
+        seldom_look_for_cycles()
         with (
             mounted(self._operations, self._path, self._options),
             self._operations.requests.installed(),
