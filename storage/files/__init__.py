@@ -1,5 +1,6 @@
 """Every operation on files that storage performs, on objects that callers receive."""
 
+from storage.files.copying import FileRange, copy_ranges
 from storage.files.directory import TEMPORARY_SUFFIX, Directory
 from storage.files.limits import CHECKPOINT_BYTES_MAX, PROPERTIES_BYTES_MAX, SNAPSHOT_BYTES_MAX
 from storage.files.opened import Access, FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile, access_of
@@ -15,6 +16,7 @@ __all__ = [
     "Access",
     "Directory",
     "FileLock",
+    "FileRange",
     "FileStatus",
     "Files",
     "MappedRegion",
@@ -26,6 +28,7 @@ __all__ = [
     "absolute_path",
     "access_of",
     "as_uri",
+    "copy_ranges",
     "is_in_object_store",
     "read_small_file",
     "replace_file",

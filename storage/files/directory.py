@@ -213,6 +213,13 @@ class Directory(ABC):
         """
 
     @abstractmethod
+    def link(self, name: str, into: Directory, new: str) -> None:
+        """Give a file in it a second name, a hard link, in a directory of the same kind and file system.
+
+        Raises `FileExistsError` if the name is taken.
+        """
+
+    @abstractmethod
     def remove(self, name: str) -> None:
         """Unlink a file or a link. Open descriptors stay valid."""
 

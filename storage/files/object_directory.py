@@ -134,6 +134,10 @@ class ObjectDirectory(Directory):
         """Refuse."""
         self._refuse()
 
+    def link(self, name: str, into: Directory, new: str) -> None:  # noqa: ARG002 -- as in Directory
+        """Refuse."""
+        self._refuse()
+
     def remove(self, name: str) -> None:  # noqa: ARG002 -- as in Directory
         """Refuse."""
         self._refuse()

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 _VECTOR_MAX: Final = 1024  # buffers in one call to the kernel
 _NO_HOLES: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP})  # of file systems that do not tell of holes
+_NOT_SHARED: Final = frozenset(
+    {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.ENOTTY, errno.ETXTBSY, errno.EBADF}
+)
+"""What a file system answers that cannot copy by itself; and the kernel, of a file without a descriptor."""
+_FICLONE: Final = 0x40049409  # _IOW(0x94, 9, int) of linux/fs.h
 _ORDINARY: Final = frozenset({stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK})
 
 
@@ -91,6 +96,10 @@ class ReadableFile:
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        """Return the descriptor, for calls to the kernel; -1 if there is none."""
+        return self._descriptor
 
     def size_bytes(self) -> int:
         """Return the file's length now."""
@@ -219,6 +228,38 @@ class WritableFile(ReadableFile):
                 return
             views[0] = views[0][written:]
             written = os.pwritev(self._descriptor, views[:_VECTOR_MAX], position)
+
+    def clone(self, source: ReadableFile) -> bool:
+        """Take all contents of another file by sharing its blocks, if the file system can; False if it cannot."""
+        try:
+            fcntl.ioctl(self._descriptor, _FICLONE, source.fileno())
+        except OSError as error:
+            if error.errno in _NOT_SHARED:
+                return False
+            raise located(error, self.path) from None
+        except ValueError:  # one of the two has no descriptor
+            return False
+        return True
+
+    def copy_from(self, source: ReadableFile, begin: int, size_bytes: int, position: int) -> int:
+        """Copy bytes of another file, from `begin`, to `position`, and return their number; 0 where the source ends.
+
+        The kernel copies where it can; on some file systems the copy then shares the blocks.
+        """
+        try:
+            copied = os.copy_file_range(source.fileno(), self._descriptor, size_bytes, begin, position)
+        except OSError as error:
+            if error.errno not in _NOT_SHARED:
+                raise located(error, self.path) from None
+            copied = 0
+        except ValueError:  # one of the two has no descriptor
+            copied = 0
+        if copied:
+            return copied
+        data = source.read_at(begin, size_bytes)
+        if data:
+            self.write_at(position, [data])
+        return len(data)
 
     def truncate(self, size_bytes: int) -> None:
         """Set the file's length: cut it, or add zeros that take no space."""

@@ -116,6 +116,10 @@ class OverlayDirectory(Directory):
         self._contents[old] = None
         self._contents[new] = content
 
+    def link(self, name: str, into: Directory, new: str) -> None:  # noqa: ARG002 -- as in Directory
+        """Refuse."""
+        _refuse(self.path_of(name))
+
     def remove(self, name: str) -> None:
         """Unlink a file."""
         self._present(name)

@@ -46,8 +46,8 @@ class RealDirectory(Directory):
         self._above = above
         self._manner = manner
         self._no_follow = 0 if manner.follows_links else os.O_NOFOLLOW
-        # The directory itself may be a link that is followed, if it is a partition's.
-        self._is_followed = manner.follows_links or (manner.follows_partitions and _is_log_dir(above))
+        is_in_log_dir = above is not None and above.above is None  # then it may be a partition's, and a link
+        self._is_followed = manner.follows_links or (manner.follows_partitions and is_in_log_dir)
         self._absolute = _absolute(self.path) if above is None else above.absolute(self.path)
         # Held while the kept descriptor is duplicated, opened or closed, which is that of a log directory.
         self.keeping: Lock = Lock() if above is None else above.keeping
@@ -312,6 +312,12 @@ class RealDirectory(Directory):
         with self.entered(old) as place, target.entered(new) as target_place:
             os.replace(old, new, src_dir_fd=place, dst_dir_fd=target_place)
 
+    def link(self, name: str, into: Directory, new: str) -> None:
+        """Give a file in it a second name, a hard link."""
+        assert isinstance(into, RealDirectory)
+        with self.entered(name) as place, into.entered(new) as target:
+            os.link(name, new, src_dir_fd=place, dst_dir_fd=target, follow_symlinks=False)
+
     def remove(self, name: str) -> None:
         """Unlink a file or a link. Open descriptors stay valid."""
         with self.entered(name) as place:
@@ -392,7 +398,3 @@ def _absolute(path: str) -> str:
         return os.path.join(os.getcwd(), path)
     except FileNotFoundError:  # the working directory was removed
         return path
-
-
-def _is_log_dir(directory: RealDirectory | None) -> bool:
-    return directory is not None and directory.above is None

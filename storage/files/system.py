@@ -124,6 +124,12 @@ class Files:
         target, new_name = self._reached(new)
         directory.rename(name, new_name, target)
 
+    def link(self, path: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
+        """Give a file a second name, a hard link, in a directory of the same file system."""
+        directory, name = self._reached(path)
+        target, new_name = self._reached(new)
+        directory.link(name, target, new_name)
+
     def remove(self, path: str | os.PathLike[str]) -> None:
         """Unlink a file, or a link. Open descriptors stay valid."""
         directory, name = self._reached(path)

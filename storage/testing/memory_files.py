@@ -18,7 +18,7 @@ from storage.files import FileLock, Files, FileStatus, MappedRegion, ReadableFil
 from storage.files.opened import Access
 from storage.files.ownership import Terms, terms_of_directory, terms_of_file
 from storage.testing.faults import Cut, CutError, Effect, InterruptError
-from storage.testing.memory_nodes import Content, Directory, MemoryLock
+from storage.testing.memory_nodes import Content, Directory, MemoryLock, MemoryRegion
 from storage.testing.path_directory import PathDirectory
 
 if TYPE_CHECKING:
@@ -170,17 +170,21 @@ class MemoryFiles(Files):
         source, old_leaf = self._directory_and_leaf(old)
         target, new_leaf = self._directory_and_leaf(new)
         assert source is target, "storage renames within a directory only"
-        self.step(os.fspath(old))
-        source.change({old_leaf: None, new_leaf: node})
-        self.stepped()
+        self._change(old, source, {old_leaf: None, new_leaf: node})
+
+    def link(self, path: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
+        """Give a file a second name."""
+        node = self._content(path)
+        directory, leaf = self._directory_and_leaf(new)
+        if leaf in directory.entries:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(new))
+        self._change(new, directory, {leaf: node})
 
     def remove(self, path: str | os.PathLike[str]) -> None:
         """Take a file's name away."""
         self._content(path)
         directory, leaf = self._directory_and_leaf(path)
-        self.step(os.fspath(path))
-        directory.change({leaf: None})
-        self.stepped()
+        self._change(path, directory, {leaf: None})
 
     def make_directory(self, path: str | os.PathLike[str], *, like: str | os.PathLike[str] | None = None) -> None:
         """Make a directory."""
@@ -192,6 +196,13 @@ class MemoryFiles(Files):
         terms = terms_of_directory(parent, None if like is None else self.directory(like), self.uid)
         self.step(name)
         directory.change({leaf: Directory(self._number(), modified_ms=self.now_ms, access=self._access(terms))})
+        self.stepped()
+
+    def _change(
+        self, path: str | os.PathLike[str], directory: Directory, changes: dict[str, Content | Directory | None]
+    ) -> None:
+        self.step(os.fspath(path))
+        directory.change(changes)
         self.stepped()
 
     def _access(self, terms: Terms) -> Access:
@@ -209,9 +220,7 @@ class MemoryFiles(Files):
         if self._directory(path).entries:
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), os.fspath(path))
         directory, leaf = self._directory_and_leaf(path)
-        self.step(os.fspath(path))
-        directory.change({leaf: None})
-        self.stepped()
+        self._change(path, directory, {leaf: None})
 
     def sync_directory(self, path: str | os.PathLike[str]) -> None:
         """Bring the names in a directory to disk."""
@@ -365,32 +374,3 @@ class MemoryWritableFile(WritableFile):
         if size_bytes > len(self._content.data):
             raise ValueError("mmap length is greater than file size")
         return MemoryRegion(self.path, self._content, self._files, size_bytes)
-
-
-class MemoryRegion(MappedRegion):
-    """A part of a file in memory; while it is mapped, the file cannot change its length."""
-
-    def __init__(self, path: str, content: Content, files: MemoryFiles, size_bytes: int) -> None:
-        self.path = path
-        self.view = memoryview(content.data)[:size_bytes].toreadonly()
-        self._content = content
-        self._files = files
-
-    def put(self, position: int, data: bytes) -> None:
-        """Write within the region, as one step; into a hole of a file it would be a SIGBUS on a full disk."""
-        assert position + len(data) <= len(self.view)
-        assert position + len(data) <= self._content.held_bytes
-        self._files.step(self.path)
-        self._content.data[position : position + len(data)] = data
-        self._content.pending.append((position, data))
-        self._files.stepped()
-
-    def flush(self) -> None:
-        """Bring what was put to disk."""
-        self._files.step(self.path)
-        self._content.sync()
-        self._files.stepped()
-
-    def close(self) -> None:
-        """Give the memory back."""
-        self.view.release()

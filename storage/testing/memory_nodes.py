@@ -17,9 +17,9 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from storage.files import FileLock
+from storage.files import FileLock, MappedRegion
 from storage.files.opened import Access
 
 if TYPE_CHECKING:
@@ -162,3 +162,42 @@ class MemoryLock(FileLock):
     def release(self) -> None:
         """Release the lock."""
         self._held.discard(self.path)
+
+
+class Stepping(Protocol):
+    """Files whose changes are steps."""
+
+    def step(self, path: str) -> None:
+        """Count a step that is about to happen."""
+
+    def stepped(self) -> None:
+        """Mark the step that was counted last as done."""
+
+
+class MemoryRegion(MappedRegion):
+    """A part of a file in memory; while it is mapped, the file cannot change its length."""
+
+    def __init__(self, path: str, content: Content, files: Stepping, size_bytes: int) -> None:
+        self.path = path
+        self.view = memoryview(content.data)[:size_bytes].toreadonly()
+        self._content = content
+        self._files = files
+
+    def put(self, position: int, data: bytes) -> None:
+        """Write within the region, as one step; into a hole of a file it would be a SIGBUS on a full disk."""
+        assert position + len(data) <= len(self.view)
+        assert position + len(data) <= self._content.held_bytes
+        self._files.step(self.path)
+        self._content.data[position : position + len(data)] = data
+        self._content.pending.append((position, data))
+        self._files.stepped()
+
+    def flush(self) -> None:
+        """Bring what was put to disk."""
+        self._files.step(self.path)
+        self._content.sync()
+        self._files.stepped()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.view.release()

@@ -63,6 +63,10 @@ class PathDirectory(Directory):
         """Rename a file or directory in it, in one step."""
         self._files.rename(self.path_of(old), (into or self).path_of(new))
 
+    def link(self, name: str, into: Directory, new: str) -> None:
+        """Give a file in it a second name."""
+        self._files.link(self.path_of(name), into.path_of(new))
+
     def remove(self, name: str) -> None:
         """Unlink a file."""
         self._files.remove(self.path_of(name))
