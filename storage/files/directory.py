@@ -219,6 +219,25 @@ class Directory(ABC):
         Raises `FileExistsError` if the name is taken.
         """
 
+    def point(self, name: str, target: str) -> None:
+        """Make a symbolic link that says `target`, or replace one, in one step; durable when this returns.
+
+        Raises `FileExistsError` if the name is one of something else.
+        """
+        found = self.status(name)
+        if found is not None and not found.is_link:
+            raise FileExistsError(errno.EEXIST, "is no symbolic link, and is not replaced by one", self.path_of(name))
+        temporary = f"{name}{TEMPORARY_SUFFIX}"
+        with suppress(FileNotFoundError):
+            self.remove(temporary)  # a crash left it
+        self.make_link(temporary, target)
+        self.rename(temporary, name)
+        self.sync()
+
+    @abstractmethod
+    def make_link(self, name: str, target: str) -> None:
+        """Make a symbolic link that says `target`; raises `FileExistsError` if the name is taken."""
+
     @abstractmethod
     def remove(self, name: str) -> None:
         """Unlink a file or a link. Open descriptors stay valid."""

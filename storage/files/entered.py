@@ -102,3 +102,11 @@ class Held:
         if self.place >= 0:
             self._directory.holder = None
             os.close(self.place)
+
+
+def path_from_root(path: str) -> str:
+    """Return the path from the root of the file system. It is not normalized, as `..` may follow a link."""
+    try:
+        return os.path.join(os.getcwd(), path)
+    except FileNotFoundError:  # the working directory was removed
+        return path

@@ -52,6 +52,13 @@ def has_access_list(place: int, name: str) -> bool:
         return False
 
 
+def read_access_list(place: int, name: str) -> bytes | None:
+    """Return the access list of a file in an open directory; None if it has none."""
+    if not has_access_list(place, name):
+        return None
+    return os.getxattr(f"/proc/self/fd/{place}/{name}", ACCESS_LIST, follow_symlinks=False)
+
+
 def _found_in(descriptor: int, is_meant: Callable[[str], bool]) -> Iterator[tuple[str, os.stat_result]]:
     with os.scandir(descriptor) as entries:
         for entry in entries:

@@ -138,6 +138,10 @@ class ObjectDirectory(Directory):
         """Refuse."""
         self._refuse()
 
+    def make_link(self, name: str, target: str) -> None:  # noqa: ARG002 -- as in Directory
+        """Refuse."""
+        self._refuse()
+
     def remove(self, name: str) -> None:  # noqa: ARG002 -- as in Directory
         """Refuse."""
         self._refuse()

@@ -7,7 +7,7 @@ import fcntl
 import mmap
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class FileStatus:
     mode: int = 0o644  # the permission bits alone
     special: int = 0  # the type, as in `st_mode`, of what is no regular file, directory or link
     names: int = 1  # how many hard links lead to it
+    changed_ns: int = field(default=0, compare=False)  # when its contents, its name or its rights last changed
 
     @property
     def type(self) -> int:
@@ -70,6 +71,7 @@ class FileStatus:
             found.st_mode & 0o777,
             0 if kind in _ORDINARY else kind,
             found.st_nlink,
+            found.st_ctime_ns,
         )
 
 

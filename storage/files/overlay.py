@@ -120,6 +120,10 @@ class OverlayDirectory(Directory):
         """Refuse."""
         _refuse(self.path_of(name))
 
+    def make_link(self, name: str, target: str) -> None:  # noqa: ARG002 -- as in Directory
+        """Refuse."""
+        _refuse(self.path_of(name))
+
     def remove(self, name: str) -> None:
         """Unlink a file."""
         self._present(name)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import SymbolicLinkError
 from storage.files.directory import Directory
-from storage.files.entered import Entered, Held, Manner
-from storage.files.listed import ACCESS_LIST, accesses_in, has_access_list, statuses_in
+from storage.files.entered import Entered, Held, Manner, path_from_root
+from storage.files.listed import accesses_in, read_access_list, statuses_in
 from storage.files.making import settle, undoing
 from storage.files.opened import Access, FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
 from storage.files.ownership import ROOT_UID, Terms, terms_of_directory, terms_of_file
@@ -48,7 +48,7 @@ class RealDirectory(Directory):
         self._no_follow = 0 if manner.follows_links else os.O_NOFOLLOW
         is_in_log_dir = above is not None and above.above is None  # then it may be a partition's, and a link
         self._is_followed = manner.follows_links or (manner.follows_partitions and is_in_log_dir)
-        self._absolute = _absolute(self.path) if above is None else above.absolute(self.path)
+        self._absolute = path_from_root(self.path) if above is None else above.absolute(self.path)
         # Held while the kept descriptor is duplicated, opened or closed, which is that of a log directory.
         self.keeping: Lock = Lock() if above is None else above.keeping
         self._kept = -1
@@ -318,6 +318,11 @@ class RealDirectory(Directory):
         with self.entered(name) as place, into.entered(new) as target:
             os.link(name, new, src_dir_fd=place, dst_dir_fd=target, follow_symlinks=False)
 
+    def make_link(self, name: str, target: str) -> None:
+        """Make a symbolic link."""
+        with self.entered(name) as place:
+            os.symlink(target, name, dir_fd=place)
+
     def remove(self, name: str) -> None:
         """Unlink a file or a link. Open descriptors stay valid."""
         with self.entered(name) as place:
@@ -385,16 +390,6 @@ class RealDirectory(Directory):
         """Return the POSIX access list of a file in it, or of itself under the name `.`."""
         try:
             with self.entered(name) as place:
-                if not has_access_list(place, name):
-                    return None
-                return os.getxattr(f"/proc/self/fd/{place}/{name}", ACCESS_LIST, follow_symlinks=False)
+                return read_access_list(place, name)
         except OSError:  # the file or the file system has no access lists
             return None
-
-
-def _absolute(path: str) -> str:
-    """Return the path from the root of the file system. It is not normalized, as `..` may follow a link."""
-    try:
-        return os.path.join(os.getcwd(), path)
-    except FileNotFoundError:  # the working directory was removed
-        return path

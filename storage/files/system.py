@@ -130,6 +130,16 @@ class Files:
         target, new_name = self._reached(new)
         directory.link(name, target, new_name)
 
+    def make_link(self, path: str | os.PathLike[str], target: str) -> None:
+        """Make a symbolic link that says `target`."""
+        directory, name = self._reached(path)
+        directory.make_link(name, target)
+
+    def link_target(self, path: str | os.PathLike[str]) -> str:
+        """Return what a link says, without following it."""
+        directory, name = self._reached(path)
+        return directory.link_target(name)
+
     def remove(self, path: str | os.PathLike[str]) -> None:
         """Unlink a file, or a link. Open descriptors stay valid."""
         directory, name = self._reached(path)

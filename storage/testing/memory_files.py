@@ -158,7 +158,8 @@ class MemoryFiles(Files):
         size_bytes, held_bytes = (0, 0) if isinstance(node, Directory) else (len(node.data), node.held_bytes)
         is_directory = isinstance(node, Directory)
         blocks = -(-held_bytes // 512)
-        return FileStatus(size_bytes, node.modified_ms, is_directory, (0, node.number), blocks, False, *node.access)
+        what = (size_bytes, node.modified_ms, is_directory, (0, node.number), blocks, node.is_link)
+        return FileStatus(*what, *node.access, changed_ns=node.changed)
 
     def names(self, directory: str | os.PathLike[str]) -> list[str]:
         """The names in a directory."""
@@ -179,6 +180,21 @@ class MemoryFiles(Files):
         if leaf in directory.entries:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(new))
         self._change(new, directory, {leaf: node})
+
+    def make_link(self, path: str | os.PathLike[str], target: str) -> None:
+        """Make a symbolic link, which leads whoever opens a path through it to its target."""
+        directory, leaf = self._directory_and_leaf(path)
+        if leaf in directory.entries:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
+        link = Content(self._number(), bytearray(target.encode()), is_link=True)
+        self._change(path, directory, {leaf: link})
+
+    def link_target(self, path: str | os.PathLike[str]) -> str:
+        """What a symbolic link says."""
+        node = self._content(path)
+        if not node.is_link:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), os.fspath(path))
+        return node.data.decode()
 
     def remove(self, path: str | os.PathLike[str]) -> None:
         """Take a file's name away."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from storage.files import FileLock, MappedRegion
 from storage.files.opened import Access
@@ -47,6 +47,8 @@ class Content:
     modified_ms: int = 0
     held_bytes: int = 0  # from the file's beginning on, which have their space: what lies beyond is a hole
     access: Access = _FILE_ACCESS
+    is_link: bool = False  # a symbolic link, which says what is in it
+    changed: int = 0  # how often it was
 
     def write(self, position: int, data: bytes) -> None:
         """Put data into the file, which grows if it must; nothing makes no file longer."""
@@ -56,7 +58,12 @@ class Content:
             self.data.extend(bytes(position - len(self.data)))
         self.data[position : position + len(data)] = data
         self.hold(position + len(data))
-        self.pending.append((position, data))
+        self.change((position, data))
+
+    def change(self, change: tuple[int, bytes] | int) -> None:
+        """Note a change of its data that is not on disk."""
+        self.pending.append(change)
+        self.changed += 1
 
     def hold(self, end: int) -> None:
         """Give space to what lies before the end; it stays as long as the file is not cut."""
@@ -69,7 +76,7 @@ class Content:
             self.held_bytes = min(self.held_bytes, size_bytes)
         else:
             self.data.extend(bytes(size_bytes - len(self.data)))
-        self.pending.append(size_bytes)
+        self.change(size_bytes)
 
     def sync(self) -> None:
         """Bring all of it to disk."""
@@ -78,7 +85,10 @@ class Content:
 
     def after_power_loss(self, rng: random.Random) -> Content:
         """Return the same file after a loss of power, with some of its unsynced changes."""
+        if self.is_link:  # which is made whole
+            return self
         survivor = Content(self.number, bytearray(self.durable), modified_ms=self.modified_ms, access=self.access)
+        survivor.changed = self.changed
         survivor.hold(len(self.durable.rstrip(b"\0")))  # space without anything in it may not be there
         fates = rng.choice(_LOSSES)
         reached = rng.choice((len(self.pending), rng.randint(0, len(self.pending))))
@@ -113,6 +123,9 @@ class Content:
 @dataclass(slots=True)
 class Directory:
     """Names, those that are on disk, and the changes between the two in their order."""
+
+    is_link: ClassVar = False
+    changed: ClassVar = 0
 
     number: int
     entries: dict[str, Content | Directory] = field(default_factory=dict)
@@ -189,7 +202,7 @@ class MemoryRegion(MappedRegion):
         assert position + len(data) <= self._content.held_bytes
         self._files.step(self.path)
         self._content.data[position : position + len(data)] = data
-        self._content.pending.append((position, data))
+        self._content.change((position, data))
         self._files.stepped()
 
     def flush(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -56,8 +55,12 @@ class PathDirectory(Directory):
         return self._files.names(self.path)
 
     def link_target(self, name: str) -> str:
-        """Refuse: there are no links."""
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path_of(name))
+        """Return what a link in it says."""
+        return self._files.link_target(self.path_of(name))
+
+    def make_link(self, name: str, target: str) -> None:
+        """Make a symbolic link."""
+        self._files.make_link(self.path_of(name), target)
 
     def rename(self, old: str, new: str, into: Directory | None = None) -> None:
         """Rename a file or directory in it, in one step."""
