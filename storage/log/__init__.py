@@ -6,11 +6,13 @@ from storage.log.awake_logs import DESCRIPTORS_A_LOG, AwakeLogs
 from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
 from storage.log.followed_log import FollowedLog
 from storage.log.log import Log
-from storage.log.partition_metadata import read_topic_id
+from storage.log.partition_metadata import PARTITION_METADATA_NAME, read_topic_id
 from storage.log.past_damage import batches_past_damage
+from storage.log.prefix import LogPrefix, PrefixSegment
 from storage.log.producers.snapshot import decode_snapshot
 from storage.log.producers.state import AppendOrigin, ProducerState, marker_of
 from storage.log.readable_log import ReadableLog
+from storage.log.recover.recovery import recover_log
 from storage.log.recover.report import Step
 from storage.log.statistics import LogStatistics, counted_ranges, log_statistics
 from storage.log.transaction_ends import TransactionEnd, transaction_end
@@ -19,6 +21,7 @@ from storage.log.view import Isolation, LogView, SegmentSlice
 __all__ = [
     "DESCRIPTORS_A_LOG",
     "EPOCHS_NAME",
+    "PARTITION_METADATA_NAME",
     "AbortedBatches",
     "AppendOrigin",
     "Appended",
@@ -27,8 +30,10 @@ __all__ = [
     "Isolation",
     "LeaderEpochs",
     "Log",
+    "LogPrefix",
     "LogStatistics",
     "LogView",
+    "PrefixSegment",
     "ProducerState",
     "ReadableLog",
     "SegmentSlice",
@@ -41,5 +46,6 @@ __all__ = [
     "marker_of",
     "may_begin_at",
     "read_topic_id",
+    "recover_log",
     "transaction_end",
 ]
