@@ -89,7 +89,8 @@ def _made_or_opened(paths: Sequence[Path], options: MountOptions) -> Store:
         log.info("made a store in %s", names_of(paths))
         return store
     store = Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings)
-    is_writable = store.is_made_here if options.is_writable is None else options.is_writable
+    is_run = any(log_dir.is_backup_run for log_dir in store.log_dirs)
+    is_writable = store.is_made_here and not is_run if options.is_writable is None else options.is_writable
     if not is_writable:
         return store
     store.close()

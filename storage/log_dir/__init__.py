@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from storage.log_dir.checkpoints import OffsetCheckpoint, Partition, read_offsets
+from storage.log_dir.checkpoints import OffsetCheckpoint, Partition, read_offsets, write_offsets
 from storage.log_dir.creation import are_vacant, make_directories
 from storage.log_dir.inventory import Inventory
 from storage.log_dir.log_dir import LogDir, distinct_log_dirs
-from storage.log_dir.meta_properties import META_PROPERTIES_NAME, MetaProperties, read_meta_properties
+from storage.log_dir.meta_properties import (
+    META_PROPERTIES_NAME,
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
 from storage.log_dir.names import (
     BROKERS_OWN,
     CLUSTER_METADATA,
@@ -16,18 +21,22 @@ from storage.log_dir.names import (
     is_topic_name,
     parse_directory_name,
 )
-from storage.log_dir.recognition import LOCK_NAME
-from storage.log_dir.settings_file import SETTINGS_NAME, read_server_properties
+from storage.log_dir.recognition import LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME
+from storage.log_dir.removals import Doomed
+from storage.log_dir.settings_file import SETTINGS_NAME, read_server_properties, write_settings_file
 
 __all__ = [
     "BROKERS_OWN",
     "CLUSTER_METADATA",
     "COMPACTED_BY_BROKERS",
     "LOCK_NAME",
+    "LOST_AND_FOUND",
     "META_PROPERTIES_NAME",
+    "RUN_MANIFEST_NAME",
     "SETTINGS_NAME",
     "DirectoryName",
     "DirectoryState",
+    "Doomed",
     "Inventory",
     "LogDir",
     "MetaProperties",
@@ -41,4 +50,7 @@ __all__ = [
     "read_meta_properties",
     "read_offsets",
     "read_server_properties",
+    "write_meta_properties",
+    "write_offsets",
+    "write_settings_file",
 ]

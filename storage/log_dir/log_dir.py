@@ -17,6 +17,7 @@ from storage.errors import (
     CorruptCheckpointError,
     CorruptMetadataError,
     NotAStoreError,
+    ReadOnlyStoreError,
     SpecialFileError,
     StoreLockedError,
 )
@@ -25,7 +26,7 @@ from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_of
 from storage.log_dir.looks import Looks
 from storage.log_dir.meta_properties import read_meta_properties
 from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory_name
-from storage.log_dir.recognition import LOCK_NAME
+from storage.log_dir.recognition import LOCK_NAME, RUN_MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +40,11 @@ CLEAN_MARKER_NAME: Final = ".kafka_cleanshutdown"
 _CLEAN_MARKER_VERSION: Final = 0
 _NO_BROKER_EPOCH: Final = -1  # what a broker takes as closed properly, but not by one that the controller knows
 _INDEX_CACHE_NAME: Final = "remote-log-index-cache"  # the only other directory that a broker puts up with
+
+_SHARED: Final = (
+    "this is a run of a backup, which shares files with other runs: copy it, and remove "
+    f"{RUN_MANIFEST_NAME} from the copy, to write to that"
+)
 
 logger = logging.getLogger(__name__)
 
@@ -149,9 +155,12 @@ class LogDir:
     def lock(self) -> None:
         """Keep brokers and others of us from writing; raises `StoreLockedError` if one of them does.
 
-        Raises `OwnerError`, before anything is written, where the broker's user could not open what would be.
+        Raises `OwnerError`, before anything is written, where the broker's user could not open what would be, and
+        `ReadOnlyStoreError` for a backup's run.
         """
         if self._lock is None:
+            if self.is_backup_run:
+                raise ReadOnlyStoreError(_SHARED, path=self.path)
             self.directory.check_can_give()
         while self._lock is None:
             try:
@@ -166,6 +175,11 @@ class LogDir:
                 lock.release()
             else:
                 self._lock = lock
+
+    @property
+    def is_backup_run(self) -> bool:
+        """True if it is a run of a backup, which shares files with other runs."""
+        return self.directory.status(RUN_MANIFEST_NAME) is not None
 
     def is_locked(self) -> bool:
         """True if another process has the store open for writing. Not to be asked by a process that has it itself."""

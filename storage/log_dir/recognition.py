@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LOCK_NAME: Final = ".lock"
 LOST_AND_FOUND: Final = "lost+found"
+RUN_MANIFEST_NAME: Final = "kafkafs-backup.jsonl"
+"""The file of a backup's run, which shares files with other runs: nothing may be written to it."""
 
 _OWN_NAMES: Final = (META_PROPERTIES_NAME, SETTINGS_NAME, *OffsetCheckpoint)
 _EMPTY_NAMES: Final = frozenset({LOCK_NAME, LOST_AND_FOUND})
