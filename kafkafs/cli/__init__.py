@@ -69,6 +69,7 @@ class CommandTable(click.Group):
 main = CommandTable(
     modules={
         "append": "kafkafs.cli.append",
+        "backup": "kafkafs.cli.backup",
         "cat": "kafkafs.cli.cat",
         "compact": "kafkafs.cli.compact",
         "demo": "kafkafs.cli.demo",

@@ -17,6 +17,7 @@ _PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "semantics": "What the files of a mount mean: names, reading, writing, living.",
         "python": "A store from Python: kafkafs.open, what it reads, follows and appends, and what it raises.",
         "pyspark": "A store through Spark: queries, streams, jobs, from a laptop to a cluster.",
+        "backup": "Backups of a store, a broker's live one too: what a run is and costs, restoring, a timer.",
         "security": "Who may write a store, use a mount or produce, and what each can and cannot reach.",
         "troubleshooting": "What each error says, and what to do about it.",
         "changes": "What has changed, for scripts that use kafkafs.",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from storage.cluster.followed_topics import OffsetsLog
 from storage.cluster.group_description import GroupDescription, GroupRow, Surroundings, describe_group, group_rows
+from storage.cluster.metadata_log import is_metadata_snapshot
 from storage.cluster.open_transactions import OpenInPartition, OpenTransaction
 from storage.cluster.quorum_state import QUORUM_STATE_NAME, QuorumState
 
@@ -28,4 +29,5 @@ __all__ = [
     "Surroundings",
     "describe_group",
     "group_rows",
+    "is_metadata_snapshot",
 ]

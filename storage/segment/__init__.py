@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from storage.segment.batch_counts import BatchCounts, CountedRange, count_batches
+from storage.segment.checked_scan import CheckedScan
 from storage.segment.followed_segment import FollowedSegment
 from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name, segments_named
 from storage.segment.scan import WINDOW_BYTES, Gap, GappedScan, LogScan, Stretch
@@ -18,6 +19,7 @@ __all__ = [
     "SEGMENT_KINDS",
     "WINDOW_BYTES",
     "BatchCounts",
+    "CheckedScan",
     "CountedRange",
     "EarliestTruncation",
     "FileName",

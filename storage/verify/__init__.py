@@ -1,5 +1,6 @@
 """Finds what is wrong with the bytes on disk: of a batch, a segment, its indexes, a partition, a log dir, a store."""
 
+from storage.verify.context import PartitionExpectation, SegmentExpectation
 from storage.verify.finding import Finding, FindingKind, Severity
 from storage.verify.log_damage import damaged_ranges
 from storage.verify.log_dir_check import PartitionTarget
@@ -11,8 +12,10 @@ __all__ = [
     "CutPartition",
     "Finding",
     "FindingKind",
+    "PartitionExpectation",
     "PartitionResult",
     "PartitionTarget",
+    "SegmentExpectation",
     "SegmentPiece",
     "SegmentResult",
     "Severity",

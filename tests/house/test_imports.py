@@ -30,7 +30,7 @@ ROWS = (
     ("storage.testing", "kafkafs"),
     ("kafkafs.allocation", "kafkafs.damage", "kafkafs.interrupts", "kafkafs.plain_text"),
     ("kafkafs.locator", "kafkafs.render", "kafkafs.content", "kafkafs.dump"),
-    ("kafkafs.library", "kafkafs.tree", "kafkafs.spark", "kafkafs.demo", "kafkafs.find"),
+    ("kafkafs.library", "kafkafs.tree", "kafkafs.spark", "kafkafs.demo", "kafkafs.find", "kafkafs.backup"),
     ("kafkafs.mount",),
     ("kafkafs.cli",),
     ("kafkafs.__main__",),

@@ -25,6 +25,8 @@ _MARK: Final = "-- the command has ended --"
 
 PLACEHOLDERS: Final = {
     "<time>": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z",
+    "<run>": r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z",
+    "<number>": r"[0-9]+(?:\.[0-9]+)?",
     "<milliseconds>": r"[0-9]{13}",
     "<process>": r"[0-9]+",
     "<here>": None,  # the directory that the page begins in

@@ -26,6 +26,7 @@ PACKAGES: Final = Path(kafkafs.__file__).parents[1]
 HOLE: Final = "\0"
 KINDS: Final = frozenset(
     {
+        "BackupError",
         "BadParameter",
         "BatchTooLargeError",
         "BuildError",
@@ -67,6 +68,7 @@ KINDS: Final = frozenset(
 )
 """The errors whose sentences are all on the page. What is said of damaged bytes is not: the page says where to look."""
 ROOMS: Final = (
+    "kafkafs/backup",
     "kafkafs/cli",
     "kafkafs/mount",
     "kafkafs/tree",

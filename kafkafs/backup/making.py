@@ -1,0 +1,223 @@
+"""The making of a run in its directory: each partition taken until it stood still, and what came or went meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkafs.backup.errors import ChangedError, UnreadableSourceError
+from kafkafs.backup.groups import commits_beyond
+from kafkafs.backup.partition_copy import PartitionCopy
+from kafkafs.backup.partition_plan import is_watermark_known, plan_partition
+from kafkafs.backup.top_files import RunOffsets, read_ledger, top_files, write_top_files
+from storage.errors import UnknownPartitionError
+from storage.log_dir import BROKERS_OWN, CLUSTER_METADATA, Doomed, OffsetCheckpoint
+from storage.segment import Kind, parse_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from kafkafs.backup.groups import CommitBeyond
+    from kafkafs.backup.manifest import Manifest, ManifestWriter, RunPartition
+    from storage.clock import Clock
+    from storage.files import Directory, Files
+    from storage.log_dir import Partition
+    from storage.store import Store
+
+ATTEMPTS_MAX: Final = 10
+"""How often a partition is taken that changes under the run, before it is given up."""
+
+_PASSES_MAX: Final = 3
+_REFRESHED_S: Final = 1.0
+
+
+class TakenPartition(NamedTuple):
+    """A partition of a run, the bytes that were copied and linked for it, and how often it was taken."""
+
+    partition: RunPartition
+    copied_bytes: int
+    linked_bytes: int
+    attempts: int
+
+
+@dataclass(slots=True)
+class RunReport:
+    """The outcome of a run.
+
+    `changes` say what changed in the store while it was copied, `damage` what is damaged in it and was copied as it is,
+    and `failures` what could not be copied: with any of those the run is not the latest complete one. `beyond` are the
+    committed offsets that lie above the end of a copy.
+    """
+
+    name: str
+    path: Path
+    partitions: int = 0
+    copied_bytes: int = 0
+    linked_bytes: int = 0
+    changes: list[str] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    beyond: list[CommitBeyond] = field(default_factory=list)
+
+
+class RunMaking:
+    """The making of one run in its directory."""
+
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        store: Store,
+        directory: Directory,
+        earlier: Sequence[Manifest],
+        writer: ManifestWriter,
+        report: RunReport,
+        *,
+        to_end: bool,
+    ) -> None:
+        self._files = files
+        self._clock = clock
+        self._store = store
+        self._directory = directory
+        self._earlier = earlier
+        self._writer = writer
+        self._report = report
+        self._to_end = to_end
+        self._offsets = RunOffsets()
+        self._topic_ids: dict[Partition, str | None] = {}  # of every partition that was taken, or could not be
+        self._ledger = read_ledger(store)
+        self._refreshed_s = clock.elapsed_s()
+
+    def take_all(self, announce: Callable[[str, int, int], None], tell: Callable[[TakenPartition], None]) -> None:
+        """Take every partition that is there, and those that come meanwhile.
+
+        `announce` is called before each with its name, its number and their count, and `tell` after it.
+        """
+        for number in range(_PASSES_MAX):
+            missing = in_order(self._store.topics.inventory.partitions() - self._topic_ids.keys())
+            missing = [each for each in missing if number == 0 or each[0] != CLUSTER_METADATA]
+            if not missing:
+                break
+            for at, partition in enumerate(missing, 1):
+                announce(name_of(partition), at, len(missing))
+                taken = self._take(partition)
+                if taken is not None:
+                    tell(taken)
+            self._refresh(at_once=True)
+        self._leave_gone()
+
+    def _take(self, partition: Partition) -> TakenPartition | None:
+        """Take a partition, again where it changed; one that is gone or cannot be read is not in the run."""
+        self._topic_ids[partition] = None
+        directory = self._directory.at(name_of(partition))
+        copy = PartitionCopy(directory, self._clock)
+        reason = ""
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            self._refresh(at_once=attempt > 1)
+            try:
+                taken = self._attempt(partition, copy)
+            except ChangedError as error:
+                reason = str(error)
+                continue
+            except UnknownPartitionError as error:
+                reason = error.reason
+                self._refresh(at_once=True)
+                if self._store.topics.inventory.log_dir(*partition) is None:
+                    break
+                continue
+            except UnreadableSourceError as error:
+                self._report.failures.append(f"{name_of(partition)} cannot be read: {error}")
+                self._remove(partition)
+                return None
+            return self._keep(taken, copy, attempt, reason)
+        if self._store.topics.inventory.log_dir(*partition) is None:
+            self._report.changes.append(f"{name_of(partition)} was deleted while it was copied, and is not in the run")
+        else:
+            self._report.failures.append(
+                f"{name_of(partition)} changed {ATTEMPTS_MAX} times while it was copied, the last time because {reason}"
+            )
+        self._remove(partition)
+        return None
+
+    def _attempt(self, partition: Partition, copy: PartitionCopy) -> RunPartition:
+        plan = plan_partition(self._store, partition, self._earlier, self._clock.now_ms(), to_end=self._to_end)
+        topics = self._store.topics
+        return copy.take(plan, topics.config(partition[0]), topics.store_config(partition[0]))
+
+    def _refresh(self, *, at_once: bool = False) -> None:
+        """See what is in the store by now, at most once a second unless asked to."""
+        now_s = self._clock.elapsed_s()
+        if at_once or now_s - self._refreshed_s >= _REFRESHED_S:
+            self._store.refresh()
+            self._refreshed_s = now_s
+
+    def _keep(self, taken: RunPartition, copy: PartitionCopy, attempts: int, reason: str) -> TakenPartition:
+        partition = (taken.topic, taken.partition)
+        self._topic_ids[partition] = taken.topic_id
+        logs = [parse_name(file.name) for file in taken.files if file.name.endswith(Kind.LOG)]
+        self._offsets.add(taken, min((each.offset for each in logs if each is not None), default=None))
+        self._writer.add(taken)
+        report = self._report
+        report.partitions += 1
+        report.copied_bytes += copy.copied_bytes
+        report.linked_bytes += copy.linked_bytes
+        if attempts > 1:
+            report.changes.append(f"{name_of(partition)} was copied {attempts} times, as {reason}")
+        report.damage += [f"{name_of(partition)}/{each}" for each in taken.damage]
+        return TakenPartition(taken, copy.copied_bytes, copy.linked_bytes, attempts)
+
+    def _leave_gone(self) -> None:
+        """Leave out partitions that were deleted since they were taken, so that no topic is there in part."""
+        there = self._store.topics.inventory.partitions()
+        for partition in sorted(self._offsets.ends.keys() - there):
+            self._report.changes.append(f"{name_of(partition)} was deleted after it was copied, and is not in the run")
+            self._remove(partition)
+
+    def _remove(self, partition: Partition) -> None:
+        self._offsets.remove(partition)
+        if self._directory.at(name_of(partition)).exists():
+            Doomed(self._directory, name_of(partition)).remove()
+
+    def finish(self) -> None:
+        """Complete the run's directory, all of it on disk."""
+        report, store = self._report, self._store
+        for log_dir in store.log_dirs:
+            self._offsets.compacted_since(log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).keys())
+            if not store.is_made_here and not is_watermark_known(log_dir):
+                report.changes.append(
+                    f"{log_dir.path} has no checkpoint of high watermarks that can be read: its logs were copied up to "
+                    "their ends"
+                )
+        report.damage += write_top_files(self._directory, store, self._clock, self._offsets, self._ledger)
+        report.beyond += commits_beyond(self._files, self._clock, self._directory, self._offsets.ends)
+        files = top_files(self._directory)
+        report.copied_bytes += sum(file.size_bytes for file in files)
+        self._writer.finish(
+            {
+                "partitions": report.partitions,
+                "removed": sorted(name_of(each) for each in self._topic_ids.keys() - self._offsets.ends.keys()),
+                "copiedBytes": report.copied_bytes,
+                "linkedBytes": report.linked_bytes,
+                "changes": report.changes,
+                "damage": report.damage,
+                "failures": report.failures,
+                "files": [file.to_json() for file in files],
+            }
+        )
+        self._directory.sync()
+
+
+def in_order(partitions: set[Partition]) -> list[Partition]:
+    """Return internal topics first, and the cluster's metadata last."""
+
+    def rank(partition: Partition) -> tuple[int, Partition]:
+        topic = partition[0]
+        return (2 if topic == CLUSTER_METADATA else int(topic not in BROKERS_OWN)), partition
+
+    return sorted(partitions, key=rank)
+
+
+def name_of(partition: Partition) -> str:
+    """Return the name of a partition's directory."""
+    return f"{partition[0]}-{partition[1]}"
