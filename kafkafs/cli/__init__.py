@@ -75,6 +75,7 @@ main = CommandTable(
         "demo": "kafkafs.cli.demo",
         "dump": "kafkafs.cli.dump",
         "explain": "kafkafs.cli.explain",
+        "find": "kafkafs.cli.find",
         "groups": "kafkafs.cli.groups",
         "help": "kafkafs.cli.help",
         "ls": "kafkafs.cli.ls",

@@ -5,17 +5,24 @@ from __future__ import annotations
 import logging
 import sys
 from contextlib import contextmanager
-from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from kafkafs.cli.failures import EXIT_DONE, exit_code, say, sentence
+from kafkafs.cli.output import write_pieces
 from kafkafs.cli.standard_streams import is_of_output
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
-from kafkafs.cli.tree import damage_option, followed, isolation_option, node_at, opened_tree, tree_options
+from kafkafs.cli.tree import (
+    damage_option,
+    followed,
+    format_option,
+    isolation_option,
+    node_at,
+    opened_tree,
+    tree_options,
+)
 from kafkafs.damage import Damage
-from kafkafs.render.kcat_format import KcatFormat
 from kafkafs.tree import batch_cache
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import Directory, File
@@ -24,16 +31,13 @@ from storage.errors import StorageError
 from storage.store import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from typing_extensions import Buffer
-
+    from kafkafs.render.kcat_format import KcatFormat
     from kafkafs.tree.node import Node
     from kafkafs.tree.options import TreeOptions
     from kafkafs.tree.tree import Tree
-
-_FLUSH_S: Final = 0.5
 
 
 @click.command(
@@ -44,9 +48,7 @@ _FLUSH_S: Final = 0.5
 @store_argument
 @follow_links_option
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option(
-    "-f", "--format", "record_format", metavar="FORMAT", help="Print each record in this format, with kcat's tokens."
-)
+@format_option
 @isolation_option
 @damage_option
 @server_properties_option
@@ -54,7 +56,7 @@ def cat(
     *,
     store: tuple[Path, ...],
     paths: tuple[str, ...],
-    record_format: str | None,
+    record_format: KcatFormat | None,
     isolation: str,
     damage: str,
     server_properties: Path | None,
@@ -67,13 +69,12 @@ def cat(
     A missing or damaged PATH does not stop the others. Exit code 1 means that one is missing, 3 that one could not be
     read.
     """
-    compiled = None if record_format is None else _compiled(record_format)
     options = tree_options(isolation, damage)
     code = EXIT_DONE
     with opened_tree(store, Mode.READ_ONLY, options, server_properties) as tree, _damage_said_once(options):
         for path in paths:
             try:
-                _print(tree, path, compiled)
+                _print(tree, path, record_format)
             except (TreeError, StorageError, OSError) as error:
                 if is_of_output(error):
                     raise
@@ -104,29 +105,11 @@ def _print(tree: Tree, path: str, record_format: KcatFormat | None) -> None:
         _print_records(tree, node, record_format)
 
 
-def _compiled(text: str) -> KcatFormat:
-    try:
-        return KcatFormat(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--format") from None
-
-
 def _copy(node: Node) -> None:
     if isinstance(node, Directory):
         raise click.UsageError(f"{node.path} is a directory; kafkafs ls lists it")
     assert isinstance(node, File)
-    _write(node.contents())
-
-
-def _write(pieces: Iterable[Buffer]) -> None:
-    """Write pieces of which none waits long for others, which may be slow to make."""
-    output = sys.stdout.buffer
-    due_s = monotonic() + _FLUSH_S
-    for data in pieces:
-        output.write(data)
-        if (now_s := monotonic()) >= due_s:
-            output.flush()
-            due_s = now_s + _FLUSH_S
+    write_pieces(node.contents())
 
 
 def _print_records(tree: Tree, node: Node, record_format: KcatFormat) -> None:
@@ -134,4 +117,4 @@ def _print_records(tree: Tree, node: Node, record_format: KcatFormat) -> None:
     if found is None:
         raise click.UsageError(f"{node.path} is not made of records, so that --format means nothing for it")
     source, records = found
-    _write(map(record_format.over(source.topic, source.partition), records))
+    write_pieces(map(record_format.over(source.topic, source.partition), records))

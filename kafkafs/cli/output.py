@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TextIO
 
+    from typing_extensions import Buffer
+
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 _CHOSEN: Final = f"{__name__}.form"
 _LEFT_OUT: Final = frozenset({"device", "inode"})  # they tell files apart, and mean nothing to users
 _PATIENCE_S: Final = 2.0  # shorter work says nothing
 _INTERVAL_S: Final = 0.2
+_FLUSH_S: Final = 0.5
 _ERASE_LINE: Final = "\r\x1b[K"
 
 
@@ -124,6 +127,18 @@ def print_line(text: str) -> None:
     """Print text at once that may have any characters, and end the line. A terminal gets no control characters."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def write_pieces(pieces: Iterable[Buffer]) -> None:
+    """Print bytes as they are, in pieces of which none waits long for others, which may be slow to make."""
+    output = sys.stdout.buffer
+    due_s = time.monotonic() + _FLUSH_S
+    for data in pieces:
+        output.write(data)
+        if (now_s := time.monotonic()) >= due_s:
+            output.flush()
+            due_s = now_s + _FLUSH_S
+    output.flush()
 
 
 def _object(columns: Sequence[str], row: Mapping[str, object]) -> str:

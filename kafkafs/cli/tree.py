@@ -15,6 +15,7 @@ from kafkafs.content import SizeCache, cache_directory
 from kafkafs.damage import Damage
 from kafkafs.locator.descent import parse_path
 from kafkafs.locator.errors import BadNameError
+from kafkafs.render.kcat_format import KcatFormat
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.node import Link, Stranger
@@ -53,6 +54,23 @@ damage_option = click.option(
     default=Damage.STOP.value,
     show_default=True,
     help="Fail at a batch that cannot be decoded, or skip it.",
+)
+
+
+def _compiled(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> KcatFormat | None:
+    try:
+        return None if text is None else KcatFormat(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--format") from None
+
+
+format_option = click.option(
+    "-f",
+    "--format",
+    "record_format",
+    metavar="FORMAT",
+    callback=_compiled,
+    help="Print each record in this format, with kcat's tokens.",
 )
 
 

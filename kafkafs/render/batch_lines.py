@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
+from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.formats import Format
@@ -30,12 +31,12 @@ from storage.record import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from typing_extensions import Buffer
 
     from storage.budget import Lease
-    from storage.record import Batch, Record
+    from storage.record import Batch, Criteria, Record
     from storage.segment.index import AbortedTransaction
 
 _MAY_BE_HIDDEN: Final = CONTROL_BIT | TRANSACTIONAL_BIT
@@ -44,6 +45,8 @@ _ENVELOPE_BYTES: Final = 128
 """The line of an envelope without key and value, about."""
 _LINE_COST: Final = 8
 """How many times a key or value is in memory while its line is made, about: one byte may become six."""
+_PLACE: Final = Struct("=qq")
+PLACE_BYTES: Final = _PLACE.size
 _LINE_BYTES_MAX: Final = 1024 * 1024
 """With how many bytes of lines a run of batches ends."""
 
@@ -100,6 +103,7 @@ class ValueLines(BatchLines):
     """Each value followed by a newline; a null is an empty line."""
 
     _of_keys = False
+    _criteria: Criteria | None = None
 
     def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:
         """Render a run of batches, or one that needs a closer look."""
@@ -112,6 +116,7 @@ class ValueLines(BatchLines):
                 end_offset=visible.end_offset,
                 with_transactions=with_transactions,
                 of_keys=self._of_keys,
+                criteria=self._criteria,
                 line_bytes_max=_LINE_BYTES_MAX,
                 only_size=only_size,
             )
@@ -129,14 +134,14 @@ class ValueLines(BatchLines):
                 if log_bytes:
                     return _rendered(log_bytes, last_at, lines, lease)
         first.check_crc()
-        lines = b"".join([self._line(record) for record in first.checked_records()]) if is_shown else b""
+        lines = b"".join([self._line(record, first) for record in first.checked_records()]) if is_shown else b""
         return _rendered(first.size_bytes, 0, len(lines) if only_size else lines)
 
     def size_before(self, batch: Batch, offset: int) -> int:
         """Return the bytes of the batch's lines below the offset."""
-        return sum(len(self._line(record)) for record in batch.checked_records() if record.offset < offset)
+        return sum(len(self._line(record, batch)) for record in batch.checked_records() if record.offset < offset)
 
-    def _line(self, record: Record) -> bytes:
+    def _line(self, record: Record, _batch: Batch) -> bytes:
         return ((record.key if self._of_keys else record.value) or b"") + b"\n"
 
 
@@ -144,6 +149,25 @@ class KeyLines(ValueLines):
     """Each key followed by a newline; a null is an empty line."""
 
     _of_keys = True
+
+
+class MatchPlaces(ValueLines):
+    """The place of each record that matches: the position of its batch and its offset, `PLACE_BYTES` together.
+
+    `is_match` says the same of one record as the criteria say of all, for batches that need a closer look.
+    """
+
+    def __init__(self, criteria: Criteria, is_match: Callable[[Record, Batch], bool]) -> None:
+        self._criteria = criteria
+        self._is_match = is_match
+
+    def _line(self, record: Record, batch: Batch) -> bytes:
+        return _PLACE.pack(batch.position, record.offset) if self._is_match(record, batch) else b""
+
+
+def places_in(lines: Buffer) -> Iterator[tuple[int, int]]:
+    """Yield the position and the offset of each place."""
+    return _PLACE.iter_unpack(lines)
 
 
 class EnvelopeLines(BatchLines):

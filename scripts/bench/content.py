@@ -20,11 +20,13 @@ from timing import Scoreboard, rate, run_parts
 from kafkafs.allocation import keep_freed_memory
 from kafkafs.render.envelope import Envelope
 from storage.files import Files
-from storage.record import Codec, decompressors, read_batches, run_lines
+from storage.record import BATCH_HEADER_BYTES, Codec, RecordBatch, decompressors, read_batches, run_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from storage.record import Batch
 
 SMALL, LARGE = 16 * 1024, 1024 * 1024
 VALUES_BYTES = 120_000_000
@@ -138,6 +140,45 @@ def bench_forms(board: Scoreboard, folder: Path) -> None:
         board.line(f"cat {name} / loop: {shape}", figures, found["loop"] / seconds, 3)
 
 
+def codec_in_loop(log: Path) -> None:
+    known = decompressors()
+
+    def decompress(batch: Batch) -> None:
+        assert isinstance(batch, RecordBatch)
+        if batch.codec is not Codec.NONE:
+            known[batch.codec](batch.view(BATCH_HEADER_BYTES, batch.size_bytes))
+
+    batches_of(log)(decompress)
+
+
+def bench_finding(board: Scoreboard, folder: Path) -> None:
+    """A key that no record has, and a value, beside the codec and the checksum alone."""
+    for codec in (Codec.NONE, Codec.LZ4, Codec.ZSTD):
+        shape = Shape(100, SMALL, codec=codec)
+        store, log = made(folder, shape, COUNTED_BYTES // (1 if codec is Codec.NONE else 2))
+        command = (sys.executable, "-m", "kafkafs", "find", store, TOPIC, "--count")
+        found = medians(
+            {
+                "start": lambda command=command: seconds_without_match((*command, "--from", "2100-01-01")),  # type: ignore[misc]
+                "codec": timed(lambda log=log: codec_in_loop(log)),  # type: ignore[misc]
+                "key": lambda command=command: seconds_without_match((*command, "--key", "-")),  # type: ignore[misc]
+                "value": lambda command=command: seconds_without_match((*command, "--grep", "~~")),  # type: ignore[misc]
+            }
+        )
+        for what in ("key", "value"):
+            seconds = found[what] - found["start"]
+            figures = f"{seconds:.2f} s, codec and checksum {found['codec']:.2f} s"
+            board.line(f"find by {what} / codec: {shape}", figures, found["codec"] / seconds, 0.6)
+
+
+def seconds_without_match(command: Sequence[str | Path]) -> float:
+    """Return what a search takes that finds nothing, which is its exit code."""
+    start = time.perf_counter()
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode == 1
+    return time.perf_counter() - start
+
+
 def seconds_to_size(path: Path) -> float:
     """Seconds from the open of a file until `stat` tells its size."""
     start = time.perf_counter()
@@ -195,7 +236,13 @@ def in_shell(script: str, directory: Path) -> float:
     return time.perf_counter() - start
 
 
-PARTS = {"values": bench_values, "forms": bench_forms, "counting": bench_counting, "tails": bench_tails}
+PARTS = {
+    "values": bench_values,
+    "forms": bench_forms,
+    "finding": bench_finding,
+    "counting": bench_counting,
+    "tails": bench_tails,
+}
 
 
 def main() -> int:

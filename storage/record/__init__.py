@@ -36,6 +36,7 @@ from storage.record.encoding import (
 from storage.record.kernel.decode import Record, RecordIterator
 from storage.record.kernel.dump import record_line
 from storage.record.kernel.envelopes import envelope_lines, envelope_lines_size, envelope_run_size
+from storage.record.kernel.matching import Criteria
 from storage.record.kernel.pinned_buffer import LeasedBuffer
 from storage.record.kernel.records_data import EncodedBatch
 from storage.record.kernel.summary import summarize_records
@@ -82,6 +83,7 @@ __all__ = [
     "Codec",
     "Control",
     "ControlType",
+    "Criteria",
     "EncodedBatch",
     "EndTransactionMarker",
     "Headers",

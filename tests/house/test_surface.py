@@ -177,6 +177,7 @@ SURFACE = {
         "Codec",
         "Control",
         "ControlType",
+        "Criteria",
         "EncodedBatch",
         "EndTransactionMarker",
         "Headers",

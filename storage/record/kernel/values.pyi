@@ -3,6 +3,7 @@ from typing import Literal, final, overload
 
 from typing_extensions import Buffer
 
+from storage.record.kernel.matching import Criteria
 from storage.record.kernel.walk import BatchFrame
 
 @final
@@ -19,6 +20,7 @@ def run_lines(
     decompressors: tuple[Callable[[memoryview], Buffer], ...] = (),
     line_bytes_max: int = ...,
     only_size: Literal[False] = False,
+    criteria: Criteria | None = None,
 ) -> tuple[int, int, bytes]: ...
 @overload
 def run_lines(
@@ -31,6 +33,7 @@ def run_lines(
     decompressors: tuple[Callable[[memoryview], Buffer], ...] = (),
     line_bytes_max: int = ...,
     only_size: Literal[True],
+    criteria: Criteria | None = None,
 ) -> tuple[int, int, int]: ...
 @overload
 def run_lines(
@@ -43,4 +46,5 @@ def run_lines(
     decompressors: tuple[Callable[[memoryview], Buffer], ...] = (),
     line_bytes_max: int = ...,
     only_size: bool,
+    criteria: Criteria | None = None,
 ) -> tuple[int, int, bytes | int]: ...

@@ -1,6 +1,8 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
 """The values or the keys of batches as lines: each one's bytes and a newline, for a null the newline alone.
 
+With criteria there is in place of each line the place of the record, and only of those that match.
+
 Either the lines are written or only their bytes are counted, by the same reading. A batch counts whole or not at all.
 Decompressing is done by functions that the caller gives. What of a log is visible, and what to do about damage, is
 left to the caller.
@@ -16,6 +18,7 @@ from libc.string cimport memcpy
 from storage.errors import StorageError
 from storage.record.kernel cimport wire
 from storage.record.kernel.batch cimport fetch_ahead
+from storage.record.kernel.matching cimport Criteria, Wanted, may_have, places_room, put_places
 from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 from storage.record.kernel.runs cimport Bounds, Header, Passed, is_sound, read_header
 from storage.record.kernel.walk cimport BatchFrame
@@ -59,8 +62,24 @@ cdef inline int64_t put_lines(
     return total if at == end else DAMAGED
 
 
+# What is made of a run's records: places if `wanted` is not NULL, and otherwise lines.
+cdef struct Form:
+    bint of_keys
+    const Wanted* wanted
+    int64_t position  # of the run's first batch
+
+
+cdef inline int64_t put(
+    wire.Bytes header, wire.Bytes at, wire.Bytes end, int64_t count, const Form* form, int64_t log_bytes, uint8_t* target
+) noexcept nogil:
+    """Write what is made of a batch that begins so many bytes into the run, or only count it; or DAMAGED."""
+    if form.wanted == NULL:
+        return put_lines(at, end, count, form.of_keys, target)
+    return put_places(header, at, end, form.position + log_bytes, form.wanted, target)
+
+
 cdef void pass_plain(
-    wire.Bytes data, const Bounds* bounds, bint of_keys, Passed* passed, uint8_t* target
+    wire.Bytes data, const Bounds* bounds, const Form* form, Passed* passed, uint8_t* target
 ) noexcept nogil:
     """Go on with a run up to its end, or to a compressed batch. The lines fit where the batches would."""
     cdef Header header
@@ -70,8 +89,10 @@ cdef void pass_plain(
         if not read_header(data, bounds.left - passed.log_bytes, bounds, &header) or header.codec:
             return
         added = 0
-        if header.has_lines:
-            added = put_lines(data + wire.HEADER_SIZE, data + header.size, header.count, of_keys, target)
+        if header.has_lines and (form.wanted == NULL or may_have(data, form.wanted)):
+            added = put(
+                data, data + wire.HEADER_SIZE, data + header.size, header.count, form, passed.log_bytes, target
+            )
             if added == DAMAGED:
                 return
         # Summing what was just read is much faster than reading what was just summed.
@@ -94,7 +115,8 @@ cdef class Run:
     cdef Passed passed
     cdef tuple decompressors
     cdef bint only_size
-    cdef bint of_keys
+    cdef Form form
+    cdef Criteria criteria  # to which `form` may point
     cdef PyObject* lines  # a bytes object that nothing else refers to, written up to `passed.line_bytes`
     cdef int64_t capacity
 
@@ -117,6 +139,10 @@ cdef class Run:
             _PyBytes_Resize(&self.lines, self.capacity)
         return <uint8_t*>PyBytes_AS_STRING(<object>self.lines) + self.passed.line_bytes
 
+    cdef int64_t needed(self, int64_t records_bytes):
+        """Return the most bytes that what is made of records of so many bytes may take."""
+        return records_bytes if self.form.wanted == NULL else places_room(records_bytes)
+
     cdef bint go_on(self) except -1:
         """Pass the next batches; false unless the run goes on after them."""
         cdef wire.Bytes data = self.first.data()
@@ -129,9 +155,9 @@ cdef class Run:
             if header.codec >= len(self.decompressors) or not self.pass_compressed(&header):
                 return False
         else:
-            target = self.room(left, left)
+            target = self.room(self.needed(left), self.needed(left))
             with nogil:
-                pass_plain(data, &self.bounds, self.of_keys, &self.passed, target)
+                pass_plain(data, &self.bounds, &self.form, &self.passed, target)
             if self.passed.log_bytes == self.bounds.left - left:
                 return False
         return self.passed.line_bytes < self.bounds.line_bytes_max
@@ -141,7 +167,7 @@ cdef class Run:
         cdef Py_ssize_t start = self.first.start + self.passed.log_bytes
         cdef wire.Bytes data = self.first.data() + self.passed.log_bytes
         cdef int64_t left = self.bounds.left - self.passed.log_bytes
-        cdef int64_t added = 0
+        cdef int64_t added = 0, likely
         cdef PinnedBuffer records
         cdef uint8_t* target
         cdef bint sound
@@ -149,15 +175,24 @@ cdef class Run:
             sound = is_sound(data, header.size)
         if not sound:
             return False
-        if header.has_lines:
+        if header.has_lines and (self.form.wanted == NULL or may_have(data, self.form.wanted)):
             stored = self.first.buffer.view(start + wire.HEADER_SIZE, start + header.size)
             try:
                 records = PinnedBuffer(self.decompressors[header.codec](stored))
             except (StorageError, MemoryError):
                 return False
-            target = self.room(records.size, <int64_t>(<double>records.size * left / header.size))
+            likely = <int64_t>(<double>records.size * left / header.size) if self.form.wanted == NULL else 0
+            target = self.room(self.needed(records.size), likely)
             with nogil:
-                added = put_lines(records.data, records.data + records.size, header.count, self.of_keys, target)
+                added = put(
+                    data,
+                    records.data,
+                    records.data + records.size,
+                    header.count,
+                    &self.form,
+                    self.passed.log_bytes,
+                    target,
+                )
             if added == DAMAGED:
                 return False
         self.passed.last_at = self.passed.log_bytes
@@ -182,10 +217,12 @@ def run_lines(
     tuple decompressors=(),
     int64_t line_bytes_max=INT64_MAX,
     bint only_size=False,
+    Criteria criteria=None,
 ):
     """Return the bytes of the log in the run from `first` on, those of them before its last batch, and its lines.
 
-    The lines are the values of the records or, with `of_keys`, their keys.
+    The lines are the values of the records or, with `of_keys`, their keys. With `criteria` they are the places of the
+    records that match: for each the position of its batch and its offset, as two native 64-bit numbers.
     The run is of batches that lie one after another in the same memory and before `end_position`. It ends before the
     first that begins at or above `end_offset`, or that needs a closer look: one that is of an old version, damaged, or,
     unless they are to be taken as they are, of a transaction. Control batches have no lines. It ends after the batch
@@ -199,7 +236,12 @@ def run_lines(
     run.first = first
     run.decompressors = decompressors
     run.only_size = only_size
-    run.of_keys = of_keys
+    run.form.of_keys = of_keys
+    run.form.position = first.position
+    run.form.wanted = NULL
+    if criteria is not None:
+        run.criteria = criteria
+        run.form.wanted = &run.criteria.wanted
     run.bounds.left = min(first.buffer.size - first.start, end_position - first.position)
     run.bounds.end_offset = end_offset
     run.bounds.line_bytes_max = line_bytes_max
