@@ -73,6 +73,7 @@ main = CommandTable(
         "cat": "kafkafs.cli.cat",
         "compact": "kafkafs.cli.compact",
         "demo": "kafkafs.cli.demo",
+        "diff": "kafkafs.cli.diff",
         "dump": "kafkafs.cli.dump",
         "explain": "kafkafs.cli.explain",
         "find": "kafkafs.cli.find",
