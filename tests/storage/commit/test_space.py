@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,9 +17,14 @@ from storage.store.staging import Staging
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-PARTITIONS = 60
+    from small_disks import SmallDisk
+
+PARTITIONS = 20
+MANY = 10_000 if os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove" else 30
+OVERHEAD_MEGABYTES = 8  # of the file system itself
 PARTITION_BYTES_MAX = 64 * 1024
 SETTINGS = {"num.partitions": str(PARTITIONS), "log.segment.bytes": "4096", "log.index.interval.bytes": "0"}
 
@@ -50,6 +56,25 @@ def test_a_commit_takes_no_more_than_was_foreseen(value: bytes, tmp_path: Path) 
         taken = used_bytes(*paths) - before
     assert staged.size_bytes < taken <= foreseen
     assert used_bytes(*paths) - before - sum(sizes.values()) <= PARTITIONS * PARTITION_BYTES_MAX
+
+
+def test_a_row_for_each_of_many_partitions_fits_in_64_kib_each(small_disks: Callable[..., SmallDisk]) -> None:
+    disk = small_disks(megabytes=OVERHEAD_MEGABYTES + MANY * PARTITION_BYTES_MAX // (1 << 20))
+    path = disk.path / "store"
+    Store.create([path], files=Files(), clock=Clock()).close()
+    many = {"num.partitions": str(MANY)}
+    given = {"files": Files(), "clock": Clock(), "broker_settings": many}
+    with (
+        Store.open([path], mode=Mode.READ_ONLY, **given) as store,
+        Staging(store, Clock(), new_topics=True) as staging,
+    ):
+        for partition in range(MANY):
+            staging.add("t", partition, (0, None, b"one", ()))
+        staged = staging.finish()
+    assert staged is not None
+    with Store.open([path], mode=Mode.READ_WRITE, **given) as store:
+        assert store.commits.commit([staged.name])
+        assert [store.log("t", partition).view.end_offset for partition in (0, MANY - 1)] == [1, 1]
 
 
 def test_log_directories_on_one_disk_share_its_space() -> None:
