@@ -15,6 +15,10 @@ class SeenLessError(Exception):
     """A task sees less of a store than the driver did; the text says on which host, and what it lacks."""
 
 
+class RowError(ValueError):
+    """A row that is to be written cannot be a record; the text says why."""
+
+
 class MissingTopicError(OptionError):
     """A topic is missing; the text says which topics there are."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kafkafs.spark.errors import RowError
 from kafkafs.spark.partitioner import Sticky, key_hashes
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class StagedRows:
         self._sticky = Sticky()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Stage the rows of a batch; raises a `ValueError` for a row without a topic, and as `Staging.add` does."""
+        """Stage the rows of a batch; raises `RowError` for a row that cannot be a record, and as `Staging.add` does."""
         nulls = [None] * batch.num_rows
         names = set(batch.schema.names)
         keys = batch.column("key").cast(pa.binary()) if "key" in names else None
@@ -51,7 +52,7 @@ class StagedRows:
         )
         for topic, partition, key, value, row_headers, timestamp, key_hash in rows:
             if topic is None:
-                raise ValueError("null topic present in the data. Use the topic option for setting a default topic.")
+                raise RowError("null topic present in the data. Use the topic option for setting a default topic.")
             place = self._partition(topic, key, value, key_hash) if partition is None else partition
             self._staging.add(topic, place, (timestamp, key, value, _headers(row_headers)))
 
@@ -70,5 +71,12 @@ class StagedRows:
         return [now_ms if time_us is None else time_us // 1000 for time_us in times]
 
 
-def _headers(row: list[dict[str, Any]] | None) -> Headers:
-    return [] if row is None else [(header["key"], header["value"]) for header in row]
+def _headers(row: list[dict[str, Any] | None] | None) -> Headers:
+    """Return the headers of a row; raises `RowError` for one that is null or has no name, which Kafka does not have."""
+    headers: list[tuple[str, bytes | None]] = []
+    for header in row or ():
+        if header is None or header["key"] is None:
+            what = "is null" if header is None else "has null for its key"
+            raise RowError(f"a header {what}, and a record's headers have names: leave it out of the array")
+        headers.append((header["key"], header["value"]))
+    return headers
