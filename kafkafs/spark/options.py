@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kafkafs.damage import Damage
 from kafkafs.spark.bounds import ENDING, STARTING, Edge, NoMatch, check_batch_bounds
+from kafkafs.spark.checkpoints import local_path
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.selection import parse_selection
 from storage.commit import Transaction
@@ -194,7 +195,11 @@ def _damage_directory(options: Mapping[str, str]) -> str | None:
         return None
     if _choice(options, "damage", Damage.STOP) is not Damage.SKIP:
         raise OptionError("the option damageDirectory goes with the option damage, which is skip then")
-    return str(Path(text.strip().removeprefix("file://")).absolute())
+    return _local(text)
+
+
+def _local(text: str) -> str:
+    return str(Path(local_path(text.strip())).absolute())
 
 
 def _positive(options: Mapping[str, str], name: str) -> int | None:

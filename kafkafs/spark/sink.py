@@ -7,7 +7,6 @@ earlier version, appends nothing to a topic that has it, and neither does a repe
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from kafkafs.spark.checkpoints import query_id
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.options import SinkOptions
 from kafkafs.spark.schema import check_columns
@@ -143,7 +143,8 @@ class StoreStreamWriter(_Sink, DataSourceStreamArrowWriter):
         if self._options.application is None and self._options.checkpoint is None:
             raise OptionError(
                 "to write each batch once, the query has to be known again: give the option checkpointLocation, or "
-                "txnAppId with a name that no other query and no earlier checkpoint has"
+                "txnAppId with a name that no other query and no earlier checkpoint has; the setting "
+                "spark.sql.streaming.checkpointLocation does not reach a sink"
             )
 
     def write(self, iterator: Iterator[RecordBatch]) -> StagedMessage:  # type: ignore[override]
@@ -164,15 +165,15 @@ class StoreStreamWriter(_Sink, DataSourceStreamArrowWriter):
         """Return the query's id in its checkpoint; empty if that cannot be read and the application is given."""
         if self._options.checkpoint is None:
             return ""
-        path = Path(self._options.checkpoint.removeprefix("file://")) / "metadata"
         try:
-            return str(json.loads(path.read_bytes())["id"])
+            return query_id(self._options.checkpoint)
         except (OSError, ValueError, LookupError) as error:
             if self._options.application is not None:
                 return ""
             raise OptionError(
-                f"the query's id cannot be read from {path}: {error}; give the option txnAppId with a name that no "
-                "other query and no earlier checkpoint has"
+                f"the query's id cannot be read from the checkpoint {self._options.checkpoint}: "
+                f"{' '.join(str(error).split())}; give the option txnAppId with a name that no other query and no "
+                "earlier checkpoint has"
             ) from None
 
 
