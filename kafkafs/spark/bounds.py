@@ -10,9 +10,10 @@ from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.times import parse_milliseconds, parse_time
 from kafkafs.spark.errors import OptionError
 from kafkafs.spark.json_forms import partition_offsets, partition_times
+from storage.clock import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import TypeAlias
 
     from kafkafs.locator.times import Time
@@ -99,6 +100,56 @@ def check_batch_bounds(starting: Bound, ending: Bound) -> None:
         for (topic, partition), offset in ending.offsets.items():
             if offset == EARLIEST_OFFSET:
                 raise OptionError(f"ending offset for {topic}-{partition} can't be earliest for batch queries on Kafka")
+
+    _check_order(starting, ending)
+
+
+def check_resolved(starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> None:
+    """Raise `OptionError` for a partition that a batch query would read from after its end on."""
+    for (topic, partition), start in starts.items():
+        end = ends.get((topic, partition), start)
+        if start > end:
+            raise OptionError(
+                f"The resolved start offset {start} is greater than the resolved end offset {end} for topic {topic} "
+                f"partition {partition}; choose a start at or before the end, which is the end of the log unless the "
+                "options say another."
+            )
+
+
+def _check_order(starting: Bound, ending: Bound) -> None:
+    """Raise `OptionError` if the options alone say that a query ends before it starts."""
+    if isinstance(starting, AtOffsets) and isinstance(ending, AtOffsets):
+        _check_same(starting.offsets, ending.offsets, "offset")
+        for (topic, partition), start in starting.offsets.items():
+            end = ending.offsets[topic, partition]
+            if start > end >= 0:
+                raise OptionError(
+                    f"The specified start offset {start} is greater than the end offset {end} for topic {topic} "
+                    f"partition {partition}."
+                )
+    if isinstance(starting, AtTimes) and isinstance(ending, AtTimes):
+        _check_same(starting.times, ending.times, "timestamp")
+        now_ms = Clock().now_ms()
+        for (topic, partition), time in starting.times.items():
+            start, end = time.resolve(now_ms), ending.times[topic, partition].resolve(now_ms)
+            if start > end:
+                raise OptionError(
+                    f"The specified start timestamp {start} is greater than the end timestamp {end} for topic {topic} "
+                    f"partition {partition}."
+                )
+
+
+def _check_same(starting: Collection[Partition], ending: Collection[Partition], kind: str) -> None:
+    if set(starting) != set(ending):
+        raise OptionError(
+            f"The specified start {kind} and end {kind} should have the same topic-partitions. Topic-partitions for "
+            f"start {kind}: {names(starting)}, topic-partitions for end {kind}: {names(ending)}."
+        )
+
+
+def names(partitions: Iterable[Partition]) -> str:
+    """Return partitions as Kafka writes them."""
+    return ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions))
 
 
 def _time(option: str, text: str) -> Time:

@@ -6,7 +6,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, AtOffsets, AtTime, Edge, NoMatch
+from kafkafs.spark.bounds import EARLIEST_OFFSET, LATEST_OFFSET, AtOffsets, AtTime, Edge, NoMatch, names
 from kafkafs.spark.errors import DataLossError, MissingTopicError, OptionError
 from kafkafs.spark.limits import parts, within
 from kafkafs.spark.sight import Sighted, Sights
@@ -221,8 +221,3 @@ def _size_bytes(view: LogView) -> int:
 def _check_all(partitions: Collection[Partition], given: Collection[Partition], text: str) -> None:
     if set(partitions) != set(given):
         raise OptionError(f"{text}Specified: {names(given)} Assigned: {names(partitions)}")
-
-
-def names(partitions: Iterable[Partition]) -> str:
-    """Return partitions as Kafka writes them."""
-    return ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions))

@@ -163,6 +163,14 @@ class SinkOptions:
         return Transaction(self.application, self.version)
 
 
+def check_options(options: Mapping[str, str]) -> None:
+    """Raise `OptionError` for options that no query can have, be it a batch or a stream; stores are not looked at."""
+    found = {name.lower(): value for name, value in options.items()}
+    StoreOptions.parse(found, Edge.EARLIEST)
+    ENDING.parse(found, Edge.LATEST)
+    includes_headers(found)
+
+
 def includes_headers(options: Mapping[str, str]) -> bool:
     """Return True if rows have headers when no schema is given."""
     return _truth({name.lower(): value for name, value in options.items()}, "includeHeaders", default=False)

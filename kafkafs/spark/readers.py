@@ -20,11 +20,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from kafkafs.spark.bounds import NoMatch
+from kafkafs.spark.bounds import NoMatch, check_resolved, names
 from kafkafs.spark.json_forms import flat, nested
 from kafkafs.spark.left_out import LeftOut
 from kafkafs.spark.limits import count, limited
-from kafkafs.spark.opened_store import OpenedStore, names, report_loss
+from kafkafs.spark.opened_store import OpenedStore, report_loss
 from kafkafs.spark.options import BatchOptions, StreamOptions
 from kafkafs.spark.schema import check_schema
 from kafkafs.spark.sight import Sighted
@@ -63,6 +63,7 @@ class StoreReader(DataSourceReader):
             partitions = store.partitions(must_exist=True)
             starts = store.resolve(options.starting, partitions, options.no_match)
             ends = store.resolve(self._options.ending, partitions, NoMatch.LATEST)
+            check_resolved(starts, ends)
             packs = store.packs({each: (starts[each], ends[each]) for each in starts if each in ends})
         LeftOut(options.damage_directory).begin()
         return [InputPartition(pack) for pack in packs or [Sighted(())]]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.java_patterns import compile_pattern
 from kafkafs.spark.json_forms import partitions
 from storage.log_dir import BROKERS_OWN
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Collection, Mapping
     from typing import TypeAlias
 
@@ -51,13 +52,13 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class PatternSubscription:
-    """All partitions of the topics whose whole names match, except Kafka's internal topics."""
+    """All partitions of the topics in whose names the pattern is found, except Kafka's internal topics."""
 
     pattern: re.Pattern[str]
 
     def partitions(self, topics: Topics) -> set[Partition]:
         """Return the existing ones."""
-        return _all_of([name for name in topics if name not in BROKERS_OWN and self.pattern.fullmatch(name)], topics)
+        return _all_of([name for name in topics if name not in BROKERS_OWN and self.pattern.search(name)], topics)
 
     def missing(self, _topics: Topics, /) -> str | None:
         """Return None: nothing can be missing."""
@@ -114,10 +115,7 @@ def _pattern(value: str) -> re.Pattern[str]:
         raise OptionError(
             f"Pattern to subscribe is empty as specified value for option 'subscribePattern' is '{value}'"
         )
-    try:
-        return re.compile(value.strip())
-    except re.error as error:
-        raise OptionError(f"the option subscribePattern is no regular expression: {error}, in '{value}'") from None
+    return compile_pattern(value.strip())
 
 
 def _all_of(names: Collection[str], topics: Topics) -> set[Partition]:

@@ -24,6 +24,13 @@ class KafkafsSource(DataSource):
         """Return the name for `format`."""
         return "kafkafs"
 
+    def __init__(self, options: dict[str, str]) -> None:
+        """Take the options of a query or of a write; raises `OptionError` for a query that they cannot have."""
+        from kafkafs.spark.options import check_options
+
+        super().__init__(options)
+        check_options(options)
+
     def schema(self) -> StructType:
         """Return the columns of a query that does not choose any."""
         from kafkafs.spark.options import includes_headers

@@ -79,7 +79,7 @@ def test_bounds_have_the_forms_of_spark_and_times_those_of_the_grammar() -> None
         ({**PATH, "subscribe": "a", "subscribePattern": "b"}, "Only one of the following options can be specified"),
         ({**PATH, "subscribe": " , "}, "No topics to subscribe to as specified value for option 'subscribe' is ' , '"),
         ({**PATH, "subscribePattern": " "}, "Pattern to subscribe is empty as specified value"),
-        ({**PATH, "subscribePattern": "("}, "the option subscribePattern is no regular expression"),
+        ({**PATH, "subscribePattern": "("}, "the option subscribePattern is no regular expression that"),
         ({**PATH, "assign": "a"}, "No topicpartitions to assign as specified value for option 'assign' is 'a'"),
         ({**PATH, "assign": '{"a":1}'}, 'Expected e.g. {"topicA":[0,1],"topicB":[0,1]}, got {"a":1}'),
         ({**PATH, "startingOffsets": "soon"}, 'Expected e.g. {"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}, got soon'),
@@ -87,6 +87,22 @@ def test_bounds_have_the_forms_of_spark_and_times_those_of_the_grammar() -> None
         ({**PATH, "startingOffsets": '{"a":{"x":1}}'}, 'Expected e.g. {"topicA":{"0":23,"1":-1}'),
         ({**PATH, "startingOffsetsByTimestamp": '{"a":{"0":null}}'}, 'Expected e.g. {"topicA": {"0": 123456789'),
         ({**PATH, "startingTimestamp": "soon"}, "the option startingTimestamp: 'soon' is not a time"),
+        (
+            {**PATH, "startingOffsets": '{"a":{"0":7}}', "endingOffsets": '{"a":{"0":6}}'},
+            "The specified start offset 7 is greater than the end offset 6 for topic a partition 0.",
+        ),
+        (
+            {**PATH, "startingOffsets": '{"a":{"0":7}}', "endingOffsets": '{"a":{"0":7,"1":7}}'},
+            "Topic-partitions for start offset: a-0, topic-partitions for end offset: a-0, a-1.",
+        ),
+        (
+            {
+                **PATH,
+                "startingOffsetsByTimestamp": '{"a":{"0":"now"}}',
+                "endingOffsetsByTimestamp": '{"a":{"0":7}}',
+            },
+            "is greater than the end timestamp 7 for topic a partition 0.",
+        ),
         ({**PATH, "startingOffsets": "latest"}, "starting offset can't be latest for batch queries on Kafka"),
         ({**PATH, "startingOffsets": '{"a":{"0":-1}}'}, "startingOffsets for a-0 can't be latest for batch queries"),
         ({**PATH, "endingOffsets": "earliest"}, "ending offset can't be earliest for batch queries on Kafka"),
