@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SPLIT_BYTES_MIN: Final = 4096  # the index says no more
+_EVERY_SEGMENT_BYTES: Final = 1 << 62  # a split for each segment
 _LOSS: Final = (
     "Some data may have been lost because they are not available in Kafka any more; either the data was aged out by "
     "Kafka or the topic may have been deleted before all the data in the topic was processed."
@@ -149,8 +150,19 @@ class OpenedStore:
         splits = [split for part in parts(ranges, records_max) for split in self.splits(part, size_bytes)]
         return list(within(packed(splits, size_bytes), records_max))
 
-    def splits(self, ranges: Mapping[Partition, tuple[int, int]], size_bytes: int) -> list[Split]:
+    def bytes_between(self, ranges: Mapping[Partition, tuple[int, int]]) -> int:
+        """Return about how much of the log holds ranges of offsets: as exact as the indexes are."""
+        splits = self.splits(ranges, _EVERY_SEGMENT_BYTES, on_loss=lambda _: None)
+        return sum(split.size_bytes for split in splits)
+
+    def splits(
+        self,
+        ranges: Mapping[Partition, tuple[int, int]],
+        size_bytes: int,
+        on_loss: Callable[[RecordsGoneError | str], None] | None = None,
+    ) -> list[Split]:
         """Return the splits of ranges of offsets, each of `size_bytes` or more if its segment has them."""
+        report = self._report if on_loss is None else on_loss
         splits = []
         for (topic, partition), (start, end) in sorted(ranges.items()):
             if start >= end:
@@ -159,7 +171,7 @@ class OpenedStore:
                 log = self._log((topic, partition))
                 place = self.place((topic, partition))
             except UnknownPartitionError:
-                self._report(f"{topic}-{partition} is gone")
+                report(f"{topic}-{partition} is gone")
                 continue
             splits += splits_of(
                 log,
@@ -169,7 +181,7 @@ class OpenedStore:
                 size_bytes=size_bytes,
                 isolation=self._options.isolation,
                 checks_end=not self._options.skips_damage,
-                on_loss=self._report,
+                on_loss=report,
             )
         return splits
 

@@ -93,12 +93,16 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """The options of a streaming query; a batch waits for `offsets_min` or until `delay_ms_max` have passed."""
+    """The options of a streaming query; a batch waits for `offsets_min` or until `delay_ms_max` have passed.
+
+    `lag_file` gets how far the query is behind, at each batch.
+    """
 
     store: StoreOptions
     offsets_max: int | None
     offsets_min: int | None
     delay_ms_max: int
+    lag_file: str | None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
@@ -114,7 +118,8 @@ class StreamOptions:
                 f"The value of minOffsetPerTrigger({offsets_min}) is higher than the "
                 f"maxOffsetsPerTrigger({offsets_max})."
             )
-        return cls(StoreOptions.parse(found, Edge.LATEST), offsets_max, offsets_min, _delay_ms(found))
+        lag_file = _local(found["lagfile"]) if "lagfile" in found else None
+        return cls(StoreOptions.parse(found, Edge.LATEST), offsets_max, offsets_min, _delay_ms(found), lag_file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from kafkafs.spark.left_out import LeftOut
 from kafkafs.spark.limits import count, limited
 from kafkafs.spark.opened_store import OpenedStore, report_loss
 from kafkafs.spark.options import BatchOptions, StreamOptions
+from kafkafs.spark.reports import StreamLag, say_scan, show_lines
 from kafkafs.spark.schema import check_schema
 from kafkafs.spark.sight import Sighted
 from kafkafs.spark.task import read_splits
@@ -65,6 +66,8 @@ class StoreReader(DataSourceReader):
             ends = store.resolve(self._options.ending, partitions, NoMatch.LATEST)
             check_resolved(starts, ends)
             packs = store.packs({each: (starts[each], ends[each]) for each in starts if each in ends})
+            size_bytes = sum(split.size_bytes for pack in packs for split in pack.piece)
+        say_scan(self._options, self._schema, size_bytes, len(packs))
         LeftOut(options.damage_directory).begin()
         return [InputPartition(pack) for pack in packs or [Sighted(())]]
 
@@ -89,8 +92,11 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: Offsets | None = None
         self._batch_s: float | None = None
         self._report = partial(report_loss, fails=self._options.store.fails_on_data_loss)
+        if self._options.lag_file is not None:
+            show_lines()
         self._left_out = LeftOut(self._options.store.damage_directory)
         self._counted: int | None = None  # of the places left out, up to the last batch
+        self._lag: StreamLag | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
         """Return where the query begins."""
@@ -144,6 +150,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         packs = store.packs({each: (begins[each], offset) for each, offset in ends.items() if each in begins})
         if self._counted is None:
             self._counted = self._left_out.begin()
+        self._tell_lag(ends)
         return [InputPartition(pack) for pack in packs]
 
     def commit(self, end: dict[str, Any]) -> None:  # noqa: ARG002
@@ -151,6 +158,8 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before, now = self._counted, self._left_out.count()
         if before is not None and now > before:
             logger.warning("left out %d damaged places, %d in all: %s", now - before, now, self._left_out.directory)
+            if self._lag is not None:
+                self._write_lag(self._lag.with_left_out(now))
         self._counted = now
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -162,6 +171,25 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._opened is not None:
             self._opened.close()
             self._opened = None
+
+    def _tell_lag(self, ends: Offsets) -> None:
+        """Log how far the query is behind once a batch is done, and write it to the file that the options name."""
+        latest, store = self._latest or self._newest(), self._store()
+        done = {**store.earliest(latest.keys() - ends), **ends}
+        ranges = {each: (min(done[each], offset), offset) for each, offset in latest.items() if each in done}
+        behind = tuple(end - start for start, end in ranges.values())
+        now_ms, left_out = self._clock.now_ms(), self._counted or 0
+        lag = StreamLag(now_ms, ends, latest, behind, store.bytes_between(ranges), left_out)
+        lag.say()
+        self._write_lag(lag)
+
+    def _write_lag(self, lag: StreamLag) -> None:
+        self._lag = lag
+        if self._options.lag_file is not None:
+            try:
+                lag.write(self._options.lag_file)
+            except OSError as error:  # a query does not end for what is said of it
+                logger.warning("the lag cannot be written to %s: %s", self._options.lag_file, error)
 
     def _store(self) -> OpenedStore:
         if self._opened is None:

@@ -34,6 +34,7 @@ def test_a_store_is_read_whole_where_nothing_is_said() -> None:
     stream = StreamOptions.parse(PATH)
     assert stream.store.starting is Edge.LATEST
     assert (stream.offsets_max, stream.offsets_min, stream.delay_ms_max) == (None, None, 900_000)
+    assert StreamOptions.parse({**PATH, "lagFile": "file:/x/lag.json"}).lag_file == "/x/lag.json"
 
 
 def test_names_are_not_told_apart_by_their_case_and_others_are_ignored() -> None:
@@ -141,7 +142,7 @@ def test_what_no_stream_can_have_is_said(options: dict[str, str], said: str) -> 
 
 
 def test_paths_are_absolute_and_may_be_several() -> None:
-    assert parse_paths({"path": "/a, file:///b,"}) == ("/a", "/b")
+    assert parse_paths({"path": "/a, file:///b,file:/c, file://localhost/d"}) == ("/a", "/b", "/c", "/d")
     assert parse_paths({"paths": '["/a","/b,/c"]'}) == ("/a", "/b", "/c")
     assert parse_paths({"path": "here"}) == (str(Path.cwd() / "here"),)
 
