@@ -190,7 +190,9 @@ def parse_paths(options: Mapping[str, str]) -> tuple[str, ...]:
     paths = [text.strip() for text in texts if text.strip()]
     if not paths:
         raise OptionError(
-            'the path of a store is missing: .load("/var/lib/kafka"), or several log directories with commas'
+            'the path of a store is missing: .load("/var/lib/kafka"), or several log directories with commas; in SQL, '
+            "CREATE TEMPORARY VIEW … USING kafkafs OPTIONS (path '/var/lib/kafka'), as Spark gives a source no options "
+            "of CREATE TABLE"
         )
     return tuple(map(_absolute, paths))
 

@@ -77,6 +77,10 @@ def test_bounds_have_the_forms_of_spark_and_times_those_of_the_grammar() -> None
     ("options", "said"),
     [
         ({}, "the path of a store is missing"),
+        (
+            {},
+            "CREATE TEMPORARY VIEW … USING kafkafs OPTIONS (path '/var/lib/kafka'), as Spark gives a source ",
+        ),
         ({**PATH, "subscribe": "a", "subscribePattern": "b"}, "Only one of the following options can be specified"),
         ({**PATH, "subscribe": " , "}, "No topics to subscribe to as specified value for option 'subscribe' is ' , '"),
         ({**PATH, "subscribePattern": " "}, "Pattern to subscribe is empty as specified value"),
