@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ from storage.log.producers.snapshot import SnapshotFiles
 from storage.log.view import StableState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from storage.budget import Account
     from storage.clock import Clock
@@ -51,7 +52,7 @@ class FollowedProducers:
         The last aborted transactions are returned too, as the segment's index may have been read before it had them.
         Transactions after damage count as undecided.
         """
-        with self._lock:
+        with self._reading():
             states = self._known(segments, end_offset)
             aborted = self._aborted
         stable_offset = states.last_stable_offset(start_offset, min(end_offset, states.end_offset))
@@ -59,7 +60,7 @@ class FollowedProducers:
 
     def states(self, segments: Sequence[Segment], end_offset: int) -> ProducerStates:
         """Return the producers of the log up to its end, or up to damage. Callers do not change them."""
-        with self._lock:
+        with self._reading():
             return self._known(segments, end_offset)
 
     def known_to(self, end_offset: int) -> int:
@@ -69,6 +70,17 @@ class FollowedProducers:
             return states.end_offset
         snapshots = SnapshotFiles(self._directory, read_only=True)
         return max((offset for offset in snapshots.offsets if offset <= end_offset), default=0)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Hold the lock; raises `MustWaitError` in the thread of the event loop while another thread reads."""
+        if not self._lock.acquire(blocking=False):
+            MEMORY.check_lease()
+            self._lock.acquire()
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _known(self, segments: Sequence[Segment], end_offset: int) -> ProducerStates:
         states = self._states

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
 from memory_logs import DIRECTORY, LogOnMemory, StandingClock
 
-from storage.budget import MEMORY
+from storage.budget import MEMORY, MustWaitError
 from storage.errors import MemoryBudgetError
 from storage.log import AppendOrigin, ProducerState
 from storage.log.producers.followed import FollowedProducers
@@ -86,6 +87,26 @@ def test_a_producer_more_is_refused_before_it_writes(directory: Directory, data:
     with nothing_left(), pytest.raises(MemoryBudgetError):
         producers.check([batch], origin=AppendOrigin.CLIENT)
     assert producers.check([batch], origin=AppendOrigin.CLIENT) == [None]
+
+
+def test_a_thread_that_others_need_does_not_wait_for_one_that_reads(directory: Directory) -> None:
+    """The event loop of a mount asks for the end of a log while a thread reads a million producers of it."""
+    followed = FollowedProducers(StandingClock(), directory, expiration_ms=NEVER_MS)
+    raised: list[Exception] = []
+
+    def ask() -> None:
+        MEMORY.never_lease_here()
+        try:
+            followed.states((), END)
+        except MustWaitError as error:
+            raised.append(error)
+
+    with followed._reading():
+        thread = Thread(target=ask)
+        thread.start()
+        thread.join()
+    assert len(raised) == 1
+    assert not followed.states((), END).states()  # there is no segment that the snapshot is of
 
 
 def test_a_followed_log_forgets_producers_that_others_need_memory_for() -> None:
