@@ -236,7 +236,7 @@ def _dropped(directory: Directory, seen: SeenLog) -> int:
         try:
             return _compared(directory, seen)
         except SeenLessError:
-            continue
+            directory.look_anew()
     return _compared(directory, seen)
 
 

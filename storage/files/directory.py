@@ -74,6 +74,9 @@ class Directory(ABC):
         """
         return nullcontext()
 
+    def look_anew(self) -> None:  # noqa: B027 -- most have nothing to do
+        """Ask the file system what is asked next; an object store's answers count for a while otherwise."""
+
     @abstractmethod
     def open_reading(self, name: str) -> ReadableFile:
         """Open a file that exists for reading. Nothing about it changes except its access time."""

@@ -62,12 +62,16 @@ class ObjectDirectory(Directory):
 
     # Reading
 
+    def look_anew(self) -> None:
+        """Take the next listing from the object store."""
+        self._store.forget(self._place.path)
+
     def open_reading(self, name: str) -> ReadableFile:
         """Open an object for reading, as it is now or was less than a second ago."""
-        listing = self._listing()
-        if listing is None or name not in listing.statuses:
+        status = self.status(name)
+        if status is None:
             raise missing_file(self.path_of(name))
-        return ObjectFile(windows.opened(self._store, self._key(name), self.path_of(name)))
+        return ObjectFile(windows.opened(self._store, self._key(name), self.path_of(name), status.size_bytes))
 
     def read(self, name: str) -> bytes:
         """Read all of a small file."""

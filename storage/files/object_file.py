@@ -100,12 +100,15 @@ class Windows:
         self._kept: OrderedDict[tuple[OpenedObject, int], None] = OrderedDict()  # the one used longest ago first
         self._size_bytes = 0
 
-    def opened(self, store: ObjectStore, key: str, path: str) -> OpenedObject:
-        """Return the object of a name as it is now, or was less than a second ago; raises `FileNotFoundError`."""
+    def opened(self, store: ObjectStore, key: str, path: str, listed_bytes: int) -> OpenedObject:
+        """Return the object of a name as it is now, or was less than a second ago and is listed still.
+
+        Raises `FileNotFoundError`.
+        """
         name = (id(store), key)
         with self._lock:
             known = self._objects.get(name)
-        if known is not None and known.is_fresh:
+        if known is not None and known.is_fresh and known.version.size_bytes == listed_bytes:
             return known
         file, version = store.open(key, path)
         if known is None or known.version != version:

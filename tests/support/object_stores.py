@@ -99,6 +99,7 @@ _prefixes = count()
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
     """Run a server for all tests, with credentials for it in the environment."""
+    pytest.importorskip("moto", reason="not run: moto is not installed")
     known = {name: os.environ.get(name) for name in CREDENTIALS}
     os.environ.update(CREDENTIALS)
     with s3_server() as server:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from click.testing import Result
     from object_stores import S3Server
 
-pytest.importorskip("moto", reason="not run: moto is not installed")
-
 LOG = f"{0:020}.log"
 PARTITIONS = {"__consumer_offsets-0", "t-compact-0", "t-delrec-0", "t-prealloc-0", "t-txn-0", "t-v0-0", "t-zstd-1"}
 TIME_MS = 1_700_000_000_000

@@ -6,15 +6,19 @@ import pickle
 import shutil
 import socket
 from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import pytest
+from object_stores import BUCKET
 
 from kafkafs.spark.errors import DataLossError, SeenLessError
-from kafkafs.spark.sight import Sight, Sights, explained, seen_by_listing, sight_of_log_dirs
+from kafkafs.spark.sight import SeenLog, Sight, Sights, explained, seen_by_listing, sight_of_log_dirs
 from storage.clock import Clock
 from storage.errors import RecordsCutOffError, RecordsGoneError, StorageError
 from storage.files import Files
+from storage.files.object_store import object_store
+from storage.files.uris import parse_object_path
 from storage.log_dir.checkpoints import OffsetCheckpoint, write_offsets
 from storage.record.encoding import batches_of_rows
 from storage.store.store import Mode, Store
@@ -22,6 +26,8 @@ from storage.store.store import Mode, Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from object_stores import S3Server
 
 PARTITION = ("orders", 0)
 
@@ -153,6 +159,25 @@ def test_a_log_that_lives_may_grow_and_drop_what_is_before_its_start(store: Stor
     assert seen.check() == {str(directory(store)): dropped}
     retire(store, keep=1)
     assert seen.check() == {str(directory(store)): len(seen.logs[0].segments)}
+
+
+def test_a_task_that_has_just_listed_an_object_store_sees_what_the_driver_listed_since(
+    store: Store, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker goes from one batch of a stream to the next within the second for which a listing counts."""
+    uri = s3.put(store.log_dirs[0].path)
+    place = parse_object_path(uri)
+    assert place is not None
+    now_s = monotonic()
+    monkeypatch.setattr(object_store(place), "now_s", lambda: now_s)  # within that second
+    before = Files().partition(f"{uri}/orders-0").statuses()
+    append(store, 60)
+    for path in directory(store).iterdir():
+        s3.client.upload_file(str(path), BUCKET, s3.key(uri, f"orders-0/{path.name}"))
+    sizes = tuple((int(path.stem), path.stat().st_size) for path in logs(store))
+    seen = Sight(logs=(SeenLog(f"{uri}/orders-0", None, False, sizes),))
+    assert seen.check() == {}
+    assert Files().partition(f"{uri}/orders-0").statuses() != before
 
 
 @pytest.mark.parametrize("is_known", [True, False])

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from storage.files import Directory
 
-pytest.importorskip("moto", reason="not run: moto is not installed")
-
 LOG = "00000000000000000000.log"
 DATA = bytes(range(256)) * 8192  # 2 MiB
 
@@ -235,6 +233,17 @@ def test_an_object_that_is_replaced_while_it_is_read_is_never_mixed_or_made_up(
         assert partition.status(LOG) is None
     else:
         assert partition.read(LOG) == b"!" * size_bytes
+
+
+def test_what_is_listed_and_what_is_opened_are_of_one_time(s3: S3Server, uri: str) -> None:
+    partition = Files().directory(uri).at("orders-0")
+    assert partition.read(LOG) == DATA
+    s3.client.put_object(Bucket=BUCKET, Key=s3.key(uri, f"orders-0/{LOG}"), Body=DATA + b"more")
+    partition.look_anew()
+    status = partition.status(LOG)
+    assert status is not None
+    assert partition.read(LOG) == DATA + b"more"
+    assert status.size_bytes == len(DATA) + 4
 
 
 def test_a_small_file_that_is_replaced_while_it_is_read_is_read_again(s3: S3Server, uri: str) -> None:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from storage.errors import RecordsGoneError
 
-pytest.importorskip("moto", reason="not run: moto is not installed")
-
 SEGMENT_BYTES = 9_000_000  # more than two windows of a reader
 ROWS = 500
 
