@@ -108,6 +108,8 @@ class Contenders:
         }
         for frame in self.tasks.values():
             frame.count()
+        self.other = str(folder / "other")
+        shutil.copytree(store, self.other)
         self.rows = str(folder / "rows")
         self.read().write.parquet(self.rows)
 
@@ -129,6 +131,8 @@ class Contenders:
         if is_whole:
             contenders |= {
                 "count, all columns": lambda: self.read().count(),
+                "skew": lambda: jobs.skew(self.spark, self.store).collect(),
+                "diff": lambda: jobs.diff(self.spark, self.store, self.other).collect(),
                 "export": lambda: self.written(lambda target: jobs.export(self.spark, self.store, target).collect()),
                 "copy": lambda: self.written(self.spark.read.parquet(self.rows).write.parquet),
             }
@@ -195,7 +199,7 @@ def report(board: Scoreboard, size_bytes: int, one: dict[str, float], two: dict[
         taken = two[job]
         board.at_least(f"{job}, two cores", f"{taken:.2f} s", size_bytes / taken / 1e9, SPEED_MIN, "GB/s")
         board.at_most(f"  beside the one {hand}", f"which took {hand_s:.2f} s", taken / hand_s, RATIO_MAX, "x")
-    for name, limit in (("count", COUNT_S_MAX), ("count, all columns", None)):
+    for name, limit in (("count", COUNT_S_MAX), ("count, all columns", None), ("skew", None), ("diff", None)):
         figures = f"{size_bytes / two[name] / 1e6:.0f} MB/s"
         if limit is None:
             print(f"{name:<44} {figures:<58} {two[name]:>6.2f} s")

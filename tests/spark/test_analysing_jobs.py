@@ -42,7 +42,7 @@ def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("skew", "gaps", "diff"):
         module = import_module(f"kafkafs.spark.jobs.{name}")
         monkeypatch.setattr(module, "DEFAULT_SPLIT_BYTES", SPLIT_BYTES)
-        monkeypatch.setattr(module, "packed", lambda pieces: packed(pieces, PACK_BYTES))
+        monkeypatch.setattr(module, "packed", lambda pieces, *_: packed(pieces, PACK_BYTES))
 
 
 def run(*arguments: object) -> Result:
@@ -120,7 +120,7 @@ def test_keys_that_are_too_many_to_be_counted_are_bounded(spark: SparkSession, g
     for row in (hot, *others):
         assert row.records - row.recordsOver <= due[row.key.encode()] <= row.records
     assert hot.recordsOver <= len(numbers) // 4096
-    assert len(others) == 2
+    assert len(others) <= 2, "those that are as rare as all others are not told apart"
     result = run("skew", growing.path, "--top", 1, "--jsonl")
     assert result.exit_code == 0
     topic, first, second, key = map(json.loads, result.stdout.splitlines())

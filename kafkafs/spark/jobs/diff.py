@@ -20,7 +20,7 @@ from kafkafs.spark.jobs.record_comparison import (
     compare,
 )
 from kafkafs.spark.jobs.stores import opened, refuse
-from kafkafs.spark.jobs.tasks import frame_of, results_of
+from kafkafs.spark.jobs.tasks import frame_of, results_of, task_bytes
 from kafkafs.spark.sight import Sighted
 from storage.clock import Clock
 from storage.files import Files
@@ -86,9 +86,10 @@ def diff(
         raise OptionError(f"the number of differences is 0 or more, not {differences_max}")
     with closing(opened(store, None)) as ours, closing(opened(other, None)) as theirs:
         pairs = _paired(ours, theirs, topics)
+        ranges = list(_ranges(ours, theirs, pairs))
         packs = [
             Sighted(pack, _sight(ours, (each.ours for each in pack)) + _sight(theirs, (each.theirs for each in pack)))
-            for pack in packed(_ranges(ours, theirs, pairs))
+            for pack in packed(ranges, task_bytes(spark, sum(each.size_bytes for each in ranges)))
         ]
     found = [Comparison()] * len(pairs)
     compared = results_of(spark, packs, partial(_compared, differences_max=differences_max))

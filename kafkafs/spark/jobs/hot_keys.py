@@ -1,30 +1,34 @@
 """Counts the records of each key in bounded memory: exactly while there are few keys, else only the frequent ones.
 
 Counts have a lower and an upper bound, also those of keys that are not kept. The bounds of parts add up: a key's bounds
-over all records are the sums of its bounds in each part.
+over all records are the sums of its bounds in each part. Keys are counted as Arrow columns, never one by one.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
 KEYS_MAX: Final = 8192
 KEY_BYTES_MAX: Final = 32 * 1024 * 1024
-
-
-class CountedKey(NamedTuple):
-    """A key, None for records without one, that occurs in `records` records or in up to `over` more.
-
-    `data_bytes` are those of the keys and values of the counted records.
-    """
-
-    key: bytes | None
-    records: int
-    data_bytes: int
-    over: int
+_WAITING_MAX: Final = 64 * 1024
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "key": pa.binary(),
+    "records": pa.int64(),
+    "data_bytes": pa.int64(),
+    "over": pa.int64(),
+}
+COUNTED_KEYS: Final = pa.schema(_TYPES)
+"""The columns of counted keys. A key, null for records without one, occurs in `records` records or in up to `over`
+more; `data_bytes` are those of the keys and values of the counted records."""
 
 
 class HotKeys:
@@ -38,41 +42,51 @@ class HotKeys:
         self.floor = 0
         self._keys_max = keys_max
         self._bytes_max = bytes_max
-        self._kept: dict[bytes | None, CountedKey] = {}
-        self._kept_bytes = 0
+        self._kept = COUNTED_KEYS.empty_table()
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_records = self._waiting_bytes = 0
 
-    def add(self, key: bytes | None, records: int, data_bytes: int) -> None:
-        """Add this many records of a key."""
-        known = self._kept.get(key)
-        if known is None:
-            self._kept[key] = CountedKey(key, records, data_bytes, self.floor)
-            self._kept_bytes += _size_bytes(key)
-            if len(self._kept) > self._keys_max or self._kept_bytes > self._bytes_max:
-                self._prune()
-        else:
-            self._kept[key] = CountedKey(key, known.records + records, known.data_bytes + data_bytes, known.over)
+    def add(self, keys: pa.Array[Any], data_bytes: pa.Array[Any]) -> None:
+        """Count records with these keys, each with so many bytes of key and value."""
+        ones = pa.array(np.ones(len(keys), np.int64))
+        overs = pa.array(np.full(len(keys), self.floor, np.int64))
+        self._waiting.append(pa.RecordBatch.from_arrays([keys, ones, data_bytes, overs], schema=COUNTED_KEYS))
+        self._waiting_records += len(keys)
+        self._waiting_bytes += keys.nbytes
+        if self._waiting_records > _WAITING_MAX or self._waiting_bytes > self._bytes_max:
+            self._merge()
 
-    def counted(self) -> Iterator[CountedKey]:
-        """Yield the keys that are kept, in no order."""
-        yield from self._kept.values()
+    def counted(self) -> pa.Table:
+        """Return the keys that are kept, in no order; `floor` is right afterwards."""
+        self._merge()
+        return self._kept
+
+    def _merge(self) -> None:
+        """Add the waiting records to the keys that are kept."""
+        if not self._waiting:
+            return
+        both = pa.concat_tables([self._kept, pa.Table.from_batches(self._waiting)])
+        self._waiting, self._waiting_records, self._waiting_bytes = [], 0, 0
+        # A key that was kept has been missed by less than one that comes now may have been.
+        by_key = both.group_by("key", use_threads=False)
+        summed = by_key.aggregate([("records", "sum"), ("data_bytes", "sum"), ("over", "min")])
+        self._kept = summed.select(["key", "records_sum", "data_bytes_sum", "over_min"]).rename_columns(
+            COUNTED_KEYS.names
+        )
+        self._prune()
 
     def _prune(self) -> None:
-        """Drop the rarest keys, and all that may be as rare."""
-        by_count = sorted(self._kept.values(), key=_most, reverse=True)
-        keys_left, bytes_left, kept = self._keys_max // 2, self._bytes_max // 2, 0
-        for each in by_count:
-            bytes_left -= _size_bytes(each.key)
-            if kept == keys_left or bytes_left < 0:
-                break
-            kept += 1
-        self.floor = _most(by_count[kept])
-        self._kept = {each.key: each for each in by_count[:kept] if _most(each) > self.floor}
-        self._kept_bytes = sum(_size_bytes(key) for key in self._kept)
+        """Drop the rarest keys, and all that may be as rare, if there are too many."""
+        kept = self._kept
+        key_bytes = _numbers(pc.binary_length(kept.column("key")).fill_null(0))
+        if kept.num_rows <= self._keys_max and int(key_bytes.sum()) <= self._bytes_max:
+            return
+        most = _numbers(pc.add(kept.column("records"), kept.column("over")))
+        order = np.argsort(-most, kind="stable")
+        fitting = int(np.searchsorted(np.cumsum(key_bytes[order]), self._bytes_max // 2, side="right"))
+        self.floor = int(most[order[min(fitting, self._keys_max // 2)]])
+        self._kept = kept.filter(pa.array(most > self.floor)).combine_chunks()
 
 
-def _most(counted: CountedKey) -> int:
-    return counted.records + counted.over
-
-
-def _size_bytes(key: bytes | None) -> int:
-    return len(key or b"")
+def _numbers(column: pa.ChunkedArray[Any]) -> NDArray[np.int64]:
+    return np.asarray(column.cast(pa.int64()))

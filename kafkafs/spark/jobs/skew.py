@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kafkafs.spark.errors import OptionError, SeenLessError
 from kafkafs.spark.jobs.hot_keys import HotKeys
 from kafkafs.spark.jobs.stores import opened, refuse
-from kafkafs.spark.jobs.tasks import batch_of, frame_of, in_tasks, plain_schema
+from kafkafs.spark.jobs.tasks import batch_of, frame_of, in_tasks, plain_schema, task_bytes
 from storage.clock import Clock
 from storage.files import Files
 from storage.split import DEFAULT_SPLIT_BYTES, SplitReader, packed
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafkafs.spark.jobs.hot_keys import CountedKey
     from kafkafs.spark.jobs.stores import StorePath
     from storage.split import Split
 
@@ -104,7 +103,8 @@ def skew(spark: SparkSession, store: StorePath, topics: Collection[str] | None =
         starts, ends = planning.earliest(partitions), planning.latest(partitions)
         sizes = planning.log_bytes(partitions)
         ranges = {each: (starts[each], ends[each]) for each in starts.keys() & ends.keys()}
-        packs = planning.sighted(packed(planning.splits(ranges, DEFAULT_SPLIT_BYTES)))
+        splits = planning.splits(ranges, DEFAULT_SPLIT_BYTES)
+        packs = planning.sighted(packed(splits, task_bytes(spark, sum(split.size_bytes for split in splits))))
     known = frame_of(spark, [_Count(*each, log_bytes=size) for each, size in sorted(sizes.items())], _COUNTS)
     counts = known.unionAll(in_tasks(spark, packs, _counted, _COUNTS, telling=_lacking))
     sums = counts.groupBy(*_PLACES).agg(*(sql.sum(name).alias(name) for name in _SUMS))
@@ -134,18 +134,29 @@ def _counted(pack: Sequence[Split]) -> Iterator[pa.RecordBatch]:
                 sizes = pc.add(_sizes(batch.column("key")), _sizes(batch.column("value")))
                 records += batch.num_rows
                 data_bytes += pc.sum(sizes).as_py()
-                by_key = pa.table({"key": batch.column("key"), "size": sizes}).group_by("key", use_threads=False)
-                found = by_key.aggregate([("size", "count"), ("size", "sum")]).select(["key", "size_count", "size_sum"])
-                for key, count, key_bytes in zip(*(column.to_pylist() for column in found.columns), strict=True):
-                    keys.add(key, count, key_bytes)
+                keys.add(batch.column("key"), sizes)
             yield batch_of([_Count(topic, partition, records=records, data_bytes=data_bytes)], _COUNTS)
-        yield batch_of([_Count(topic, floor=keys.floor)], _COUNTS)
-        yield batch_of([_count_of(topic, each, keys.floor) for each in keys.counted()], _COUNTS)
+        yield from _counts_of_keys(topic, keys)
 
 
-def _count_of(topic: str, key: CountedKey, floor: int) -> _Count:
-    above = key.records + key.over - floor
-    return _Count(topic, is_key=True, key=key.key, records=key.records, data_bytes=key.data_bytes, above=above)
+def _counts_of_keys(topic: str, keys: HotKeys) -> Iterator[pa.RecordBatch]:
+    """Yield the counts of the keys that are kept, and the topic's floor."""
+    counted = keys.counted()
+    yield batch_of([_Count(topic, floor=keys.floor)], _COUNTS)
+    most = pc.add(counted.column("records"), counted.column("over"))
+    columns: dict[str, pa.Array[Any] | pa.ChunkedArray[Any]] = {
+        "topic": pa.repeat(topic, counted.num_rows),
+        "is_key": pa.repeat(True, counted.num_rows),
+        "key": counted.column("key"),
+        "records": counted.column("records"),
+        "data_bytes": counted.column("data_bytes"),
+        "log_bytes": pa.repeat(pa.scalar(0, pa.int64()), counted.num_rows),
+        "above": pc.subtract(most, pa.scalar(keys.floor, pa.int64())),
+        "floor": pa.repeat(pa.scalar(0, pa.int64()), counted.num_rows),
+    }
+    fields = to_arrow_schema(_COUNTS)
+    arrays = [columns.get(field.name, pa.nulls(counted.num_rows, field.type)) for field in fields]
+    yield from pa.Table.from_arrays(arrays, schema=fields).to_batches()
 
 
 def _sizes(column: pa.Array[Any]) -> pa.Array[Any]:
