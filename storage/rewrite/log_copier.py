@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from storage.cleanup.latest_offsets import sound_batches
 from storage.errors import CorruptBatchError
 from storage.log.followed_log import FollowedLog
+from storage.rewrite.log_pieces import slice_bytes
 from storage.rewrite.partition_builder import PartitionBuilder
 from storage.rewrite.topics import BuiltPartition
 from storage.segment.names import Kind
@@ -77,7 +78,7 @@ class LogCopier:
     @property
     def size_bytes(self) -> int:
         """The size of the segments, each up to the end of its last batch."""
-        return sum(map(_size_bytes, self.slices()))
+        return sum(map(slice_bytes, self.slices()))
 
     def slices(self) -> Iterable[SegmentSlice]:
         """Return all segments of the log."""
@@ -86,7 +87,7 @@ class LogCopier:
     def batches(self, part: SegmentSlice) -> Iterator[CopiedBatch]:
         """Yield the batches of a segment; raises `CorruptBatchError` at damage."""
         segment = part.segment
-        if not _size_bytes(part):
+        if not slice_bytes(part):
             return
         status = segment.log_status()
         modified_ms = 0 if status is None else status.modified_ms
@@ -121,7 +122,3 @@ class LogCopier:
             stats=stats,
         )
         self._build.put(self.directory, self.partition, built)
-
-
-def _size_bytes(part: SegmentSlice) -> int:
-    return part.segment.size_bytes if part.end is None else part.end

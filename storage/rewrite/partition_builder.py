@@ -13,6 +13,7 @@ from storage.log.epochs import LeaderEpochs
 from storage.log.partition_metadata import write_topic_id
 from storage.log.producers.snapshot import SnapshotFiles
 from storage.record.layout import NO_TIMESTAMP
+from storage.rewrite.log_pieces import BuiltSegments
 from storage.segment.replacement import replace_segments
 from storage.segment.rolling import outgrown_reason
 
@@ -72,6 +73,26 @@ class PartitionBuilder:
     def give_up(self, kept: CleanedSegments) -> None:
         """Close the files; the attempt is discarded."""
         kept.close()
+
+    # Segments that were built elsewhere
+
+    def built(self) -> BuiltSegments:
+        """End the current segment, and return what was built up to now, for the builder of the whole log to `adopt`."""
+        self._end_segment()
+        self._directory.sync()
+        return BuiltSegments(self._directory.name, self.segments, self.size_bytes, self._next_offset)
+
+    def adopt(self, directory: Directory, built: BuiltSegments) -> None:
+        """End the current segment, and move segments that were built in another directory here.
+
+        What follows them begins with `cut`.
+        """
+        self._end_segment()
+        for name in directory.names():
+            directory.rename(name, name, self._directory)
+        self.segments += built.segments
+        self.size_bytes += built.size_bytes
+        self._next_offset = built.next_offset
 
     # Batch after batch
 

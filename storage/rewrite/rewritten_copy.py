@@ -6,8 +6,8 @@ their version.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.cleanup.batch_filter import KeptBatch
 from storage.log_dir.checkpoints import OffsetCheckpoint
@@ -18,15 +18,18 @@ from storage.record.legacy_encoding import encode_entries, encode_wrapper
 from storage.record.reading import read_batches
 from storage.record.rewriting import merged, recompressed, retaining
 from storage.rewrite.log_copier import CopiedBatch, LogCopier
+from storage.rewrite.log_pieces import copied_segment
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from storage.config import TopicConfig
+    from storage.log.view import SegmentSlice
     from storage.log_dir.checkpoints import Partition
     from storage.record.kernel.decode import Record
     from storage.record.layout import TimestampType
     from storage.record.legacy import LegacyBatch
+    from storage.rewrite.log_pieces import BuiltSegments, CopiedSegment, LogPiece
     from storage.rewrite.store_builder import StoreBuilder
     from storage.store.store import Store
 
@@ -58,6 +61,19 @@ class RewriteTally:
     batches_after: int = 0
     redacted: int = 0
     dropped: int = 0
+
+    def add(self, other: Self) -> None:
+        """Add the counts of another part of the log."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+class RewrittenPiece(NamedTuple):
+    """A piece of a log that was rewritten: the segments that were read and those that were written, and the counts."""
+
+    copied: tuple[CopiedSegment, ...]
+    built: BuiltSegments
+    tally: RewriteTally
 
 
 class _Bare(NamedTuple):
@@ -205,15 +221,37 @@ class BatchRewriter:
         return _entry(encode_wrapper(left, batch.magic, codec, level=level, timestamp_type=kind))
 
 
-def copy_rewritten(store: Store, build: StoreBuilder, partition: Partition, rules: RewriteRules) -> None:
+def rewrite_piece(store: Store, build: StoreBuilder, piece: LogPiece, rules: RewriteRules) -> RewrittenPiece:
+    """Rewrite a piece of a log of a read-only store, for `copy_rewritten` to put the copy together."""
+    with build.piece(piece.partition) as directory:
+        copier = LogCopier(store, build, piece.partition, directory)
+        try:
+            slices = piece.of(copier.slices())
+            copied = tuple(map(copied_segment, slices))
+            rewriter = _rewriter(copier, rules)
+            _rewrite(copier, rewriter, slices)
+            return RewrittenPiece(copied, copier.builder.built(), rewriter.tally)
+        finally:
+            copier.builder.close()
+
+
+def copy_rewritten(
+    store: Store,
+    build: StoreBuilder,
+    partition: Partition,
+    rules: RewriteRules,
+    pieces: Sequence[RewrittenPiece] = (),
+) -> None:
     """Rewrite a partition of a read-only store into a built one. Raises a `StorageError` if the log cannot be read.
 
-    Segments are rolled by the topic's settings.
+    Segments are rolled by the topic's settings. Of the `pieces` it takes those that are copies of segments as they are
+    now and that no other attempt has taken.
     """
     with build.attempt(partition) as directory:
         copier = LogCopier(store, build, partition, directory)
         try:
-            rewriter = _rewrite(copier, rules)
+            rewriter = _rewriter(copier, rules)
+            _put_together(copier, rewriter, build, {each.copied[0].base_offset: each for each in pieces if each.copied})
             copier.finish()
         finally:
             copier.builder.close()
@@ -238,16 +276,43 @@ def _stats(copier: LogCopier, tally: RewriteTally) -> dict[str, int]:
     }
 
 
-def _rewrite(copier: LogCopier, rules: RewriteRules) -> BatchRewriter:
+def _rewriter(copier: LogCopier, rules: RewriteRules) -> BatchRewriter:
     last = {state.batches[-1].last_offset for state in copier.producers if state.batches}
-    rewriter = BatchRewriter(rules, copier.config, last)
-    if copier.view.segments:
-        copier.builder.cut(copier.base_offset)
-    for part in copier.slices():
+    return BatchRewriter(rules, copier.config, last)
+
+
+def _put_together(
+    copier: LogCopier, rewriter: BatchRewriter, build: StoreBuilder, pieces: Mapping[int, RewrittenPiece]
+) -> None:
+    """Rewrite the log but for the pieces that can be taken, by the base offset of each."""
+    slices = list(copier.slices())
+    pending: list[SegmentSlice] = []
+    while slices:
+        piece = pieces.get(slices[0].segment.base_offset)
+        count = 0 if piece is None else len(piece.copied)
+        directory = None
+        if piece is not None and piece.copied == tuple(map(copied_segment, slices[:count])):
+            directory = build.claim(piece.built.directory)
+        if piece is None or directory is None:
+            pending.append(slices.pop(0))
+            continue
+        _rewrite(copier, rewriter, pending)
+        if piece.built.size_bytes or not copier.builder.segments:  # if nothing is left of it, no segment need be there
+            copier.builder.adopt(directory, piece.built)
+        rewriter.tally.add(piece.tally)
+        slices, pending = slices[count:], []
+    _rewrite(copier, rewriter, pending)
+
+
+def _rewrite(copier: LogCopier, rewriter: BatchRewriter, slices: Sequence[SegmentSlice]) -> None:
+    """Rewrite segments in a row, the first of which begins a segment of the copy."""
+    if not slices:
+        return
+    copier.builder.cut(slices[0].segment.base_offset)
+    for part in slices:
         for copied in copier.batches(part):
             _write(copier, rewriter.add(copied))
     _write(copier, rewriter.rest())
-    return rewriter
 
 
 def _write(copier: LogCopier, rewritten: Iterable[CopiedBatch]) -> None:

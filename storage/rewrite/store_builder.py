@@ -109,6 +109,8 @@ class StoreBuilder:
                     "topics": {name: topic.to_json() for name, topic in topics.items()},
                 }
                 _begin(directory, state)
+            else:
+                _clear(directory)
         except BaseException:
             lock.release()
             raise
@@ -132,7 +134,7 @@ class StoreBuilder:
         if self.directory != self._files.directory(self.target):
             self._complete(clock, [self._files.directory(path) for path in source], built)
             self._take_place()
-        self._clear()  # late attempts that `_complete` could not see
+        _clear(self.directory)  # late attempts that `_complete` could not see
         self.directory.remove(_FINISHED_NAME)
         self.directory.sync()
         return {partition: each.stats for partition, each in built.items()}
@@ -172,7 +174,7 @@ class StoreBuilder:
         """Make a properly closed store of the partitions."""
         with suppress(FileNotFoundError):
             self.directory.remove(_PURPOSE_NAME)  # so that no further attempt begins
-        self._clear()
+        _clear(self.directory)
         for partition in built:
             directory = self._partition_dir(partition)
             with suppress(FileNotFoundError):
@@ -195,13 +197,6 @@ class StoreBuilder:
             offsets = {partition: built[partition].offset(checkpoint) for partition in sorted(built)}
             log_dir.write_offsets(checkpoint, {key: value for key, value in offsets.items() if value is not None})
         log_dir.write_clean_marker()
-
-    def _clear(self) -> None:
-        """Remove the directories of attempts."""
-        for name in self.directory.names():
-            if name.endswith(ATTEMPT_SUFFIX):
-                with suppress(OSError):  # a late attempt may still write there
-                    Doomed(self.directory, name).remove()
 
     def _partition_dir(self, partition: Partition) -> Directory:
         return self.directory.at(str(DirectoryName(*partition)))
@@ -228,6 +223,30 @@ class StoreBuilder:
         finally:
             with suppress(OSError):  # then `publish` removes it
                 Doomed(self.directory, directory.name).remove()
+
+    @contextmanager
+    def piece(self, partition: Partition, entropy: Callable[[int], bytes] = os.urandom) -> Iterator[Directory]:
+        """Yield an empty directory to build segments of a partition in. It stays for `claim`, unless the block fails.
+
+        What is not claimed is removed when the store is published, or when a later process continues the run.
+        """
+        directory = self.directory.at(f"{DirectoryName(*partition)}.{entropy(_RUN_BYTES).hex()}{ATTEMPT_SUFFIX}")
+        directory.make()
+        try:
+            yield directory
+        except BaseException:
+            with suppress(OSError):
+                Doomed(self.directory, directory.name).remove()
+            raise
+
+    def claim(self, name: str, entropy: Callable[[int], bytes] = os.urandom) -> Directory | None:
+        """Return the directory of a piece, which no other attempt gets any more; None if it is gone."""
+        claimed = f"{name.removesuffix(ATTEMPT_SUFFIX)}.{entropy(_RUN_BYTES).hex()}{ATTEMPT_SUFFIX}"
+        try:
+            self.directory.rename(name, claimed)
+        except FileNotFoundError:
+            return None
+        return self.directory.at(claimed)
 
     def put(self, directory: Directory, partition: Partition, built: BuiltPartition) -> None:
         """Take a partition from the directory of the attempt that built it, unless another attempt was first."""
@@ -271,6 +290,14 @@ def _begin(directory: Directory, state: Mapping[str, Any]) -> None:
             with suppress(FileNotFoundError):
                 Doomed(directory, name).remove()
     directory.replace(_PURPOSE_NAME, json.dumps(state).encode())
+
+
+def _clear(directory: Directory) -> None:
+    """Remove the directories of attempts."""
+    for name in directory.names():
+        if name.endswith(ATTEMPT_SUFFIX):
+            with suppress(OSError):  # a late attempt may still write there
+                Doomed(directory, name).remove()
 
 
 def _read(directory: Directory, name: str) -> dict[str, Any] | None:

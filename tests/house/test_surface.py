@@ -223,12 +223,16 @@ SURFACE = {
     ],
     "storage.rewrite": [
         "ATTEMPT_SUFFIX",
+        "LogPiece",
         "RewriteRules",
+        "RewrittenPiece",
         "StoreBuilder",
         "built_topics",
         "copy_compacted",
         "copy_rewritten",
         "copy_staged",
+        "pieces_of",
+        "rewrite_piece",
     ],
     "storage.split": [
         "DEFAULT_SPLIT_BYTES",

@@ -138,9 +138,11 @@ def test_other_partitions_get_what_a_producer_would_send_them(
     assert len(rows) == max(PARTITIONS, partitions)
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
 def test_a_task_that_fails_leaves_nothing_and_is_done_again(
-    spark: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cut: bool
 ) -> None:
+    """Also if tasks rewrite pieces of each log, and others put the logs together."""
     from kafkafs.spark.jobs import stores
 
     mark = tmp_path / "failed"
@@ -157,8 +159,11 @@ def test_a_task_that_fails_leaves_nothing_and_is_done_again(
         return real(session, pieces, run)
 
     monkeypatch.setattr(stores, "results_of", failing_once)
+    if is_cut:
+        monkeypatch.setattr(stores, "task_bytes", lambda *_: 1000)
     rows = jobs.rewrite(spark, source, tmp_path / "target", codec="gzip").collect()
     assert mark.exists()
+    assert not is_cut or all(row.segments > 1 for row in rows)
     check_sound(tmp_path / "target")
     assert records([tmp_path / "target"]) == records([source])
     assert len(rows) == PARTITIONS

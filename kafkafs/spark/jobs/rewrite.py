@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.spark.errors import JobError
 from kafkafs.spark.jobs.repartitioning import build_repartitioned
-from kafkafs.spark.jobs.stores import BuiltPlace, build_in_tasks, frame_of_reports
+from kafkafs.spark.jobs.stores import BuiltPlace, build_from_pieces, build_in_tasks, frame_of_reports
 from storage.config import check_topic_setting
 from storage.record import Codec
-from storage.rewrite import RewriteRules, copy_rewritten
+from storage.rewrite import RewriteRules, copy_rewritten, rewrite_piece
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kafkafs.spark.jobs.stores import StorePath
     from storage.log_dir import Partition
-    from storage.rewrite import StoreBuilder
+    from storage.rewrite import LogPiece, RewrittenPiece, StoreBuilder
     from storage.store import Store
 
 SCHEMA: Final = (
@@ -85,10 +85,15 @@ def rewrite(
         whole = {each: {**counts.get(each, {}), **reports.get(each, {})} for each in {*counts, *reports}}
         return frame_of_reports(spark, whole, SCHEMA)
 
-    def work(opened: Store, build: StoreBuilder, partition: Partition) -> None:
-        copy_rewritten(opened, build, partition, rules)
+    def work_on_piece(opened: Store, build: StoreBuilder, piece: LogPiece) -> RewrittenPiece:
+        return rewrite_piece(opened, build, piece, rules)
 
     with place.begun(purpose, topics, settings) as build:
+        pieces = build_from_pieces(spark, place, build, work_on_piece)
+
+        def work(opened: Store, build: StoreBuilder, partition: Partition) -> None:
+            copy_rewritten(opened, build, partition, rules, pieces.get(partition, ()))
+
         build_in_tasks(spark, place, build, work)
         return frame_of_reports(spark, place.publish(build), SCHEMA)
 

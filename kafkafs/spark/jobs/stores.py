@@ -1,7 +1,8 @@
 """The stores of a job: those that it reads, and the new one that it builds.
 
-A task builds one partition of a new store; a partition that two tasks build counts once. The driver publishes the store
-when it has all partitions. The same call continues an interrupted job.
+A task builds one partition of a new store; a partition that two tasks build counts once. Other tasks may have built
+pieces of a large one before. The driver publishes the store when it has all partitions. The same call continues an
+interrupted job.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from kafkafs.damage import Damage
 from kafkafs.spark.bounds import Edge
 from kafkafs.spark.errors import JobError
-from kafkafs.spark.jobs.tasks import frame_of, results_of
+from kafkafs.spark.jobs.tasks import frame_of, results_of, task_bytes
 from kafkafs.spark.opened_store import OpenedStore
 from kafkafs.spark.options import StoreOptions, parse_paths
 from kafkafs.spark.sight import Sighted, Sights
 from storage.clock import Clock
 from storage.files import Files
-from storage.rewrite import StoreBuilder, built_topics
+from storage.rewrite import LogPiece, StoreBuilder, built_topics, pieces_of
 from storage.split import packed
 from storage.store import Mode, Store
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
     from storage.errors import RecordsGoneError
     from storage.log_dir import Partition
+
+Built = TypeVar("Built")
 
 StorePath: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A log directory, or several, as a sequence or with commas between them."""
@@ -137,6 +140,37 @@ def build_in_tasks(
                 work(opened, place.build(run), piece.partition)
 
     results_of(spark, packs, build_pack)
+
+
+def build_from_pieces(
+    spark: SparkSession,
+    place: BuiltPlace,
+    build: StoreBuilder,
+    work: Callable[[Store, StoreBuilder, LogPiece], Built],
+) -> dict[Partition, list[Built]]:
+    """Build the pieces of each missing partition that is larger than what a task should read, and return their results.
+
+    A partition whose segments allow only one piece has none.
+    """
+    with place.opened() as store:
+        sizes = {each: _size_bytes(store, each) for each in build.missing()}
+        piece_bytes = task_bytes(spark, sum(sizes.values()))
+        sights, found = Sights(store), list[Sighted[LogPiece]]()
+        for partition, size_bytes in sizes.items():
+            pieces = pieces_of(partition, store.log(*partition).view, piece_bytes) if size_bytes > piece_bytes else ()
+            if len(pieces) > 1:
+                sight = sights.of_logs([partition])
+                found += [Sighted(piece, sight) for piece in pieces]
+    run = build.run
+
+    def build_piece(piece: LogPiece) -> Built:
+        with place.opened() as opened:
+            return work(opened, place.build(run), piece)
+
+    built: dict[Partition, list[Built]] = {}
+    for sighted, result in zip(found, results_of(spark, found, build_piece), strict=True):
+        built.setdefault(sighted.piece.partition, []).append(result)
+    return built
 
 
 def frame_of_reports(spark: SparkSession, reports: Mapping[Partition, Mapping[str, Any]], schema: str) -> DataFrame:

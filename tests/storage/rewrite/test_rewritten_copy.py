@@ -12,14 +12,17 @@ from aiokafka.record.memory_records import MemoryRecords
 from consuming import ConsumedRecord, consumed
 from memory_logs import NOW_MS, StandingClock
 
+from storage.errors import CorruptBatchError
 from storage.files import Files
 from storage.log.producers.state import AppendOrigin
 from storage.log.view import Isolation
+from storage.log_dir.removals import Doomed
 from storage.record.batch import RecordBatch
 from storage.record.compression import Codec
 from storage.record.control import EndTransactionMarker
 from storage.record.encoding import BatchForm, batches_of_rows, marker_batch
-from storage.rewrite.rewritten_copy import RewriteRules, copy_rewritten
+from storage.rewrite.log_pieces import pieces_of
+from storage.rewrite.rewritten_copy import RewriteRules, copy_rewritten, rewrite_piece
 from storage.rewrite.store_builder import StoreBuilder
 from storage.rewrite.topics import built_topics
 from storage.store.store import Mode, Store
@@ -37,15 +40,25 @@ SETTINGS = {"segment.bytes": "4000", "index.interval.bytes": "256"}
 REDACTED = frozenset({b"key 3", b"key 5"})
 
 
+def in_pieces(store: Store, build: StoreBuilder, partition: tuple[str, int], rules: RewriteRules) -> None:
+    """Rewrite a partition as several tasks do: each of its segments first, then the log from them."""
+    pieces = [rewrite_piece(store, build, each, rules) for each in pieces_of(partition, store.log(*partition).view, 1)]
+    copy_rewritten(store, build, partition, rules, pieces)
+
+
 def rewritten(
-    paths: Sequence[Path], target: Path, rules: RewriteRules, settings: dict[str, str] | None = None
+    paths: Sequence[Path],
+    target: Path,
+    rules: RewriteRules,
+    settings: dict[str, str] | None = None,
+    copy: Callable[[Store, StoreBuilder, tuple[str, int], RewriteRules], None] = copy_rewritten,
 ) -> dict[tuple[str, int], dict[str, Any]]:
     clock = StandingClock()
     with Store.open(paths, mode=Mode.READ_ONLY, files=FILES, clock=clock) as store:
         topics = built_topics(store, None, settings or {})
         build = StoreBuilder.begin(FILES, clock, target, {}, topics)
         for partition in build.missing():
-            copy_rewritten(store, StoreBuilder.opened(FILES, target, build.run), partition, rules)
+            copy(store, StoreBuilder.opened(FILES, target, build.run), partition, rules)
         told = build.publish(clock, paths)
         build.close()
     assert list(Verification(FILES, [target]).run(lambda: None)) == []
@@ -107,6 +120,23 @@ def test_real_stores_stay_what_they_are_to_everybody(
     if rules.batch_bytes:
         before, after = (sum(each[f"batches{when}"] for each in told.values()) for when in ("Before", "After"))
         assert after < before * 0.9
+
+
+@pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9"])
+@pytest.mark.parametrize("batch_bytes", [0, 16384])
+def test_stores_that_are_rewritten_in_pieces_are_the_same(
+    datasets: Callable[[str], Path], tmp_path: Path, name: str, batch_bytes: int
+) -> None:
+    rules = RewriteRules(codec=Codec.LZ4, batch_bytes=batch_bytes)
+    paths = [datasets(name) / name / each for each in ("d1", "d2")]
+    told = rewritten(paths, tmp_path / "target", rules, copy=in_pieces)
+    assert list(seen([tmp_path / "target"], list(told))) == seen_in_data_set(tuple(paths), tuple(told))
+    whole = rewritten(paths, tmp_path / "whole", rules)
+    counts = ("recordsBefore", "recordsAfter", "batchesBefore", "beforeBytes")
+    assert [[each[name] for name in counts] for each in told.values()] == [
+        [each[name] for name in counts] for each in whole.values()
+    ]
+    assert any(each["segments"] > whole[partition]["segments"] for partition, each in told.items())
 
 
 @pytest.fixture
@@ -232,3 +262,53 @@ def test_another_client_decodes_what_it_has_decoded_before(source: Path, tmp_pat
 
     assert decoded(tmp_path / "target") == decoded(source)
     assert len(decoded(source)) > 400
+
+
+def test_a_log_that_is_put_together_takes_no_piece_that_is_not_its_own(source: Path, tmp_path: Path) -> None:
+    """Pieces that are gone, that another attempt took, or whose segments were replaced are rewritten."""
+    rules = RewriteRules(codec=Codec.ZSTD, redacted_keys=REDACTED, drops_redacted=True)
+    due = list(seen([source], [("t", 0)]))
+    told = rewritten([source], tmp_path / "whole", rules)
+    redacted = list(seen([tmp_path / "whole"], list(told)))
+    taken: list[int] = []
+
+    def copy(store: Store, build: StoreBuilder, partition: tuple[str, int], rules: RewriteRules) -> None:
+        view = store.log(*partition).view
+        pieces = [rewrite_piece(store, build, each, rules) for each in pieces_of(partition, view, 1)]
+        assert len(pieces) == len(view.segments) > 5
+        stale = pieces[1].copied[0]._replace(modified_ms=1)
+        pieces[1] = pieces[1]._replace(copied=(stale,))
+        assert build.claim(pieces[2].built.directory) is not None
+        Doomed(build.directory, pieces[3].built.directory).remove()
+        before = set(build.directory.names())
+        copy_rewritten(store, build, partition, rules, pieces)
+        gone = before - set(build.directory.names())
+        taken.append(sum(each.built.directory in gone for each in pieces))
+        copy_rewritten(store, build, partition, rules, pieces)  # a second attempt finds none of them
+        taken.append(len(pieces))
+
+    assert rewritten([source], tmp_path / "pieces", rules, copy=copy).keys() == told.keys()
+    assert list(seen([tmp_path / "pieces"], list(told))) == redacted
+    assert taken[0] == taken[1] - 3
+    assert list(seen([source], [("t", 0)])) == due
+
+
+def test_a_piece_that_fails_leaves_nothing(source: Path, tmp_path: Path) -> None:
+    with Store.open([source], mode=Mode.READ_ONLY, files=FILES, clock=StandingClock()) as store:
+        topics = built_topics(store, None, {})
+        build = StoreBuilder.begin(FILES, StandingClock(), tmp_path / "target", {}, topics)
+        (first, *_) = pieces_of(("t", 0), store.log("t", 0).view, 1)
+        log = source / "t-0" / f"{0:020}.log"
+        whole = log.read_bytes()
+        log.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        before = set(build.directory.names())
+        with pytest.raises(CorruptBatchError):
+            rewrite_piece(store, build, first, RewriteRules())
+        assert set(build.directory.names()) == before
+        log.write_bytes(whole)
+        piece = rewrite_piece(store, build, first, RewriteRules())
+        assert piece.built.directory in build.directory.names()
+        build.close()
+        resumed = StoreBuilder.begin(FILES, StandingClock(), tmp_path / "target", {}, topics)
+        assert set(resumed.directory.names()) == before, "a later process begins without pieces"
+        resumed.close()
