@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 import pytest
@@ -16,22 +16,26 @@ from spark_rows import Row, rows_of_table
 
 from kafkafs.cli import main
 from kafkafs.spark import jobs
-from kafkafs.spark.errors import DataLossError, JobError, OptionError
+from kafkafs.spark.errors import DataLossError, JobError
+from kafkafs.spark.jobs import export_writing
 from kafkafs.spark.jobs.export_writing import ExportTask, write_files
 from storage.clock import Clock
 from storage.files import Files
 from storage.log.view import Isolation
+from storage.record.encoding import batches_of_rows
 from storage.split.splits import PartitionPlace, splits_of
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from conftest import GrowingStore
     from pyspark.sql import SparkSession
 
 DAY_MS = 86_400_000
+IS_PROOF = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove"
+DAYS, RECORDS = (3_650, 40_000) if IS_PROOF else (100, 2_000)
 TIME_S_MAX = 300
 
 KILLED = """
@@ -171,24 +175,69 @@ def test_a_driver_that_is_killed_and_run_again(
     assert values(target) == growing.values()
 
 
-def test_attempts_write_files_of_their_own_and_few_at_once(growing: GrowingStore, tmp_path: Path) -> None:
-    """Records of 100 days in turn: no more files are open than may be, and each record is in one."""
-    growing.create("a")
-    for number in range(400):
-        offset = growing.store.log("a", 0).view.end_offset
-        growing.append("a", 0, 1, first_timestamp_ms=number % 100 * DAY_MS - offset)
-    with Store.open([growing.path], mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as opened:
-        place = PartitionPlace(str(growing.path), "a", 0)
-        splits = splits_of(opened.log("a", 0), place, 0, 400, on_loss=lambda loss: pytest.fail(str(loss)))
-    task = ExportTask(tuple(splits), str(tmp_path), False, "binary", "zstd", False)
+def split_task(store: GrowingStore, staging: Path) -> ExportTask:
+    """The task that exports all of topic `a`."""
+    with Store.open([store.path], mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as opened:
+        log = opened.log("a", 0)
+        place = PartitionPlace(str(store.path), "a", 0)
+        splits = splits_of(log, place, 0, log.view.end_offset, on_loss=lambda loss: pytest.fail(str(loss)))
+    return ExportTask(tuple(splits), str(staging), False, "binary", "zstd", False)
+
+
+def append_at(store: GrowingStore, times_ms: Iterable[int]) -> None:
+    """Append a record for each time to topic `a`."""
+    rows = [(time_ms, b"key", b"value", ()) for time_ms in times_ms]
+    for batch in batches_of_rows(rows, base_offset=None):
+        store.store.log("a", 0).append_as_leader(batch, leader_epoch=0)
+
+
+def test_attempts_write_files_of_their_own_with_the_records_of_many_days_in_turn(
+    growing: GrowingStore, tmp_path: Path
+) -> None:
+    """More days than files may be open at once: one file a day, and each record in one."""
+    growing.store.topics.create("a", 1, {"segment.bytes": "10000000"})
+    append_at(growing, (number % DAYS * DAY_MS for number in range(RECORDS)))
+    task = split_task(growing, tmp_path)
     attempts = [write_files(task) for _ in range(2)]
     assert [each.file for each in attempts[0]] == [each.file for each in attempts[1]]
     assert len({each.staged for attempt in attempts for each in attempt}) == len(list(tmp_path.glob("*.parquet")))
-    offsets = [
-        offset for each in attempts[0] for offset in parquet.read_table(each.staged).column("offset").to_pylist()
-    ]
-    assert sorted(offsets) == list(range(400))
-    assert len({each.file.date for each in attempts[0]}) == 100
+    assert len(attempts[0]) == DAYS
+    offsets = []
+    for each in attempts[0]:
+        table = parquet.ParquetFile(each.staged).read()
+        offsets += table.column("offset").to_pylist()
+        assert {str(day) for day in pc.cast(table.column("timestamp"), "date32").to_pylist()} == {each.file.date}
+        assert (each.file.first_offset, each.file.last_offset) == (offsets[-table.num_rows], offsets[-1])
+    assert sorted(offsets) == list(range(RECORDS))
+
+
+def test_records_that_do_not_fit_into_memory(
+    growing: GrowingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more files are open than may be, and those of few days go on."""
+    monkeypatch.setattr(export_writing, "_HELD_BYTES_MAX", 1)
+    monkeypatch.setattr("storage.record.columns.DEFAULT_CHUNK_BYTES", 4096)
+    opened = []
+    monkeypatch.setattr(export_writing._Writing, "_finish", noting(export_writing._Writing._finish, opened))
+    growing.create("a")
+    for days in (3, 50):
+        for number in range(100):
+            append_at(growing, [number % days * DAY_MS])
+    found = write_files(split_task(growing, tmp_path))
+    offsets = [offset for each in found for offset in parquet.read_table(each.staged).column("offset").to_pylist()]
+    assert sorted(offsets) == list(range(200))
+    assert max(opened) == export_writing._OPEN_MAX
+    assert {each.file.date for each in found if each.file.first_offset == 0} == {"1970-01-01"}
+
+
+def noting(finish: Callable[..., None], opened: list[int]) -> Callable[..., None]:
+    """The same, which notes how many files are open before."""
+
+    def noted(writing: Any, keep: int) -> None:
+        opened.append(len(writing._open))
+        finish(writing, keep)
+
+    return noted
 
 
 def test_values_as_text(spark: SparkSession, growing: GrowingStore, tmp_path: Path) -> None:
@@ -204,55 +253,6 @@ def test_values_as_text(spark: SparkSession, growing: GrowingStore, tmp_path: Pa
     with pytest.raises(Exception, match="a value in a-0 from offset 3 to 3 is not UTF-8: export it with --values bin"):
         jobs.export(spark, growing.path, tmp_path / "text", values="text", incremental=True)
     assert len(values(tmp_path / "text")) == 3
-
-
-def test_tables(spark: SparkSession, growing: GrowingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deltalake import DeltaTable
-    from pyiceberg.catalog import load_catalog
-    from pyiceberg.utils.config import Config
-
-    for name, value in (
-        ("TYPE", "sql"),
-        ("URI", f"sqlite:///{tmp_path}/catalog.db"),
-        ("WAREHOUSE", f"file://{tmp_path}/warehouse"),
-    ):
-        monkeypatch.setenv(f"PYICEBERG_CATALOG__EXPORTED__{name}", value)
-    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())  # it was read when the package was loaded
-
-    def exported(table: str) -> None:
-        jobs.export(
-            spark, growing.path, tmp_path / table, incremental=True, headers=True, table=table, catalog="exported"
-        )
-
-    growing.create("a", 2)
-    for count, partition in ((4, 0), (3, 1), (5, 0)):
-        growing.append("a", partition, count, first_timestamp_ms=1_700_000_000_000 + count * DAY_MS)
-        for table in ("delta", "iceberg"):
-            exported(table)
-            exported(table)
-        delta = DeltaTable(tmp_path / "delta").to_pyarrow_table()
-        iceberg = load_catalog("exported").load_table(("kafka", "a")).scan().to_arrow()
-        for found in (delta, iceberg):
-            assert sorted(value.decode() for value in found.column("value").to_pylist()) == growing.values()
-        assert set(delta.column("topic").to_pylist()) == {"a"}
-        assert delta.column("date").type == "date32"
-    (tmp_path / "delta" / "_kafkafs" / "registered.json").unlink()
-    exported("delta")
-    assert DeltaTable(tmp_path / "delta").to_pyarrow_table().num_rows == 12, "what the table has is not added again"
-    with pytest.raises(OptionError, match="a table's files are never replaced: --table goes with --incremental"):
-        jobs.export(spark, growing.path, tmp_path / "delta", headers=True, table="delta")
-    with pytest.raises(JobError, match=r"the Iceberg catalog 'none' cannot be used: .+"):
-        jobs.export(spark, growing.path, tmp_path / "x", incremental=True, table="iceberg", catalog="none")
-
-
-@pytest.mark.parametrize(("table", "package"), [("delta", "deltalake"), ("iceberg", "pyiceberg")])
-def test_a_table_without_its_package(
-    table: str, package: str, spark: SparkSession, growing: GrowingStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in (package, "pyiceberg.catalog"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(JobError, match=rf"--table {table} needs {package}: run `pip install 'kafkafs\[lake\]'`"):
-        jobs.export(spark, growing.path, growing.path.parent / "out", incremental=True, table=table)
 
 
 def test_the_command(spark: SparkSession, growing: GrowingStore, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from kafkafs.cli.failures import say
 from kafkafs.cli.output import Form, chosen_form, output_options, output_options_of, write_rows
 from kafkafs.cli.spark.session import job_options, job_session
 from kafkafs.cli.store import store_argument
@@ -30,6 +31,10 @@ _NAMED: Final = {
     "timestamp": "The column of the time: ISO 8601, or milliseconds.",
     "offset": "The column of the offset, which orders the records of a partition.",
 }
+_UNDATED: Final = (
+    "records have timestamps outside of the years 0001 to 9999, as when microseconds are taken for milliseconds: their "
+    "date and timestamp are null, and invalidTimestamp has the number"
+)
 _OF_FILES: Final = ("form", "whole_row", "transaction")
 _OF_BOTH: Final = ("by_key", "codec")
 
@@ -78,9 +83,12 @@ def export(
     """Write the records of a store, or of some of its topics, as Parquet into the directory TARGET.
 
     The files are in topic=TOPIC/date=YYYY-MM-DD, the day of the records' timestamps in UTC. Their columns are key,
-    value, partition, offset, timestamp and timestampType. Readers see nothing of a run until all of it is on disk; run
-    a killed command again, and each record is there once. Without --incremental everything is exported, and replaces
-    the earlier export of these topics. The store is not changed, and a broker may be running.
+    value, partition, offset, timestamp, timestampType and invalidTimestamp, which has the number of a timestamp outside
+    of the years 0001 to 9999: the date and the timestamp of such a record are null.
+
+    Readers see nothing of a run until all of it is on disk; run a killed command again, and each record is there once.
+    Without --incremental everything is exported, and replaces the earlier export of these topics. The store is not
+    changed, and a broker may be running.
 
     A log that was truncated or recreated since its last export is an error, and nothing is written. All runs into one
     directory need the same --headers, --values, --isolation and --table; with --table, only incremental runs.
@@ -95,6 +103,9 @@ def export(
         write_rows(*found, form)
         size_mb = found.total("bytes") / 1e6
         session.summarize(f"exported {found.total('records')} records in {len(found.rows)} files, {size_mb:.1f} MB")
+        undated = sum(row["records"] for row in found.rows if row["date"] is None)
+        if undated:
+            say(f"{undated} {_UNDATED}")
 
 
 def _column_options(command: Command) -> Command:

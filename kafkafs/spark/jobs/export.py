@@ -91,7 +91,8 @@ def export(
     With `incremental` only records that are new since the last export to the same directory are added to it; otherwise
     all records replace its files. With `values="text"` keys and values are strings. `table` may be `delta`, for a table
     in the directory, or `iceberg`, for a table of each topic in a namespace of one of pyiceberg's catalogs; the files
-    are registered with it at the end. The export is complete when this returns.
+    are registered with it at the end. A record with a timestamp outside of the years 0001 to 9999 has a null `date` and
+    `timestamp`, and the number in `invalidTimestamp`. The export is complete when this returns.
 
     Raises `JobError` if a log is not the one that was exported before, `DataLossError` if it has lost records that were
     never exported, unless that is accepted, and `SeenLessError` if a task does not see what the driver saw.
@@ -128,9 +129,7 @@ def export(
             replaced=() if incremental else ranges,
         )
         if registering is not None:
-            registering.register(
-                directory.root, directory.unregistered(), export_schema(headers=headers, values=values)
-            )
+            registering.register(directory, export_schema(headers=headers, values=values))
             directory.note_registered()
     return frame_of(spark, [_row(each) for each in files], SCHEMA)
 
@@ -186,12 +185,12 @@ def _planned(
     return ranges
 
 
-def _row(each: StagedExport) -> tuple[str, int, str, int, int, int, int, str]:
+def _row(each: StagedExport) -> tuple[str, int, str | None, int, int, int, int, str]:
     file = each.file
     return (
         file.topic,
         file.partition,
-        file.date,
+        file.day,
         file.first_offset,
         file.last_offset + 1,
         each.records,

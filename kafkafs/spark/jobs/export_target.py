@@ -30,7 +30,12 @@ _REGISTERED_NAME: Final = "registered.json"
 _PUBLISHING_NAME: Final = "publishing.json"
 _LOCK_NAME: Final = "lock"
 _STAGING_FRONT: Final = "staged-"
+_DATE: Final = re.compile(r"(?!0000)\d{4}-\d\d-\d\d", re.ASCII)
 _FILE: Final = re.compile(r"topic=([^/]+)/date=([^/]+)/records-\1-(\d+)-(\d{20})-(\d{20})\.parquet")
+
+
+NO_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""The name of the partition of records without a date, which every reader of Hive's partitions takes for null."""
 
 
 class ExportedFile(NamedTuple):
@@ -41,6 +46,16 @@ class ExportedFile(NamedTuple):
     date: str
     first_offset: int
     last_offset: int
+
+    @classmethod
+    def of_day(cls, topic: str, partition: int, day: str | None, first_offset: int, last_offset: int) -> Self:
+        """Return the file of a day's records; None for those without a date."""
+        return cls(topic, partition, NO_DATE if day is None else day, first_offset, last_offset)
+
+    @property
+    def day(self) -> str | None:
+        """Return the date; None if there is none, or if an earlier version wrote one that no reader knows."""
+        return self.date if _DATE.fullmatch(self.date) else None
 
     @property
     def path(self) -> str:

@@ -1,23 +1,26 @@
 """Writes records as Parquet in Spark's workers: a file for each partition and day of a task's records.
 
-Row groups are large even if record batches are small, and memory is bounded for any number of days. A finished file is
-on disk, under a name of its own for each attempt; `export_target` publishes it.
+Row groups are large even if record batches are small, and memory is bounded for any number of days: records of more
+days than files may be open get a second file of a day only if they do not fit into that memory. A finished file is on
+disk, under a name of its own for each attempt; `export_target` publishes it.
 """
 
 from __future__ import annotations
 
 import logging
 import uuid
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 from pyspark.sql.types import StructType
 
 from kafkafs.spark.errors import DataLossError, JobError
+from kafkafs.spark.jobs.export_days import INVALID_TIMESTAMP, by_day, date_text, dated
 from kafkafs.spark.jobs.export_target import ExportedFile
 from kafkafs.spark.schema import source_schema
 from kafkafs.spark.sight import explained
@@ -27,8 +30,7 @@ from storage.files import Files
 from storage.split import SplitReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from kafkafs.spark.jobs.export_days import DatedRows
     from storage.errors import RecordsGoneError
     from storage.split import PartitionPlace, Split
 
@@ -38,10 +40,9 @@ Compression: TypeAlias = Literal["snappy", "zstd", "gzip", "lz4", "none"]
 COMPRESSIONS: Final[tuple[Compression, ...]] = get_args(Compression)
 TEXT: Final = "text"
 BINARY: Final = "binary"
+_HELD_BYTES_MAX: Final = 128 * 1024 * 1024
 _ROW_GROUP_BYTES: Final = 64 * 1024 * 1024
-_BUFFERED_BYTES_MAX: Final = 128 * 1024 * 1024
 _OPEN_MAX: Final = 32
-_DAY_MS: Final = 86_400_000
 
 
 class ExportTask(NamedTuple):
@@ -53,6 +54,11 @@ class ExportTask(NamedTuple):
     values: str
     compression: Compression
     accepts_data_loss: bool
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the number of bytes to read."""
+        return sum(split.size_bytes for split in self.splits)
 
 
 class StagedExport(NamedTuple):
@@ -70,8 +76,8 @@ def write_files(task: ExportTask) -> list[StagedExport]:
 
 
 def export_schema(*, headers: bool, values: str) -> pa.Schema:
-    """Return the columns of the files: the source's, without the topic, which the directory's name says."""
-    schema = SparkRows(_columns(headers=headers)).schema
+    """Return the columns of the files: the source's and `invalidTimestamp`; the directory's name says the topic."""
+    schema = SparkRows(_columns(headers=headers)).schema.append(INVALID_TIMESTAMP)
     if values == TEXT:
         for name in ("key", "value"):
             schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
@@ -83,26 +89,28 @@ def _columns(*, headers: bool) -> StructType:
 
 
 class _Writing:
-    """One attempt of a task."""
+    """One attempt of a task.
+
+    Rows are held back and put in the order of their days before they are written, so that a task with records of many
+    days in turn does not write many files for each.
+    """
 
     def __init__(self, task: ExportTask) -> None:
         self._task = task
         self._schema = export_schema(headers=task.headers, values=task.values)
-        self._open: dict[tuple[PartitionPlace, int], _OpenFile] = {}
+        self._held: list[DatedRows] = []
+        self._held_bytes = 0
+        self._open: dict[int, _OpenFile] = {}
         self._finished: list[StagedExport] = []
 
     def run(self) -> list[StagedExport]:
         rows = SparkRows(_columns(headers=self._task.headers))
         reader = SplitReader(Files(), Clock(), columns=rows.columns, on_loss=explained(self._report))
-        before: PartitionPlace | None = None
-        for split in self._task.splits:
-            if split.place != before:
-                self._finish(0)
-                before = split.place
-            for batch in reader.read(split):
-                for day, part in _by_day(batch):
-                    self._add(split.place, day, rows.of(part, split.place.topic, split.place.partition))
-        self._finish(0)
+        for place, splits in groupby(self._task.splits, key=attrgetter("place")):
+            for batch in (batch for split in splits for batch in reader.read(split)):
+                self._hold(dated(batch, rows, place.topic, place.partition), place)
+            self._write_held(place)
+            self._finish(0)
         return self._finished
 
     def _report(self, loss: RecordsGoneError) -> None:
@@ -110,21 +118,25 @@ class _Writing:
             raise DataLossError(f"{loss}: --accept-data-loss exports what is left")
         logger.warning("%s", loss)
 
-    def _add(self, place: PartitionPlace, day: int, batch: pa.RecordBatch) -> None:
+    def _hold(self, dated_rows: DatedRows, place: PartitionPlace) -> None:
         if self._task.values == TEXT:
-            batch = _as_text(batch, place, self._schema)
-        key = place, day
-        file = self._open.pop(key, None)
-        if file is None:
-            self._finish(_OPEN_MAX - 1)
-            path = Path(self._task.staging) / f"{uuid.uuid4().hex}.parquet"
-            file = _OpenFile(path, place, day, self._schema, self._task.compression)
-        self._open[key] = file  # the most recently used
-        file.add(batch)
-        if file.buffered_bytes >= _ROW_GROUP_BYTES:
-            file.flush()
-        elif sum(each.buffered_bytes for each in self._open.values()) > _BUFFERED_BYTES_MAX:
-            max(self._open.values(), key=lambda each: each.buffered_bytes).flush()
+            dated_rows = dated_rows._replace(rows=_as_text(dated_rows.rows, place, self._schema))
+        self._held.append(dated_rows)
+        self._held_bytes += dated_rows.rows.nbytes
+        if self._held_bytes >= _HELD_BYTES_MAX:
+            self._write_held(place)
+
+    def _write_held(self, place: PartitionPlace) -> None:
+        """Write the rows that were held back, each day's into its file."""
+        for day, part in by_day(self._held) if self._held else ():
+            file = self._open.pop(day, None)
+            if file is None:
+                self._finish(_OPEN_MAX - 1)
+                path = Path(self._task.staging) / f"{uuid.uuid4().hex}.parquet"
+                file = _OpenFile(path, place, day, self._schema, self._task.compression)
+            self._open[day] = file  # the most recently used
+            file.write(part)
+        self._held, self._held_bytes = [], 0
 
     def _finish(self, keep: int) -> None:
         """Finish the least recently used files until this many are left open."""
@@ -138,55 +150,33 @@ class _OpenFile:
     def __init__(
         self, path: Path, place: PartitionPlace, day: int, schema: pa.Schema, compression: Compression
     ) -> None:
-        self.buffered_bytes = 0
         self._path = path
         self._place = place
-        self._date = str(np.datetime64(day, "D"))
-        self._schema = schema
+        self._day = day
         self._writer = parquet.ParquetWriter(path, schema, compression=compression)
-        self._batches: list[pa.RecordBatch] = []
         self._records = 0
         self._first_offset = self._last_offset = -1
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        offsets = batch.column("offset")
+    def write(self, rows: pa.Table) -> None:
+        """Write rows of the day."""
+        offsets = rows.column("offset")
         if not self._records:
             self._first_offset = offsets[0].as_py()
         self._last_offset = offsets[-1].as_py()
-        self._records += batch.num_rows
-        self.buffered_bytes += batch.nbytes
-        self._batches.append(batch)
-
-    def flush(self) -> None:
-        """Write the buffered records as a row group."""
-        if self._batches:
-            table = pa.Table.from_batches(self._batches, self._schema)
-            self._writer.write_table(table, row_group_size=table.num_rows)
-            self._batches, self.buffered_bytes = [], 0
+        self._records += rows.num_rows
+        groups = rows.nbytes // _ROW_GROUP_BYTES + 1
+        self._writer.write_table(rows, row_group_size=-(-rows.num_rows // groups))
 
     def finish(self) -> StagedExport:
-        self.flush()
         self._writer.close()
         with Files().open_writing(self._path) as written:
             written.sync()
             size_bytes = written.size_bytes()
         place = self._place
-        file = ExportedFile(place.topic, place.partition, self._date, self._first_offset, self._last_offset)
+        file = ExportedFile.of_day(
+            place.topic, place.partition, date_text(self._day), self._first_offset, self._last_offset
+        )
         return StagedExport(str(self._path), file, self._records, size_bytes)
-
-
-def _by_day(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of each day in UTC, in their order."""
-    if not batch.num_rows:
-        return
-    times = np.asarray(batch.column("timestamp").cast(pa.int64()))
-    days = times // _DAY_MS
-    found = np.unique(days)
-    if len(found) == 1:
-        yield int(found[0]), batch
-        return
-    for day in found:
-        yield int(day), batch.filter(pa.array(days == day))
 
 
 def _as_text(batch: pa.RecordBatch, place: PartitionPlace, schema: pa.Schema) -> pa.RecordBatch:

@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 )
 
 from kafkafs.spark.errors import OptionError
+from kafkafs.spark.jobs.export_days import INVALID_TIMESTAMP
 from kafkafs.spark.jobs.json_lines import SCHEMA, envelope_batches, object_batches
 
 if TYPE_CHECKING:
@@ -116,7 +117,10 @@ class IngestSource:
             if name == "value" and self.whole_row:
                 made.append(sql.to_json(sql.struct(*map(_column, kinds)), {"ignoreNullFields": "false"}).alias(name))
             elif column in kinds:
-                made.append(_converted(name, _column(column), kinds[column]).alias(name))
+                converted = _converted(name, _column(column), kinds[column])
+                if name == "timestamp" and INVALID_TIMESTAMP.name in kinds:  # as `export` has it
+                    converted = sql.coalesce(converted, sql.timestamp_millis(_column(INVALID_TIMESTAMP.name)))
+                made.append(converted.alias(name))
         return frame.select(*made)
 
 
