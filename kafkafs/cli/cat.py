@@ -15,6 +15,7 @@ from kafkafs.cli.standard_streams import is_of_output
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
 from kafkafs.cli.tree import (
     damage_option,
+    expanded,
     followed,
     format_option,
     isolation_option,
@@ -31,7 +32,7 @@ from storage.errors import StorageError
 from storage.store import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from kafkafs.render.kcat_format import KcatFormat
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog="\b\nExamples:\n"
     "  kafkafs cat /var/lib/kafka orders/0/offset/42\n"
+    "  kafkafs cat /var/lib/kafka 'ord*/*/values'\n"
     "  kafkafs cat /var/lib/kafka orders/0/offset/last-100.. -f '%t %p %o %k %s\\n'"
 )
 @store_argument
@@ -63,8 +65,8 @@ def cat(
 ) -> None:
     """Print files of the tree, one after another.
 
-    PATH is a path as in a mount: orders/0/offset/42, orders/0/by-time/2026-11-21T02:14, orders/0/values. Nothing is
-    changed, and a broker may be running.
+    PATH is a path as in a mount: orders/0/offset/42, orders/0/by-time/2026-11-21T02:14, orders/0/values. It may be a
+    pattern, such as 'orders/*/values'. Nothing is changed, and a broker may be running.
 
     A missing or damaged PATH does not stop the others. Exit code 1 means that one is missing, 3 that one could not be
     read.
@@ -72,8 +74,10 @@ def cat(
     options = tree_options(isolation, damage)
     code = EXIT_DONE
     with opened_tree(store, Mode.READ_ONLY, options, server_properties) as tree, _damage_said_once(options):
-        for path in paths:
+        for path in _each(tree, paths):
             try:
+                if isinstance(path, TreeError):
+                    raise path
                 _print(tree, path, record_format)
             except (TreeError, StorageError, OSError) as error:
                 if is_of_output(error):
@@ -83,6 +87,15 @@ def cat(
         sys.stdout.buffer.flush()
     if code:
         raise SystemExit(code)
+
+
+def _each(tree: Tree, patterns: Sequence[str]) -> Iterator[str | TreeError]:
+    """Yield the paths that each pattern matches, or the error of one that matches none."""
+    for pattern in patterns:
+        try:
+            yield from expanded(tree, pattern)
+        except TreeError as error:
+            yield error
 
 
 @contextmanager

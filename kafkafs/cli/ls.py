@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -10,7 +11,7 @@ import click
 from kafkafs.cli.failures import sentence
 from kafkafs.cli.output import Form, Progress, chosen_form, output_options, print_line, write_rows
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
-from kafkafs.cli.tree import count_size, isolation_option, node_at, opened_tree, tree_options
+from kafkafs.cli.tree import count_size, expanded, isolation_option, node_at, opened_tree, tree_options
 from kafkafs.locator.times import Instant
 from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import Directory, Link, Stranger
@@ -58,25 +59,33 @@ def ls(
 ) -> None:
     """List a directory of the tree, or a file by itself.
 
-    PATH is a path as in a mount, / by default. Every name of the grammar is a file, listed or not. Nothing is changed,
-    and a broker may be running.
+    PATH is a path as in a mount, / by default, or a pattern, such as 'ord*/0'. Every name of the grammar is a file,
+    listed or not. Nothing is changed, and a broker may be running.
     """
     form = chosen_form(ctx)
     with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, list_limit=limit), server_properties) as tree:
-        node = node_at(tree, path)
+        nodes = [node_at(tree, each) for each in expanded(tree, path)]
         if form is None and not is_long:
-            for name in _names(node):
+            for name in chain.from_iterable(_names(node, is_one=len(nodes) == 1) for node in nodes):
                 print_line(name)
         else:
-            rows = _rows(tree, node, Progress.on_terminal(is_erased_for_results=True))
+            progress = Progress.on_terminal(is_erased_for_results=True)
+            rows = chain.from_iterable(_rows(tree, node, progress, is_one=len(nodes) == 1) for node in nodes)
             write_rows(("name", "kind", "bytes", "modified"), rows, form or Form.TABLE)
 
 
-def _names(node: Node) -> Iterator[str]:
-    return node.names() if isinstance(node, Directory) else iter([str(node.path)])
+def _names(node: Node, *, is_one: bool) -> Iterator[str]:
+    if not isinstance(node, Directory):
+        return iter([str(node.path)])
+    return (_named(node, name, is_one=is_one) for name in node.names())
 
 
-def _rows(tree: Tree, node: Node, progress: Progress) -> Iterator[dict[str, object]]:
+def _named(directory: Directory, name: str, *, is_one: bool) -> str:
+    """Return a name in a directory; its path if others are listed too."""
+    return name if is_one else f"{directory.path}/{name}"
+
+
+def _rows(tree: Tree, node: Node, progress: Progress, *, is_one: bool) -> Iterator[dict[str, object]]:
     """Yield a row for each name. A size that is not known is counted, which may take long."""
     if not isinstance(node, Directory):
         row = _row(str(node.path), node, progress)
@@ -85,10 +94,11 @@ def _rows(tree: Tree, node: Node, progress: Progress) -> Iterator[dict[str, obje
         return
     for number, name in enumerate(node.names(), 1):
         progress.show_number("listing", number)
+        shown = _named(node, name, is_one=is_one)
         try:
-            row = _row(name, tree.child(node.path, name), progress)
+            row = _row(shown, tree.child(node.path, name), progress)
         except (TreeError, StorageError, OSError) as error:  # an error does not stop the others
-            row = {"name": name, "kind": f"unreadable: {sentence(error)}", "bytes": None, "modified": None}
+            row = {"name": shown, "kind": f"unreadable: {sentence(error)}", "bytes": None, "modified": None}
         progress.erase()
         yield row
 

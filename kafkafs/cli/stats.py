@@ -8,7 +8,8 @@ import click
 
 from kafkafs.cli.failures import say
 from kafkafs.cli.output import Form, Progress, chosen_form, output_options, write_rows
-from kafkafs.cli.store import chosen_partitions, follow_links_option, opened_store, store_argument
+from kafkafs.cli.store import follow_links_option, opened_store, store_argument
+from kafkafs.find.reaches import matching_partitions
 from storage.errors import UnknownPartitionError
 from storage.log import log_statistics
 
@@ -48,14 +49,15 @@ _COLUMNS = (
 def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...]) -> None:
     """Count records, batches and bytes of each partition of a store, or of some of its topics.
 
-    Every log is read once. Nothing is changed, and a broker may be running. firstTimestamp is the smallest first
-    timestamp of a batch, lastTimestamp the largest of all. damages counts the places after which a segment could not be
-    read; they are printed on standard error, and the rest of the segment is not counted.
+    TOPIC may be a pattern, such as 'ord*'. Every log is read once. Nothing is changed, and a broker may be running.
+    firstTimestamp is the smallest first timestamp of a batch, lastTimestamp the largest of all. damages counts the
+    places after which a segment could not be read; they are printed on standard error, and the rest of the segment is
+    not counted.
     """
     form = chosen_form(ctx) or Form.TABLE
     progress = Progress.on_terminal()
     with opened_store(store) as opened:
-        write_rows(_COLUMNS, _rows(opened, chosen_partitions(opened, topics), progress), form)
+        write_rows(_COLUMNS, _rows(opened, matching_partitions(opened, topics), progress), form)
         progress.erase()
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -17,11 +19,12 @@ from kafkafs.locator.descent import parse_path
 from kafkafs.locator.errors import BadNameError
 from kafkafs.render.kcat_format import KcatFormat
 from kafkafs.tree.control import ControlNodes
-from kafkafs.tree.errors import NotThereError
-from kafkafs.tree.node import Link, Stranger
+from kafkafs.tree.errors import NotThereError, TreeError
+from kafkafs.tree.node import Directory, Link, Stranger
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.clock import Clock
+from storage.errors import StorageError, UnknownPartitionError
 from storage.files import PrivateFiles
 from storage.log import Isolation
 from storage.store import Mode
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.stream_file import StreamFile
 
 _LINKS_MAX: Final = 4
+_PATTERN: Final = re.compile(r"[*?[]")
 
 path_argument = click.argument("path", metavar="PATH")
 """A path in the tree, from its root, with or without a slash in front."""
@@ -104,6 +108,46 @@ def node_at(tree: Tree, text: str) -> Node:
     except BadNameError as error:
         raise click.UsageError(str(error)) from None
     return tree.node(path)
+
+
+def expanded(tree: Tree, text: str) -> list[str]:
+    """Return the paths that a pattern of a shell matches, in order; a path without `*`, `?` and `[` as it is.
+
+    As in a mount, a pattern sees the names that are listed, and what follows it may be any name of the grammar. Names
+    that begin with a dot are matched by patterns that do. Raises `NotThereError` if nothing matches.
+    """
+    if not _PATTERN.search(text):
+        return [text]
+    found = [""]
+    for part in filter(None, text.split("/")):
+        is_pattern = _PATTERN.search(part) is not None
+        found = [
+            f"{path}/{name}"
+            for path in found
+            for name in (_matching(tree, path, part) if is_pattern else [part])
+            if is_pattern or "" in found or _is_there(tree, f"{path}/{name}")
+        ]
+    if not found:
+        raise NotThereError(f"nothing in the store matches {text}")
+    return found
+
+
+def _matching(tree: Tree, path: str, pattern: str) -> Iterator[str]:
+    """Yield the listed names of a directory that match; none of what is no directory."""
+    node = node_at(tree, path)
+    names = node.names() if isinstance(node, Directory) else ()
+    return (each for each in names if fnmatchcase(each, pattern) and each.startswith(".") <= pattern.startswith("."))
+
+
+def _is_there(tree: Tree, path: str) -> bool:
+    """Return True unless the tree has no such name; what cannot be read is there."""
+    try:
+        tree.node(parse_path(path, tree.context.store.topics.inventory.topics))
+    except (BadNameError, NotThereError, UnknownPartitionError):
+        return False
+    except (StorageError, OSError, TreeError):
+        pass
+    return True
 
 
 def count_size(node: StreamFile | SegmentTextFile, progress: Progress, what: str) -> None:

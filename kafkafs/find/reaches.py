@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from kafkafs.find.search import Reach
-from storage.errors import UnknownPartitionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +26,7 @@ def matching_partitions(store: Store, patterns: Sequence[str]) -> list[Partition
     for pattern in patterns or ("*",):
         found = [topic for topic in topics if fnmatchcase(topic, pattern)]
         if not found and patterns:
-            raise UnknownPartitionError(f"there is no topic {pattern}")
+            store.topics.partitions(pattern)  # which says that there is none
         chosen |= dict.fromkeys(found)
     return [(topic, partition) for topic in chosen for partition in store.topics.partitions(topic)]
 

@@ -167,7 +167,7 @@ def test_damage_ends_the_search_of_its_log_alone(damaged_store: Path) -> None:
         (("--count", "--first", "2"), 2, "exclude each other"),
         (("-A", "1", "--order", "time"), 2, "order of their offsets"),
         (("-f", "%x"), 2, "is nothing a format can have"),
-        (("nothing*",), 1, "there is no topic nothing*"),
+        (("nothing*",), 1, "there is no topic 'nothing*'"),
     ],
 )
 def test_wrong_uses(filled_store: Path, options: tuple[str, ...], code: int, said: str) -> None:
