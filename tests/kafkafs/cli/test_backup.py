@@ -1,0 +1,111 @@
+"""`kafkafs backup` as a command: what it prints, its exit codes, and that nothing of a broker's store changes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from kafkafs.cli import main
+from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EXIT_USAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.testing import Result
+
+TOPICS = ("t-gzip", "t-idem", "__consumer_offsets", "__cluster_metadata")
+
+
+def backup(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, ["backup", *map(str, arguments)])
+    assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture
+def store(datasets: Callable[[str], Path], tmp_path: Path) -> str:
+    """Some partitions of both log directories of a broker that was killed."""
+    source = datasets("kafka-3.9-killed") / "kafka-3.9-killed"
+    for name in ("d1", "d2"):
+        (tmp_path / name).mkdir()
+        for each in (source / name).iterdir():
+            if each.is_file():
+                shutil.copy2(each, tmp_path / name)
+            elif each.name.startswith(TOPICS):
+                shutil.copytree(each, tmp_path / name / each.name)
+    return f"{tmp_path / 'd1'},{tmp_path / 'd2'}"
+
+
+def everything(store: str) -> dict[Path, tuple[int, int, int]]:
+    found = {}
+    for root in map(Path, store.split(",")):
+        for path in (root, *root.rglob("*")):
+            status = path.stat()
+            found[path] = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+    return found
+
+
+def test_a_brokers_store_is_copied_and_not_touched(store: str, tmp_path: Path) -> None:
+    before = everything(store)
+    dest = tmp_path / "backups"
+    planned = backup(store, dest, "--plan", "--jsonl")
+    assert not dest.exists()
+    done = backup(store, dest, "--jsonl")
+    assert (planned.exit_code, done.exit_code) == (EXIT_DONE, EXIT_DONE), done.output
+    assert everything(store) == before
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    expected = [json.loads(line) for line in planned.stdout.splitlines()]
+    names = ("topic", "partition", "startOffset", "endOffset")
+    assert [[row[name] for name in names] for row in rows] == [[row[name] for name in names] for row in expected]
+    assert rows[0]["topic"] == "__consumer_offsets"
+    assert rows[-1]["topic"] == "__cluster_metadata"
+    verified = CliRunner().invoke(main, ["verify", str(dest / "latest")])
+    assert verified.exit_code == EXIT_DONE, verified.output
+    assert backup("--check", dest / "latest").exit_code == EXIT_DONE
+    again = backup(store, dest)
+    assert "0.0 MB copied" in again.output
+
+
+def test_rot_and_what_does_not_belong_are_found(store: str, tmp_path: Path) -> None:
+    dest = tmp_path / "backups"
+    backup(store, dest)
+    run = (dest / "latest").resolve()
+    rotten = max(run.glob("t-gzip-*/*.log"), key=lambda path: path.stat().st_size)
+    data = bytearray(rotten.read_bytes())
+    data[100] ^= 1
+    rotten.write_bytes(data)
+    (run / "added").touch()
+    (run / "meta.properties").unlink()
+    checked = backup("--check", run)
+    assert checked.exit_code == EXIT_FOUND
+    found = {line["path"]: line["reason"] for line in map(json.loads, checked.stdout.splitlines())}
+    assert found == {
+        str(rotten.relative_to(run)): "its checksum is another",
+        "added": "it is not in the manifest: it was added later",
+        "meta.properties": "it is missing",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["{store}"], EXIT_USAGE),
+        (["{store}", "{tmp}/d1/inside"], EXIT_FAILED),
+        (["{store}", "{tmp}"], EXIT_FAILED),
+        (["{store}", "{tmp}/none/none"], EXIT_USAGE),
+        (["{tmp}/none", "{tmp}/backups"], EXIT_USAGE),
+        (["--check", "{tmp}/d1"], EXIT_USAGE),
+        (["--check", "{store}", "{tmp}/backups"], EXIT_USAGE),
+    ],
+)
+def test_what_is_refused_makes_nothing(store: str, tmp_path: Path, arguments: list[str], code: int) -> None:
+    before = everything(store)
+    result = backup(*(each.format(store=store, tmp=tmp_path) for each in arguments))
+    assert result.exit_code == code, result.output
+    assert everything(store) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d1", "d2"]
