@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from object_stores import CREDENTIALS
 from shared_fixtures import group_by_shared_fixtures
 
 from kafkafs.spark import session
@@ -39,6 +40,7 @@ def spark(spark_settings: dict[str, str]) -> Iterator[SparkSession]:
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *([path] if path else [])])
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.update(CREDENTIALS)  # workers inherit it from Java
     found = session(spark_settings)
     yield found
     for query in found.streams.active:
