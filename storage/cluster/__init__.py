@@ -5,6 +5,7 @@
     group_description  a group as Kafka's tools describe it, with its rows: committed offset, end offset, lag, member
     open_transactions  the transactions that are open, and what they hold up
     metadata_log       `__cluster_metadata`: topics, settings, brokers
+    bootstrap          the records with which a cluster begins
 
 The logs are the caller's. Damage is skipped and counted, so that later records are read; reading the metadata log ends
 before damage, since a missing record may change the meaning of every later one.
@@ -12,9 +13,10 @@ before damage, since a missing record may change the meaning of every later one.
 
 from __future__ import annotations
 
+from storage.cluster.bootstrap import write_bootstrap
 from storage.cluster.followed_topics import OffsetsLog
 from storage.cluster.group_description import GroupDescription, GroupRow, Surroundings, describe_group, group_rows
-from storage.cluster.metadata_log import is_metadata_snapshot
+from storage.cluster.metadata_log import MetadataLog, is_metadata_snapshot
 from storage.cluster.open_transactions import OpenInPartition, OpenTransaction
 from storage.cluster.quorum_state import QUORUM_STATE_NAME, QuorumState
 
@@ -22,6 +24,7 @@ __all__ = [
     "QUORUM_STATE_NAME",
     "GroupDescription",
     "GroupRow",
+    "MetadataLog",
     "OffsetsLog",
     "OpenInPartition",
     "OpenTransaction",
@@ -30,4 +33,5 @@ __all__ = [
     "describe_group",
     "group_rows",
     "is_metadata_snapshot",
+    "write_bootstrap",
 ]

@@ -53,15 +53,19 @@ def is_left_of_metadata_snapshot(name: str) -> bool:
 
 
 class MetadataLog:
-    """The metadata log in one directory, which `log` reads. Any thread may ask; they take turns."""
+    """The metadata log in one directory, which `log` reads. Any thread may ask; they take turns.
 
-    def __init__(self, directory: Directory, log: ReadableLog) -> None:
+    With `keeps_secrets` the image has the credentials of users whole, for who makes a cluster of it.
+    """
+
+    def __init__(self, directory: Directory, log: ReadableLog, *, keeps_secrets: bool = False) -> None:
+        self._keeps_secrets = keeps_secrets
         self._directory = directory
         self._log = log
         self._asking = Lock()
         self._view: LogView | None = None
         self._position = 0  # the offset to read on at
-        self._image = ClusterImage()
+        self._image = self._new_image()
         self._gap: StorageError | None = None
         self._passed: frozenset[str] = frozenset()  # the snapshots that were there when the gap was found
         self._damage: StorageError | None = None
@@ -117,7 +121,7 @@ class MetadataLog:
         """
         refused: OSError | None = None
         self._view = None
-        self._image, self._position = ClusterImage(), view.start_offset
+        self._image, self._position = self._new_image(), view.start_offset
         self._gap, self._passed = None, self._snapshots()
         for name in sorted(self._passed, key=snapshot_end, reverse=True):
             if snapshot_end(name) < view.start_offset:
@@ -142,7 +146,7 @@ class MetadataLog:
 
     def _snapshot(self, name: str) -> ClusterImage:
         """Read a snapshot; raises `StorageError` if it is not whole."""
-        image = ClusterImage(snapshot=name.partition(".")[0])
+        image = self._new_image(name.partition(".")[0])
         last = None
         with self._directory.open_reading(name) as file:
             scan = LogScan(file)
@@ -152,6 +156,9 @@ class MetadataLog:
             if scan.trailing_bytes or last != _SNAPSHOT_FOOTER:
                 raise CorruptMetadataError("the snapshot is not whole", path=self._directory.path_of(name))
         return image
+
+    def _new_image(self, snapshot: str = "") -> ClusterImage:
+        return ClusterImage(snapshot=snapshot, keeps_secrets=self._keeps_secrets)
 
     def _read_log(self, view: LogView) -> None:
         while self._position < view.end_offset:  # not so where the snapshot ends after the log

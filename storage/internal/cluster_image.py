@@ -84,7 +84,8 @@ class ClusterImage:
     """The state of a cluster by its metadata log up to `end_offset`; not for several threads at once.
 
     `snapshot` is the id of the snapshot that the image began with, empty without one. Entries of `features` and the
-    other tables are the fields of the last record about each. Secrets of users are never kept. `unknown` counts the
+    other tables are the fields of the last record about each. Secrets of users are kept in `secrets` alone, and only
+    if `keeps_secrets`; else they are dropped as they are read. `unknown` counts the
     records of unknown types, by their names. `unread` has, for known types, the reason why records could not be read,
     such as a newer version. `settings_ms` is the time of the newest record that may have changed a setting; the caller
     of `apply` sets it.
@@ -108,6 +109,8 @@ class ClusterImage:
     unknown: dict[str, int] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     settings_ms: int = 0
+    keeps_secrets: bool = False
+    secrets: dict[tuple[str, int], Fields] = field(default_factory=dict, repr=False)  # by name and mechanism
     _pending: list[tuple[str, Fields, int | None]] | None = None
 
     def apply(self, name: str, fields: Fields, offset: int | None) -> None:
@@ -266,9 +269,12 @@ class ClusterImage:
 
     def _user(self, fields: Fields, offset: int | None) -> None:
         self.users[fields["name"], fields["mechanism"]] = Credential(fields["iterations"], offset)
+        if self.keeps_secrets:
+            self.secrets[fields["name"], fields["mechanism"]] = fields
 
     def _remove_user(self, fields: Fields, _: int | None) -> None:
         self.users.pop((fields["name"], fields["mechanism"]), None)
+        self.secrets.pop((fields["name"], fields["mechanism"]), None)
 
     def _token(self, fields: Fields, _: int | None) -> None:
         self.tokens[fields["tokenId"]] = fields

@@ -129,6 +129,12 @@ def marker_batch(
     return _sealed(records_data, offset, NO_SEQUENCE, form, control=True)
 
 
+def quorum_batch(key: bytes, value: bytes, *, offset: int, timestamp_ms: int, leader_epoch: int) -> EncodedBatch:
+    """Make a control batch with one record of a KRaft quorum, as the metadata log and its snapshots have them."""
+    records_data = encode_rows([(timestamp_ms, key, value, ())], max_bytes=DEFAULT_MAX_BATCH_BYTES)
+    return _sealed(records_data, offset, NO_SEQUENCE, BatchForm(leader_epoch=leader_epoch), control=True)
+
+
 def _batches(
     records_data_from: Callable[[int, int], RecordsData],
     end: int,

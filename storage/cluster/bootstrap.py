@@ -1,0 +1,49 @@
+"""`bootstrap.checkpoint`: the records with which a KRaft cluster begins whose metadata log is empty.
+
+A controller that becomes the leader of an empty log writes these records into it. `kafka-storage format` makes the file
+with feature levels and users; nothing keeps it from having topics, partitions and settings as well. It is laid out as
+a snapshot of the metadata log: header, records, footer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.internal import control
+from storage.record import BatchForm, ControlType, batches_of_rows
+from storage.record.encoding import quorum_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.files import Directory
+
+BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
+
+_EPOCH: Final = 0
+_VERSION: Final = 0
+_BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
+"""The most that a controller writes in one batch of its log."""
+
+
+def write_bootstrap(directory: Directory, records: Sequence[bytes], now_ms: int) -> None:
+    """Write the file with these records of the metadata log, in one step and durably."""
+    directory.replace(BOOTSTRAP_NAME, snapshot_of(records, now_ms))
+
+
+def snapshot_of(records: Sequence[bytes], now_ms: int) -> bytes:
+    """Return the bytes of a snapshot with these records."""
+    rows = [(now_ms, None, value, ()) for value in records]
+    form = BatchForm(leader_epoch=_EPOCH)
+    batches = [
+        _control(ControlType.SNAPSHOT_HEADER, {"lastContainedLogTimestamp": now_ms}, 0, now_ms),
+        *batches_of_rows(rows, base_offset=1, max_bytes=_BATCH_BYTES_MAX, form=form),
+        _control(ControlType.SNAPSHOT_FOOTER, {}, len(records) + 1, now_ms),
+    ]
+    return b"".join(map(bytes, batches))
+
+
+def _control(kind: ControlType, fields: dict[str, object], offset: int, now_ms: int) -> bytes:
+    value = control.encode_value(kind, _VERSION, fields)
+    batch = quorum_batch(control.encode_key(kind), value, offset=offset, timestamp_ms=now_ms, leader_epoch=_EPOCH)
+    return bytes(batch)
