@@ -83,6 +83,7 @@ main = CommandTable(
         "mount": "kafkafs.cli.mount",
         "recover": "kafkafs.cli.recover",
         "retention": "kafkafs.cli.retention",
+        "revive": "kafkafs.cli.revive",
         "spark": "kafkafs.cli.spark",
         "stats": "kafkafs.cli.stats",
         "topics": "kafkafs.cli.topics",

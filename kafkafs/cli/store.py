@@ -35,7 +35,7 @@ _FOLLOWS: Final = f"{__name__}.follows"
 _SET_ELSEWHERE: Final = re.compile(f"{re.escape(MAY_SET_IT)}|{re.escape(UNREADABLE)}")
 
 
-def _paths(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[Path, ...]:
+def store_paths(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[Path, ...]:
     """Return log directories with commas between them, as in `log.dirs`; blanks are part of a name."""
     parts = [part for part in text.split(",") if part]
     paths = tuple(map(store_path, parts))
@@ -50,10 +50,10 @@ def _paths(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[P
     return paths
 
 
-store_argument = click.argument("store", metavar="STORE", callback=_paths)
+store_argument = click.argument("store", metavar="STORE", callback=store_paths)
 """The paths of a store's log directories, in their order."""
 
-other_store_argument = click.argument("other", metavar="OTHER", callback=_paths)
+other_store_argument = click.argument("other", metavar="OTHER", callback=store_paths)
 """The paths of a second store."""
 
 
@@ -61,7 +61,7 @@ def other_store_option(name: str, text: str) -> Callable[[Command], Command]:
     """Return a decorator that adds an option for a second store, with this help; it is None if not given."""
 
     def paths(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[Path, ...] | None:
-        return None if value is None else _paths(ctx, parameter, value)
+        return None if value is None else store_paths(ctx, parameter, value)
 
     return click.option(name, metavar="STORE", callback=paths, help=text)
 

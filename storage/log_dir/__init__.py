@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.log_dir.checkpoints import OffsetCheckpoint, Partition, read_offsets, write_offsets
 from storage.log_dir.creation import are_vacant, make_directories
 from storage.log_dir.inventory import Inventory
-from storage.log_dir.log_dir import LogDir, distinct_log_dirs
+from storage.log_dir.log_dir import CLEAN_MARKER_NAME, LogDir, clean_marker, distinct_log_dirs
 from storage.log_dir.meta_properties import (
     META_PROPERTIES_NAME,
     MetaProperties,
@@ -21,12 +21,19 @@ from storage.log_dir.names import (
     is_topic_name,
     parse_directory_name,
 )
-from storage.log_dir.recognition import LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME
+from storage.log_dir.recognition import LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME, check_stores
 from storage.log_dir.removals import Doomed
-from storage.log_dir.settings_file import SETTINGS_NAME, read_server_properties, write_settings_file
+from storage.log_dir.settings_file import (
+    SETTINGS_NAME,
+    KnownTopic,
+    read_server_properties,
+    read_settings_file,
+    write_settings_file,
+)
 
 __all__ = [
     "BROKERS_OWN",
+    "CLEAN_MARKER_NAME",
     "CLUSTER_METADATA",
     "COMPACTED_BY_BROKERS",
     "LOCK_NAME",
@@ -38,11 +45,14 @@ __all__ = [
     "DirectoryState",
     "Doomed",
     "Inventory",
+    "KnownTopic",
     "LogDir",
     "MetaProperties",
     "OffsetCheckpoint",
     "Partition",
     "are_vacant",
+    "check_stores",
+    "clean_marker",
     "distinct_log_dirs",
     "is_topic_name",
     "make_directories",
@@ -50,6 +60,7 @@ __all__ = [
     "read_meta_properties",
     "read_offsets",
     "read_server_properties",
+    "read_settings_file",
     "write_meta_properties",
     "write_offsets",
     "write_settings_file",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from storage.cluster.group_description import GroupDescription
     from storage.cluster.open_transactions import OpenTransaction
     from storage.internal.groups_image import Group
+    from storage.internal.transactions_image import TransactionalId
     from storage.log.followed_log import FollowedLog
     from storage.log.log import Log
     from storage.log_dir.inventory import Inventory
@@ -121,6 +122,12 @@ class InternalTopics:
             self._transactions.look(self._logs(transactions.TOPIC, failures))
             found = open_transactions(self._transactions.ids(), list(self._opened(failures)))
             return FoundTransactions(tuple(found), (*failures, *self._transactions.shortcomings))
+
+    def transactional_ids(self) -> list[TransactionalId]:
+        """Return all transactional ids, as their coordinators wrote them last."""
+        with self._transactions_lock:
+            self._transactions.look(self._logs(transactions.TOPIC, []))
+            return list(self._transactions.ids())
 
     def end_offset(self, partition: tuple[str, int]) -> int | None:
         """Return the end offset of a partition, None if it is not in this store or cannot be opened."""

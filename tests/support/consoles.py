@@ -29,6 +29,7 @@ PLACEHOLDERS: Final = {
     "<number>": r"[0-9]+(?:\.[0-9]+)?",
     "<milliseconds>": r"[0-9]{13}",
     "<process>": r"[0-9]+",
+    "<id>": r"[A-Za-z0-9_-]{22}",
     "<here>": None,  # the directory that the page begins in
 }
 """What stands in an example for what is another each time."""

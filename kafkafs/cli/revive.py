@@ -1,0 +1,156 @@
+"""`kafkafs revive`: from the log directories of dead brokers to those with which a fresh broker starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkafs import revive as reviving
+from kafkafs.cli.finishing import finishing
+from kafkafs.cli.output import Progress, json_line, print_line
+from kafkafs.cli.store import (
+    broker_settings,
+    follow_links_option,
+    server_properties_option,
+    store_files,
+    store_paths,
+)
+from kafkafs.locator.errors import BadNameError
+from kafkafs.locator.times import parse_time
+from storage.clock import Clock
+from storage.errors import ConfigError
+from storage.log_dir import DirectoryState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from kafkafs.cli.finishing import Change
+
+_NODE_ID: Final = 1
+_EXAMPLE: Final = "\b\nExample:\n  kafkafs revive /var/lib/kafka --into /tmp/revived"
+
+
+def _sources(ctx: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> tuple[Path, ...]:
+    return tuple(path for text in texts for path in store_paths(ctx, parameter, text))
+
+
+def _time(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_time(text).resolve(Clock().now_ms())
+    except BadNameError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from None
+
+
+def _topics(_ctx: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(topic for text in texts for topic in text.split(",") if topic)
+
+
+@click.command(epilog=_EXAMPLE)
+@click.argument("sources", nargs=-1, required=True, metavar="DIR...", callback=_sources)
+@click.option(
+    "--into", "target", required=True, metavar="DEST", callback=store_paths, help="The log directories to make."
+)
+@click.option("--plan", "is_plan", is_flag=True, help="Print what would come from where, and make nothing.")
+@click.option("--topics", multiple=True, metavar="TOPIC,...", callback=_topics, help="Revive these topics only.")
+@click.option("--until", "until_ms", metavar="TIME", callback=_time, help="Revive what was there before this time.")
+@click.option("--undelete", is_flag=True, help="Take in -delete directories, and .deleted segments before the first.")
+@click.option(
+    "--include",
+    "included",
+    multiple=True,
+    type=click.Choice(["stray", "future"]),
+    help="Take in directories with this suffix too; may be given twice.",
+)
+@click.option("--link", "links", is_flag=True, help="Link the .log files of closed segments instead of copying them.")
+@click.option("--metadata-version", metavar="VERSION", help="The new cluster's metadata.version, such as 4.0; or 3.9.")
+@server_properties_option
+@follow_links_option
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON object.")
+def revive(
+    *,
+    sources: tuple[Path, ...],
+    target: tuple[Path, ...],
+    is_plan: bool,
+    topics: tuple[str, ...],
+    until_ms: int | None,
+    undelete: bool,
+    included: tuple[str, ...],
+    links: bool,
+    metadata_version: str | None,
+    server_properties: Path | None,
+    as_json: bool,
+) -> None:
+    """Make log directories with which a fresh KRaft broker starts, from those of dead brokers or from backups.
+
+    DIR are log directories of one or more brokers of a cluster, of any version since 0.8, with ZooKeeper or KRaft. Each
+    partition is made of the replica with the highest leader epoch at its end, and of those the longest; where that is
+    damaged, of others. Topics keep their ids, settings, offsets, transactions and consumer groups. The sources are
+    only read. Every batch is read before it is copied, and again in the copy.
+
+    The broker deletes nothing by itself: every topic gets retention.ms=-1 and retention.bytes=-1, and the plan prints
+    the command that releases it. Kafka's own tools reach the broker at localhost:9092, as revived.properties says.
+
+    The same command goes on with a run that was interrupted. `kafkafs help revive` has rehearsed examples.
+    """
+    files = store_files()
+    states = {DirectoryState.CURRENT, *(DirectoryState(f"-{each}") for each in included)}
+    choice = reviving.Choice(topics, until_ms, frozenset(states | {DirectoryState.DELETE} if undelete else states))
+    disks = reviving.read_disks(files, sources)
+    cluster, flaws = reviving.read_cluster(disks, Clock())
+    making = reviving.Making(
+        log_dirs=tuple(path.absolute() for path in target),
+        node_id=_NODE_ID,
+        level=_level(metadata_version, cluster, target),
+        links=links,
+        server_properties=broker_settings(server_properties),
+    )
+    progress = Progress.on_terminal()
+    with finishing("everything was revived", is_changing=not is_plan) as change:
+        plan = reviving.make_plan(disks, cluster, choice, _advance("reading", progress, change)).noting(flaws)
+        progress.erase()
+        _print_plan(plan, making.level, as_json=as_json)
+        if not is_plan:
+            reviving.revive(plan, making, files, Clock(), advance=_advance("copying", progress, change))
+            progress.erase()
+            if not as_json:
+                _print_outcome(reviving.look(making.log_dirs, files, Clock()), making)
+
+
+def _level(metadata_version: str | None, cluster: reviving.Cluster, target: Sequence[Path]) -> int:
+    try:
+        return reviving.chosen_level(metadata_version, cluster, log_dirs=len(target))
+    except ConfigError as error:
+        raise click.BadParameter(str(error), param_hint="--metadata-version") from None
+
+
+def _print_outcome(outcome: reviving.Outcome, making: reviving.Making) -> None:
+    for line in reviving.outcome_lines(outcome):
+        print_line(line)
+    print_line(f"revived into {', '.join(map(str, making.log_dirs))}; start the broker with")
+    print_line(f"  {reviving.start_command(making.log_dirs)}")
+
+
+def _print_plan(plan: reviving.Plan, level: int, *, as_json: bool) -> None:
+    if as_json:
+        print_line(json_line(reviving.plan_object(plan, level)))
+        return
+    for line in reviving.plan_lines(plan, level):
+        print_line(line)
+    print_line("once the broker runs and you have looked at the topics, these commands release them:")
+    for line in reviving.release_lines(plan):
+        print_line(f"  {line}")
+
+
+def _advance(doing: str, progress: Progress, change: Change) -> Callable[[str, int, int], None]:
+    """Return what shows progress; it raises KeyboardInterrupt after a signal."""
+
+    def advance(name: str, done_bytes: int, total_bytes: int) -> None:
+        if change.is_interrupted:
+            raise change.interruption()
+        progress.show(f"{doing} {name}", done_bytes, total_bytes)
+
+    return advance

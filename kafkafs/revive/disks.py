@@ -1,0 +1,123 @@
+"""The log directories of dead brokers, as far as they can still be read; no byte of them changes.
+
+A file at the top that is damaged says nothing, and the plan says so. What keeps a broker from starting is no reason
+here: a missing or damaged `meta.properties`, a missing marker, a directory of another broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from storage.errors import ConfigError, CorruptCheckpointError, CorruptMetadataError
+from storage.log import read_topic_id
+from storage.log_dir import (
+    SETTINGS_NAME,
+    DirectoryState,
+    OffsetCheckpoint,
+    check_stores,
+    parse_directory_name,
+    read_meta_properties,
+    read_offsets,
+    read_settings_file,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from uuid import UUID
+
+    from storage.files import Directory, Files
+    from storage.log_dir import DirectoryName, KnownTopic, MetaProperties, Partition
+
+
+class Candidate(NamedTuple):
+    """A directory that has a replica of a partition; `topic_id` is None if it does not say whose."""
+
+    disk: Disk
+    name: DirectoryName
+    directory: Directory
+    topic_id: UUID | None
+
+    @property
+    def partition(self) -> Partition:
+        """The topic and the number."""
+        return self.name.topic, self.name.partition
+
+
+@dataclass(eq=False, slots=True)
+class Disk:
+    """One log directory. `flaws` are sentences about what could not be read."""
+
+    directory: Directory
+    properties: MetaProperties | None = None
+    topics: Mapping[str, KnownTopic] = field(default_factory=dict)  # by kafkafs' own settings file
+    names: tuple[DirectoryName, ...] = ()
+    void: frozenset[str] = frozenset()
+    flaws: list[str] = field(default_factory=list)
+    _offsets: dict[OffsetCheckpoint, Mapping[Partition, int]] = field(default_factory=dict)
+
+    def offset(self, checkpoint: OffsetCheckpoint, partition: Partition) -> int | None:
+        """Return the partition's offset in a checkpoint, None if it has none there."""
+        if checkpoint not in self._offsets:
+            try:
+                self._offsets[checkpoint] = read_offsets(self.directory, checkpoint)
+            except (CorruptCheckpointError, OSError) as error:
+                self._offsets[checkpoint] = {}
+                self._note(checkpoint, error)
+        return self._offsets[checkpoint].get(partition)
+
+    def candidates(self, states: frozenset[DirectoryState]) -> Iterator[Candidate]:
+        """Yield the partitions in directories of these states."""
+        for name in self.names:
+            if name.state not in states or (str(name) in self.void and DirectoryState.DELETE not in states):
+                continue
+            directory = self.directory.at(str(name))
+            try:
+                topic_id = read_topic_id(directory)
+            except (CorruptMetadataError, OSError) as error:
+                topic_id = None
+                self._note(str(name), error)
+            yield Candidate(self, name, directory, topic_id)
+
+    def _note(self, name: str, error: Exception) -> None:
+        self.flaws.append(f"{self.directory.path_of(name)} cannot be read ({reason_of(error)}), and is passed over")
+
+    def read(self) -> None:
+        """Read what is at the top. Raises `OSError` if the directory cannot be listed."""
+        try:
+            self.properties = read_meta_properties(self.directory)
+        except (CorruptMetadataError, OSError) as error:
+            self._note("meta.properties", error)
+        try:
+            settings = read_settings_file(self.directory)
+        except (ConfigError, OSError) as error:
+            settings = None
+            self._note(SETTINGS_NAME, error)
+        if settings is not None:
+            self.topics, self.void = settings.topics, frozenset(settings.void)
+        names = []
+        for text, status in sorted(self.directory.statuses().items()):
+            name = parse_directory_name(text)
+            if name is not None and status.is_directory:
+                names.append(name)
+            elif name is not None and status.is_link:
+                self.flaws.append(f"{self.directory.path_of(text)} is a symbolic link, and is not followed")
+        self.names = tuple(names)
+
+
+def read_disks(files: Files, paths: Sequence[Path]) -> list[Disk]:
+    """Read the top of some log directories; raises `NotAStoreError` for a path that is none."""
+    disks = []
+    for path in dict.fromkeys(paths):
+        directory = files.add_root(path)
+        check_stores([directory])
+        disk = Disk(directory)
+        disk.read()
+        disks.append(disk)
+    return disks
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an error says, without its path."""
+    return str(getattr(error, "reason", None) or getattr(error, "strerror", None) or error)

@@ -1,0 +1,80 @@
+"""The settings that a revived topic gets: those that it had, and those that hold everything until it is released.
+
+A revived broker starts with old records. What retention or a setting of the old cluster would do to them within
+minutes is for the operator to decide, who is given the command that releases each topic.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkafs.revive.known import INTERNAL_SETTINGS, UNKNOWN
+from storage.log_dir import COMPACTED_BY_BROKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafkafs.revive.known import Known
+
+_HELD: Final[Mapping[str, str]] = {"retention.ms": "-1", "retention.bytes": "-1"}
+_GONE_IN_4: Final = frozenset(
+    {"message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms"}
+)
+_OF_REPLICAS: Final = frozenset(
+    {"follower.replication.throttled.replicas", "leader.replication.throttled.replicas", "min.insync.replicas"}
+)
+"""Settings that mean something where there are other replicas; this one has none."""
+_LOCAL: Final = frozenset({"local.retention.bytes", "local.retention.ms"})
+"""How much of a tiered log stays on the disk: all that is revived does."""
+_SEGMENT_BYTES: Final = "segment.bytes"
+_SEGMENT_BYTES_MIN: Final = 1024 * 1024
+"""The least that Kafka 4 takes."""
+
+
+class Held(NamedTuple):
+    """The settings to write for a topic, and the settings that it had and does not get, each with the reason.
+
+    `released` are the settings that end the holding, and `defaulted` those that do so by being deleted.
+    """
+
+    settings: Mapping[str, str]
+    left_out: Mapping[str, str]
+    released: Mapping[str, str]
+    defaulted: tuple[str, ...]
+
+
+def hold(topic: str, known: Known) -> Held:
+    """Return the settings of a topic that hold everything, and how it is released."""
+    settings = {**INTERNAL_SETTINGS.get(topic, {}), **known.settings}
+    left_out: dict[str, str] = {}
+    for key in sorted(settings.keys() & _GONE_IN_4):
+        left_out[key] = "Kafka 4 does not have it"
+    for key in sorted(settings.keys() & (_OF_REPLICAS | _LOCAL)):
+        left_out[key] = "there is one replica" if key in _OF_REPLICAS else "everything on the disk is held"
+    if int(settings.get(_SEGMENT_BYTES, _SEGMENT_BYTES_MIN)) < _SEGMENT_BYTES_MIN:
+        left_out[_SEGMENT_BYTES] = f"Kafka 4 takes {_SEGMENT_BYTES_MIN} and more"
+    for key in left_out:
+        del settings[key]
+    if topic in COMPACTED_BY_BROKERS:
+        return Held({**settings, **_HELD}, left_out, {}, tuple(_HELD))
+    released = {key: value for key, value in settings.items() if key in _HELD}
+    released.update({key: value for key, value in known.settings.items() if key in _LOCAL})
+    settings.setdefault("cleanup.policy", "delete")
+    return Held({**settings, **_HELD}, left_out, released, tuple(key for key in _HELD if key not in released))
+
+
+def release_command(topic: str, held: Held, bootstrap: str) -> str:
+    """Return the command that gives a topic the retention that it had, or Kafka's default where that is unknown."""
+    words = ["kafka-configs.sh", "--bootstrap-server", bootstrap, "--alter", "--entity-type", "topics"]
+    words += ["--entity-name", topic]
+    if held.released:
+        words += ["--add-config", ",".join(f"{key}={value}" for key, value in held.released.items())]
+    if held.defaulted:
+        words += ["--delete-config", ",".join(held.defaulted)]
+    return shlex.join(words)
+
+
+def is_unknown(known: Known) -> bool:
+    """Return True if the topic may have had any settings."""
+    return known.origin == UNKNOWN

@@ -1,0 +1,319 @@
+"""The plan of a revival: what comes from which disk and why, what is lost against the others, what is not known.
+
+Making the plan reads every batch of every replica once, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkafs.revive.disks import reason_of
+from kafkafs.revive.holding import hold
+from kafkafs.revive.known import is_compacted, known_settings
+from storage.errors import UnknownPartitionError
+from storage.ids import format_id
+from storage.internal import offsets, shares, transactions
+from storage.log_dir import CLUSTER_METADATA, DirectoryState, OffsetCheckpoint
+from storage.replicas import compose, scan_replica
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from uuid import UUID
+
+    from kafkafs.revive.disks import Candidate, Disk
+    from kafkafs.revive.holding import Held
+    from kafkafs.revive.known import Cluster, Known
+    from storage.log_dir import Partition
+    from storage.replicas import Composition, Replica
+
+    Advance = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to revive: of which topics, up to which time, and from which directories besides current ones."""
+
+    topics: tuple[str, ...] = ()
+    until_ms: int | None = None
+    states: frozenset[DirectoryState] = frozenset({DirectoryState.CURRENT})
+
+    @property
+    def undeletes(self) -> bool:
+        """True if what is about to be deleted counts."""
+        return DirectoryState.DELETE in self.states
+
+
+class Source(NamedTuple):
+    """A directory with a replica, and what was found in it."""
+
+    candidate: Candidate
+    replica: Replica
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPlan:
+    """A partition to be revived; without a `composition` no disk has it, and it begins empty.
+
+    `high_watermark` is the largest that a disk's checkpoint has, None if none has one. Of a partition that ends before
+    it, `missing` counts the offsets that were replicated once. `remote_until` is the offset up to which a tiered log
+    is in remote storage only.
+    """
+
+    partition: Partition
+    composition: Composition | None
+    sources: tuple[Source, ...]
+    high_watermark: int | None
+    missing: int
+    leader_epoch: int
+    first_dirty: int | None
+    remote_until: int | None
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset."""
+        return 0 if self.composition is None else self.composition.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record."""
+        return 0 if self.composition is None else self.composition.end_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of its log."""
+        return 0 if self.composition is None else self.composition.size_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    """A topic to be revived. `topic_id` is None where none is known, so that one is made.
+
+    `notes` are sentences about it. `compacted` is None where that is unknown.
+    """
+
+    name: str
+    topic_id: UUID | None
+    partitions: tuple[PartitionPlan, ...]
+    known: Known
+    held: Held
+    compacted: bool | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The whole plan; `notes` are sentences about the disks and about what is left out."""
+
+    topics: tuple[TopicPlan, ...]
+    cluster: Cluster
+    notes: tuple[str, ...]
+
+    def noting(self, notes: Iterable[str]) -> Plan:
+        """Return the same plan with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    @property
+    def partitions(self) -> list[PartitionPlan]:
+        """All partitions, by topic and number."""
+        return [each for topic in self.topics for each in topic.partitions]
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all logs."""
+        return sum(each.size_bytes for each in self.partitions)
+
+
+def make_plan(disks: Sequence[Disk], cluster: Cluster, choice: Choice, advance: Advance) -> Plan:
+    """Plan to revive what is on the disks; `advance` is given a name, the bytes read so far, and those to be read.
+
+    Raises `UnknownPartitionError` for a topic that is on no disk, and if there is none at all.
+    """
+    by_topic = _candidates(disks, choice)
+    if not by_topic:
+        raise UnknownPartitionError("there is no partition to revive in these directories", path=disks[0].directory)
+    reading = _Reading(choice, [each for found in by_topic.values() for each in found], advance)
+    topics = []
+    for topic, candidates in sorted(by_topic.items()):
+        topics.append(_TopicPlanning(topic, cluster, disks, choice).plan(reading.read(candidates)))
+    notes = [note for disk in disks for note in disk.flaws] + reading.flaws
+    return Plan(tuple(topics), cluster, tuple(notes))
+
+
+def _candidates(disks: Iterable[Disk], choice: Choice) -> Mapping[str, list[Candidate]]:
+    found: dict[str, list[Candidate]] = defaultdict(list)
+    for disk in disks:
+        for candidate in disk.candidates(choice.states):
+            topic = candidate.name.topic
+            if topic != CLUSTER_METADATA and (not choice.topics or topic in choice.topics):
+                found[topic].append(candidate)
+    missing = set(choice.topics) - found.keys()
+    if missing:
+        raise UnknownPartitionError(f"there is no topic {min(missing)!r} in these directories")
+    return found
+
+
+class _Reading:
+    """Reads the replicas, with progress."""
+
+    def __init__(self, choice: Choice, candidates: Sequence[Candidate], advance: Advance) -> None:
+        self.flaws: list[str] = []
+        self._choice = choice
+        self._advance = advance
+        self._done_bytes = 0
+        self._total_bytes = sum(_log_bytes(each) for each in candidates)
+
+    def read(self, candidates: Iterable[Candidate]) -> list[Source]:
+        sources = []
+        for candidate in candidates:
+
+            def advance(size_bytes: int, name: str = str(candidate.name)) -> None:
+                self._done_bytes += size_bytes
+                self._advance(name, self._done_bytes, self._total_bytes)
+
+            try:
+                replica = scan_replica(
+                    candidate.directory,
+                    until_ms=self._choice.until_ms,
+                    undeletes=self._choice.undeletes,
+                    advance=advance,
+                )
+            except OSError as error:
+                self.flaws.append(f"{candidate.directory} cannot be read ({reason_of(error)}), and is passed over")
+                continue
+            sources.append(Source(candidate, replica))
+        return sources
+
+
+def _log_bytes(candidate: Candidate) -> int:
+    try:
+        statuses = candidate.directory.statuses()
+    except OSError:
+        return 0
+    return sum(status.size_bytes for name, status in statuses.items() if name.endswith(".log"))
+
+
+class _TopicPlanning:
+    """Plans one topic."""
+
+    def __init__(self, topic: str, cluster: Cluster, disks: Sequence[Disk], choice: Choice) -> None:
+        self._topic = topic
+        self._cluster = cluster
+        self._disks = disks
+        self._choice = choice
+        self._notes: list[str] = []
+
+    def plan(self, sources: Sequence[Source]) -> TopicPlan:
+        topic_id, chosen = self._of_one_id(sources)
+        known = known_settings(self._topic, topic_id, self._cluster, self._disks)
+        by_number: dict[int, list[Source]] = defaultdict(list)
+        for source in chosen:
+            by_number[source.candidate.name.partition].append(source)
+        count = self._count(by_number, topic_id)
+        partitions = tuple(self._partition(number, by_number.get(number, ())) for number in range(count))
+        compacted = is_compacted(self._topic, known)
+        if compacted is None and any(self._was_compacted(each) for each in partitions):
+            self._notes.append(
+                "its settings are unknown, and it was compacted: it gets cleanup.policy=delete, with which nothing is "
+                "deleted while it is held; set cleanup.policy=compact before you release it"
+            )
+        return TopicPlan(
+            name=self._topic,
+            topic_id=topic_id,
+            partitions=partitions,
+            known=known,
+            held=hold(self._topic, known),
+            compacted=compacted,
+            notes=tuple(self._notes),
+        )
+
+    def _of_one_id(self, sources: Sequence[Source]) -> tuple[UUID | None, list[Source]]:
+        """Return the id of the topic, and the replicas that are its own or do not say whose they are."""
+        latest: dict[UUID, int] = {}
+        for candidate, replica in sources:
+            if candidate.topic_id is not None:
+                known = latest.get(candidate.topic_id, replica.largest_timestamp)
+                latest[candidate.topic_id] = max(known, replica.largest_timestamp)
+        in_cluster = self._cluster.topic_id(self._topic)
+        newest = max(latest, key=lambda each: latest[each], default=in_cluster)
+        topic_id = in_cluster if in_cluster in latest else newest
+        others = [each for each in latest if each != topic_id]
+        if others:
+            why = "the metadata log has that one" if topic_id == in_cluster else "that one has the newest records"
+            assert topic_id is not None
+            self._notes.append(
+                f"{len(latest)} topics of this name are on the disks; the one with the id {format_id(topic_id)} is "
+                f"revived, because {why}; left out: {', '.join(map(format_id, others))}"
+            )
+        elif self._cluster.is_known and in_cluster is None and topic_id is not None:
+            self._notes.append("the metadata log does not have it: it was deleted, or made after that log ends")
+        return topic_id, [each for each in sources if each.candidate.topic_id in (None, topic_id)]
+
+    def _count(self, found: Mapping[int, object], topic_id: UUID | None) -> int:
+        """Return the number of partitions, and note those that no disk has."""
+        count = max(found, default=-1) + 1
+        topic = self._cluster.image.topic(self._topic)
+        is_told = topic is not None and topic_id in (None, topic.topic_id)
+        if topic is not None and is_told:
+            count = max(count, *(number + 1 for number in topic.partitions), 1)
+        missing = [number for number in range(count) if number not in found]
+        if missing:
+            listed = ", ".join(map(str, missing))
+            self._notes.append(f"no disk has the partitions {listed} of {count}: they begin empty")
+        if not is_told and self._topic in _COUNTED:
+            self._notes.append(
+                f"the number of its partitions is taken to be {count}, the most that the disks have; if it was "
+                f"another, {_COUNTED[self._topic]} are looked for in the wrong partitions"
+            )
+        return count
+
+    def _partition(self, number: int, sources: Sequence[Source]) -> PartitionPlan:
+        partition = self._topic, number
+        told = self._cluster.image.topic(self._topic)
+        epochs = [each.replica.last_epoch for each in sources]
+        if told is not None and number in told.partitions:
+            epochs.append(told.partitions[number]["leaderEpoch"])
+        epochs += [epoch.epoch for each in sources for epoch in each.replica.checkpoint_epochs]
+        if not sources:
+            return PartitionPlan(
+                partition=partition,
+                composition=None,
+                sources=(),
+                high_watermark=None,
+                missing=0,
+                leader_epoch=max([0, *epochs]),
+                first_dirty=None,
+                remote_until=None,
+            )
+        disks = [each.candidate.disk for each in sources]
+        starts = self._offsets(disks, OffsetCheckpoint.LOG_START, partition)
+        start_offset = 0 if self._choice.undeletes else max(starts, default=0)
+        composition = compose([each.replica for each in sources], start_offset)
+        watermark = max(self._offsets(disks, OffsetCheckpoint.HIGH_WATERMARK, partition), default=None)
+        is_cut = composition.chosen.late_offset is not None
+        dirty = max(self._offsets(disks, OffsetCheckpoint.FIRST_DIRTY, partition), default=None)
+        tiered_start = min(starts, default=None)
+        base_offset = composition.segments[0].base_offset if composition.segments else composition.end_offset
+        is_tiered = tiered_start is not None and tiered_start < base_offset and not self._choice.undeletes
+        return PartitionPlan(
+            partition=partition,
+            composition=composition,
+            sources=tuple(sources),
+            high_watermark=watermark,
+            missing=0 if watermark is None or is_cut else max(watermark - composition.end_offset, 0),
+            leader_epoch=max([0, *epochs]),
+            first_dirty=None if dirty is None else min(dirty, composition.end_offset),
+            remote_until=base_offset if is_tiered else None,
+        )
+
+    def _offsets(self, disks: Iterable[Disk], checkpoint: OffsetCheckpoint, partition: Partition) -> list[int]:
+        found = (disk.offset(checkpoint, partition) for disk in disks)
+        return [offset for offset in found if offset is not None]
+
+    def _was_compacted(self, plan: PartitionPlan) -> bool:
+        return plan.first_dirty is not None or any(each.replica.lacks_offsets for each in plan.sources)
+
+
+_COUNTED = {offsets.TOPIC: "groups", transactions.TOPIC: "transactional ids", shares.TOPIC: "share groups"}
+"""The topics in which brokers find a key by the number of partitions, and the keys."""

@@ -1,0 +1,144 @@
+"""`kafkafs revive`: its plan, its refusals, what it takes in, and that a run can be gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from revived_stores import fingerprint, revive
+
+import kafkafs
+from kafkafs.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+RECORDS = 50
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """Give a store with two topics."""
+    with kafkafs.open([tmp_path / "disk"], write=True) as store:
+        for topic in ("orders", "customers"):
+            store.create(topic, settings={"segment.bytes": "1048576", "min.insync.replicas": "2"})
+            store[topic][0].append_many({"value": b"%d" % number} for number in range(RECORDS))
+    return tmp_path / "disk"
+
+
+def planned(*arguments: object) -> dict[str, dict[str, object]]:
+    """Return the topics of a plan, by name."""
+    plan = json.loads(revive(*arguments, "--into", "/nowhere/at-all", "--plan", "--json"))
+    return {topic["topic"]: topic for topic in plan["topics"]}
+
+
+def test_a_plan_changes_nothing_and_says_what_would_be_done(disk: Path, tmp_path: Path) -> None:
+    before = fingerprint([tmp_path])
+    topics = planned(disk, "--topics", "orders")
+    assert fingerprint([tmp_path]) == before
+    assert list(topics) == ["orders"]
+    assert topics["orders"]["settings"] == {
+        "cleanup.policy": "delete",
+        "retention.bytes": "-1",
+        "retention.ms": "-1",
+        "segment.bytes": "1048576",
+    }
+    assert topics["orders"]["leftOut"] == {"min.insync.replicas": "there is one replica"}
+
+
+def test_the_sources_are_opened_for_reading_only(disk: Path, tmp_path: Path) -> None:
+    before = fingerprint([disk])
+    revive(disk, "--into", tmp_path / "node")
+    assert fingerprint([disk]) == before
+    with kafkafs.open([tmp_path / "node"]) as store:
+        assert [record.value for record in store["orders"][0].records()] == [b"%d" % n for n in range(RECORDS)]
+    assert CliRunner().invoke(main, ["verify", str(tmp_path / "node")]).exit_code == 0
+
+
+def test_several_log_directories_share_the_partitions(disk: Path, tmp_path: Path) -> None:
+    revive(disk, "--into", f"{tmp_path / 'd1'},{tmp_path / 'd2'}")
+    assert sum((tmp_path / log_dir / "orders-0").exists() for log_dir in ("d1", "d2")) == 1
+    assert len({(tmp_path / log_dir / "meta.properties").read_text() for log_dir in ("d1", "d2")}) == 2
+    revive(disk, "--into", f"{tmp_path / 'd3'},{tmp_path / 'd4'}", "--metadata-version", "3.6", status=2)
+
+
+@pytest.mark.parametrize("name", ["file", "orders-0"])
+def test_only_an_empty_directory_is_filled(disk: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "node" / name).mkdir(parents=True)
+    before = fingerprint([tmp_path])
+    assert "an empty directory only" in revive(disk, "--into", tmp_path / "node", status=2)
+    assert fingerprint([tmp_path]) == before
+
+
+def test_a_run_with_other_options_does_not_go_on(disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kafkafs.revive.building.write_bootstrap", full)
+        revive(disk, "--into", tmp_path / "node", status=3)
+    assert "with other options" in revive(disk, "--topics", "orders", "--into", tmp_path / "node", status=3)
+    revive(disk, "--into", tmp_path / "node")
+    assert not list((tmp_path / "node").glob("kafkafs*"))
+
+
+def test_links_are_made_of_closed_segments_alone(disk: Path, tmp_path: Path) -> None:
+    with kafkafs.open([disk], write=True) as store:
+        for _ in range(4):
+            store["orders"][0].append_many({"value": os.urandom(100_000)} for _ in range(8))
+    revive(disk, "--link", "--into", tmp_path / "node")
+    *closed, active = sorted((tmp_path / "node" / "orders-0").glob("*.log"))
+    assert closed
+    assert [path.stat().st_nlink for path in closed] == [2] * len(closed)
+    assert active.stat().st_nlink == 1
+    assert {path.stat().st_nlink for path in (tmp_path / "node" / "orders-0").glob("*index")} == {1}
+
+
+def test_deleted_and_stray_directories_count_when_asked_for(disk: Path) -> None:
+    unique = "0123456789abcdef0123456789abcdef"
+    (disk / "orders-0").rename(disk / f"orders-0.{unique}-delete")
+    (disk / "customers-0").rename(disk / f"customers-0.{unique}-stray")
+    revive(disk, "--into", "/nowhere/at-all", "--plan", status=1)
+    assert list(planned(disk, "--undelete")) == ["orders"]
+    assert list(planned(disk, "--include", "stray")) == ["customers"]
+
+
+def test_segments_about_to_be_deleted_count_when_asked_for(disk: Path) -> None:
+    with kafkafs.open([disk], write=True) as store:
+        for _ in range(2):
+            store["orders"][0].append_many({"value": os.urandom(100_000)} for _ in range(8))
+    first = min((disk / "orders-0").glob("*.log"))
+    first.rename(f"{first}.deleted")
+    (without,) = planned(disk, "--topics", "orders")["orders"]["partitions"]
+    (with_it,) = planned(disk, "--topics", "orders", "--undelete")["orders"]["partitions"]
+    assert without["startOffset"] > with_it["startOffset"] == 0
+    assert without["endOffset"] == with_it["endOffset"]
+
+
+def test_of_two_topics_of_a_name_the_newest_is_revived(disk: Path, tmp_path: Path) -> None:
+    with kafkafs.open([tmp_path / "later"], write=True) as store:
+        store.create("orders")[0].append(b"later")
+    topic = planned(disk, tmp_path / "later", "--topics", "orders")["orders"]
+    assert "2 topics of this name are on the disks" in topic["notes"][0]
+    assert topic["partitions"][0]["from"].startswith(str(tmp_path / "later"))
+
+
+def test_a_metadata_log_tells_settings_quotas_acls_and_users(datasets: Callable[[str], Path], tmp_path: Path) -> None:
+    disks = [datasets("kafka-3.9") / "kafka-3.9" / log_dir for log_dir in ("d1", "d2")]
+    topics = planned(*disks)
+    assert {topic["settingsFrom"] for topic in topics.values()} == {"the metadata log"}
+    assert topics["t-compact"]["settings"]["cleanup.policy"] == "compact"
+    alone = tmp_path / "d1"
+    shutil.copytree(disks[0], alone)
+    (alone / "meta.properties").write_text("garbage")
+    assert planned(alone, "--topics", "t-txn")["t-txn"]["settings"] == topics["t-txn"]["settings"]
+
+
+def test_a_metadata_version_that_is_not_known_is_refused(disk: Path) -> None:
+    printed = revive(disk, "--into", "/nowhere/at-all", "--plan", "--metadata-version", "2.8", status=2)
+    assert "'2.8' is no metadata version that is known here: they go from 3.3-IV3 to" in printed
