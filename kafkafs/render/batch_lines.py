@@ -104,6 +104,7 @@ class ValueLines(BatchLines):
 
     _of_keys = False
     _criteria: Criteria | None = None
+    _growth = 1  # how many bytes are made of one at the most
 
     def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:
         """Render a run of batches, or one that needs a closer look."""
@@ -126,7 +127,7 @@ class ValueLines(BatchLines):
             first.check_crc()
             if first.attributes & CODEC_MASK:
                 records_data = first.records_data()
-                lease = MEMORY.lease(0 if only_size else memoryview(records_data).nbytes)
+                lease = MEMORY.lease(0 if only_size else self._growth * memoryview(records_data).nbytes)
                 log_bytes, last_at, lines = run(
                     end_position=first.position + first.size_bytes,
                     decompressors=(lambda _stored: records_data,) * len(_DECOMPRESSORS),
@@ -156,6 +157,8 @@ class MatchPlaces(ValueLines):
 
     `is_match` says the same of one record as the criteria say of all, for batches that need a closer look.
     """
+
+    _growth = 3  # a record takes seven bytes or more
 
     def __init__(self, criteria: Criteria, is_match: Callable[[Record, Batch], bool]) -> None:
         self._criteria = criteria

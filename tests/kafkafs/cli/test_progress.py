@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.cli import cat
+from kafkafs.cli import output as output_of_commands
 from kafkafs.cli.output import Progress
 
 if TYPE_CHECKING:
@@ -98,13 +98,13 @@ def test_progress_is_shown_on_a_terminal_only(
 def test_cat_writes_what_it_has_while_the_rest_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     output = io.TextIOWrapper(io.BufferedWriter(raw))  # type: ignore[arg-type]
-    monkeypatch.setattr(cat.sys, "stdout", output)
-    monkeypatch.setattr(cat, "monotonic", iter(range(100)).__next__)
+    monkeypatch.setattr(output_of_commands.sys, "stdout", output)
+    monkeypatch.setattr(output_of_commands.time, "monotonic", iter(range(100)).__next__)
 
     def pieces() -> Iterator[bytes]:
         yield b"first\n"
         assert raw.getvalue() == b"first\n"
         yield b"second\n"
 
-    cat._write(pieces())
+    output_of_commands.write_pieces(pieces())
     assert raw.getvalue() == b"first\nsecond\n"
