@@ -6,6 +6,10 @@
 # run; of runs at the same time one works and the others wait. What pip and apt-get read (proxies, indexes, certificates)
 # is left as the user has it.
 
+# Where pip is to install, which users set for what they install themselves: in a virtual environment it would fail.
+export PIP_USER=0
+unset PIP_PREFIX PIP_ROOT PIP_TARGET
+
 checkout=$(readlink -f -- "${BASH_SOURCE[0]}")
 checkout=${checkout%/*/*}
 environment=$checkout/.venv

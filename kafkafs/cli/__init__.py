@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -20,13 +21,28 @@ if TYPE_CHECKING:
 
 __all__ = ["CommandTable", "main"]
 
+_NONE: Mapping[str, str] = MappingProxyType({})
+
 
 class CommandTable(click.Group):
-    """A group of commands, each in the module that `modules` gives for its name; a failure ends in a sentence."""
+    """A group of commands, each in the module that `modules` gives for its name; a failure ends in a sentence.
 
-    def __init__(self, *, modules: Mapping[str, str], **attributes: Any) -> None:  # noqa: ANN401 -- click's own arguments
+    A command answers to its `aliases` too, which no list shows. `hints` say which command does what other tools call
+    by a word that is none here.
+    """
+
+    def __init__(
+        self,
+        *,
+        modules: Mapping[str, str],
+        aliases: Mapping[str, str] = _NONE,
+        hints: Mapping[str, str] = _NONE,
+        **attributes: Any,  # noqa: ANN401 -- click's own arguments
+    ) -> None:
         super().__init__(**attributes)
         self.modules = modules
+        self.aliases = aliases
+        self.hints = hints
 
     def __call__(self, args: Sequence[str] | None = None, prog_name: str | None = None) -> NoReturn:
         """Run as a program, which ends with SystemExit. Tests call `main`, with streams of their own."""
@@ -40,11 +56,26 @@ class CommandTable(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command by its name; return None if there is none of this name."""
+        cmd_name = self.aliases.get(cmd_name, cmd_name)
         if cmd_name not in self.modules:
             return super().get_command(ctx, cmd_name)
         command = getattr(import_module(self.modules[cmd_name]), cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first word names; a usage error says what other words mean here."""
+        if args[0] in self.hints and not ctx.resilient_parsing:
+            raise click.UsageError(f"there is no command {args[0]!r}: {self.hints[args[0]]}", ctx)
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if near:
+                raise click.UsageError(f"there is no command {args[0]!r}; did you mean {near[0]}?", ctx)
+        return super().resolve_command(ctx, args)
 
     def make_context(
         self,
@@ -65,6 +96,25 @@ class CommandTable(click.Group):
                 sys.stdout.flush()
             return result
 
+
+_HINTS = {
+    "browse grep search": "`kafkafs find STORE --grep RE` finds records",
+    "check fsck validate": "`kafkafs verify STORE` checks a store",
+    "clean purge truncate": "`kafkafs retention STORE` shows what retention would delete, and deletes it with --apply",
+    "config configure alter": "`kafkafs topics config STORE TOPIC` prints the settings of a topic, or changes them",
+    "consume get head print read show": "`kafkafs cat STORE TOPIC/PARTITION/values` prints the values of a log",
+    "consumers lag offsets": "`kafkafs groups STORE` prints groups, their offsets and their lag",
+    "copy cp": "`kafkafs backup STORE DEST` copies a store",
+    "count du size": "`kafkafs stats STORE` counts records and bytes",
+    "create mkdir": "`kafkafs topics create STORE TOPIC` makes a topic",
+    "decode inspect": "`kafkafs dump FILE` prints a file of a broker",
+    "delete remove rm rmdir": "`kafkafs topics delete STORE TOPIC` shows what would be deleted with a topic, and "
+    "deletes it with --apply; `kafkafs retention STORE` does so for old records",
+    "describe list": "`kafkafs topics list STORE` lists topics, and `kafkafs ls STORE PATH` what is at a path",
+    "fix repair": "`kafkafs recover STORE` shows what would repair a store, and repairs it with --apply",
+    "produce put write": "`kafkafs append STORE TOPIC/PARTITION/append` stores each line of its input as a record",
+    "version": "`kafkafs --version` prints the version",
+}
 
 main = CommandTable(
     modules={
@@ -91,9 +141,11 @@ main = CommandTable(
         "verify": "kafkafs.cli.verify",
         "warm": "kafkafs.cli.warm",
     },
+    aliases={"unmount": "umount"},
+    hints={word: hint for words, hint in _HINTS.items() for word in words.split()},
     name="kafkafs",
     help="A Kafka log as files: look into a broker's log directories without a broker.",
     epilog="Example: kafkafs dump /var/lib/kafka/orders-0/00000000000000000000.log",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-click.version_option(package_name="kafkafs", message="%(prog)s %(version)s")(main)
+click.version_option(None, "-V", "--version", package_name="kafkafs", message="%(prog)s %(version)s")(main)

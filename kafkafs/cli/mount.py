@@ -19,7 +19,7 @@ from kafkafs.cli.store import store_argument
 from kafkafs.cli.umount import mount_point_argument
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.mountpoints.places import check_apart, resolved
-from kafkafs.mount.options import parse_options
+from kafkafs.mount.options import described_options, parse_options
 from kafkafs.mount.process import (
     LOG_VARIABLE,
     Report,
@@ -49,8 +49,15 @@ def checked_options(ctx: click.Context, parameter: click.Parameter, texts: Seque
     return texts
 
 
+def _options_text() -> str:
+    """Return the options of `-o` with their values, a line or two each."""
+    lines = [f"  {written}\n      {about}" for written, about in described_options().items()]
+    return "\n".join(["\b", "OPTION, its values, and what holds without it:", *lines])
+
+
 @click.command(
-    epilog="\b\nExample:\n  kafkafs mount /var/lib/kafka /mnt/kafka -o ro,allow_other\n  kafkafs umount /mnt/kafka"
+    epilog=f"{_options_text()}\n\n\b\nExample:\n  kafkafs mount /var/lib/kafka /mnt/kafka -o ro,allow_other\n"
+    "  kafkafs umount /mnt/kafka"
 )
 @store_argument
 @mount_point_argument
@@ -60,9 +67,7 @@ def checked_options(ctx: click.Context, parameter: click.Parameter, texts: Seque
     multiple=True,
     metavar="OPTION[,OPTION]...",
     callback=checked_options,
-    help="As of mount(8): ro, rw, allow_other, auto_unmount, uid=, gid=, umask=, list_limit=, isolation=, damage=, "
-    "durability=, default_partitions=, allow_delete, kv_separator=, null_marker=, maintenance=, server_properties=, "
-    "follow_links, memory=.",
+    help="An option, as mount(8) and fstab give it; those below. May be given several times.",
 )
 @click.option("--foreground", is_flag=True, help="Stay until it is unmounted, with the log on standard error.")
 @click.option(

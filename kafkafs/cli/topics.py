@@ -43,6 +43,13 @@ _SETTINGS = click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
 
 topics = CommandTable(
     modules={},
+    aliases={"ls": "list", "rm": "delete"},
+    hints={
+        "add": "`kafkafs topics create STORE TOPIC` makes a topic",
+        "alter": "`kafkafs topics config STORE TOPIC KEY=VALUE` changes the settings of a topic",
+        "describe": "`kafkafs topics list STORE TOPIC` lists its partitions, `kafkafs topics config STORE TOPIC` its "
+        "settings",
+    },
     name="topics",
     help="List, make, change and delete topics.\n\n"
     "STORE is one log directory, or several with commas between them, as in log.dirs.",

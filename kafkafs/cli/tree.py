@@ -74,7 +74,9 @@ format_option = click.option(
     "record_format",
     metavar="FORMAT",
     callback=_compiled,
-    help="Print each record in this format, with kcat's tokens.",
+    help="Print each record in this format, with kcat's tokens: %t topic, %p partition, %o offset, %T timestamp (ms), "
+    "%k key, %s value, %h headers, %K size of the key, %S size of the value, %R the same in 4 bytes; %% and \\n \\t "
+    "\\r \\0 \\xHH as in C. %t, %k and %s take {hex} and {base64}: %k{hex}.",
 )
 
 

@@ -117,22 +117,35 @@ IGNORED: Final = frozenset(
 )
 """Options of mount(8) and fstab that have no meaning here, or are the kernel's."""
 
-_FLAGS: Final = ("ro", "rw", "allow_other", "auto_unmount", "allow_delete", "follow_links")
-_VALUED: Final = (
-    "uid",
-    "gid",
-    "umask",
-    "list_limit",
-    "isolation",
-    "damage",
-    "durability",
-    "default_partitions",
-    "kv_separator",
-    "null_marker",
-    "maintenance",
-    "server_properties",
-    "memory",
-)
+_FLAGS: Final = {
+    "ro": "mount for reading only",
+    "rw": "mount for writing, also a store that kafkafs did not make",
+    "allow_other": "let other users in, as the modes of files allow",
+    "auto_unmount": "unmount when the process dies",
+    "allow_delete": "let rmdir delete topics",
+    "follow_links": "follow links in the place of partitions' directories",
+}
+_VALUED: Final = {
+    "uid": ("N", "the owner of all files; by default as in the store"),
+    "gid": ("N", "their group; by default as in the store"),
+    "umask": ("OCTAL", "the permissions that files do not have; by default as in the store"),
+    "list_limit": ("N", "how many records offset/ lists, 0 for all; 1000"),
+    "isolation": ("read_uncommitted|read_committed", "whether aborted records are shown; read_uncommitted"),
+    "damage": ("stop|skip", "fail at a batch that cannot be decoded, or leave it out; stop"),
+    "durability": ("buffered|fsync", "what a write survives: kafkafs, or a loss of power; buffered"),
+    "default_partitions": ("N", "how many partitions mkdir makes; 1"),
+    "kv_separator": ("TEXT", "what ends a key in append.kv; a tab"),
+    "null_marker": ("TEXT", "what stands for null in append.kv; nothing does"),
+    "maintenance": ("on|off", "retention and compaction; on for a store that kafkafs made"),
+    "server_properties": ("FILE", "a broker's settings, by its absolute path"),
+    "memory": ("BYTES", "the most that decoding may hold, also with K, M or G after it"),
+}
+
+
+def described_options() -> Mapping[str, str]:
+    """Return what each option means, and its default, by how it is written with its values."""
+    valued = {f"{name}={values}": about for name, (values, about) in _VALUED.items()}
+    return {**_FLAGS, **valued}
 
 
 def parse_options(texts: Iterable[str]) -> MountOptions:

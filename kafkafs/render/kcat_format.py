@@ -33,7 +33,7 @@ _PIECE: Final = re.compile(
     rb"|%(?P<token>[tks])(?:\{(?P<modifier>[A-Za-z0-9]+)\})?"
     rb"|%(?P<plain_token>[pohTKSR])"
 )
-_TOKENS: Final = "%t %p %o %k %s %T %h %K %S %R"
+TOKENS: Final = "%t %p %o %k %s %T %h %K %S %R"
 _LETTERS: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"\\": b"\\"}
 _MODIFIERS: Final[dict[bytes, Modifier]] = {b"hex": hexlify, b"base64": b64encode}
 
@@ -73,7 +73,7 @@ def _pieces(text: bytes) -> Iterator[bytes | _Token]:
     while at < len(text):
         found = _PIECE.match(text, at)
         if found is None:
-            raise ValueError(f"{_shown(text, at)} is nothing a format can have; the tokens are {_TOKENS}, and %%")
+            raise ValueError(f"{_shown(text, at)} is nothing a format can have; the tokens are {TOKENS}, and %%")
         yield _piece(found)
         at = found.end()
 

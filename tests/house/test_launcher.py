@@ -317,7 +317,7 @@ def test_of_two_first_runs_one_works(checkout: Checkout) -> None:
     assert checkout.asked() == list(STEPS)
 
 
-def source(checkout: Checkout, commands: str) -> subprocess.CompletedProcess[str]:
+def source(checkout: Checkout, commands: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run bash commands after environment.sh."""
     script = f"set -euo pipefail; source '{checkout.root}/scripts/environment.sh'; {commands}"
     return subprocess.run(
@@ -325,7 +325,12 @@ def source(checkout: Checkout, commands: str) -> subprocess.CompletedProcess[str
         capture_output=True,
         text=True,
         check=False,
-        env={"PATH": f"{checkout.stage}:/usr/bin:/bin", "NOTES": str(checkout.stage / "notes"), "STOP_AT": ""},
+        env={
+            "PATH": f"{checkout.stage}:/usr/bin:/bin",
+            "NOTES": str(checkout.stage / "notes"),
+            "STOP_AT": "",
+            **variables,
+        },
     )
 
 
@@ -336,6 +341,23 @@ def test_more_extras_are_added_to_what_is_there(checkout: Checkout) -> None:
     assert checkout.asked() == ["packages"]
     checkout.run()
     assert checkout.asked() == []
+
+
+@pytest.mark.parametrize("words", [["--help"], ["stats", "--help"], ["stats", "-h"], []])
+def test_help_on_sparks_commands_installs_no_spark(checkout: Checkout, words: list[str]) -> None:
+    checkout.run()
+    checkout.asked()
+    checkout.run("spark", *words)
+    assert checkout.asked() == []
+    checkout.run("spark", "stats", "store")
+    assert checkout.asked() == ["packages"]
+
+
+def test_where_a_user_installs_is_not_where_the_packages_go(checkout: Checkout) -> None:
+    done = source(
+        checkout, 'echo "$PIP_USER ${PIP_TARGET-}${PIP_PREFIX-}"', PIP_USER="1", PIP_TARGET="/x", PIP_PREFIX="/y"
+    )
+    assert done.stdout == "0 \n"
 
 
 def without_compiler(checkout: Checkout) -> str:

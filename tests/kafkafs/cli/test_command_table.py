@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kafkafs.cli import CommandTable
+from kafkafs.cli import CommandTable, main
+from kafkafs.mount.options import described_options
+from kafkafs.render.kcat_format import TOKENS
 from storage.errors import ChecksumError
 
 FAILURES = {
@@ -142,3 +145,55 @@ finally:
         "['kafkafs.allocation', 'kafkafs.cli', 'kafkafs.cli.failures', 'kafkafs.cli.standard_streams', "
         "'kafkafs.interrupts', 'kafkafs.plain_text']"
     )
+
+
+def test_a_word_that_is_nearly_a_command_is_asked_about() -> None:
+    result = CliRunner().invoke(main, ["topic"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "there is no command 'topic'; did you mean topics?" in result.stderr
+
+
+def test_names_are_text_where_the_locale_has_only_ascii() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "kafkafs", "help", "é"],
+        env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "there is no help on 'é';" in done.stderr.decode()
+
+
+def test_an_alias_is_a_command_and_no_list_shows_it() -> None:
+    for words, usage in [
+        (["unmount"], "kafkafs unmount"),
+        (["topics", "ls"], "topics ls"),
+        (["topics", "rm"], "topics rm"),
+    ]:
+        result = CliRunner().invoke(main, [*words, "--help"], prog_name="kafkafs")
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert usage in result.stdout
+    assert "unmount " not in CliRunner().invoke(main, ["--help"]).stdout
+
+
+@pytest.mark.parametrize("word", sorted(main.hints))
+def test_what_other_tools_call_a_command_leads_to_ours(word: str) -> None:
+    assert word not in main.modules
+    result = CliRunner().invoke(main, [word, "x"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    (hint,) = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+    for command in re.findall(r"`kafkafs ([a-z]+)", hint):
+        assert command in main.modules
+    assert "`kafkafs " in hint
+
+
+def test_every_option_of_a_mount_says_what_it_takes() -> None:
+    shown = CliRunner().invoke(main, ["mount", "--help"]).stdout
+    for written, about in described_options().items():
+        assert re.search(rf"^ +{re.escape(written)}\n +{re.escape(about)}$", shown, re.MULTILINE), written
+
+
+def test_every_token_of_a_format_is_in_the_help() -> None:
+    shown = CliRunner().invoke(main, ["cat", "--help"]).stdout
+    assert all(token in shown for token in TOKENS.split())
