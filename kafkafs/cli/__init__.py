@@ -6,6 +6,7 @@ lists it. Exit codes are in `failures`, one table for all commands.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from types import MappingProxyType
@@ -19,8 +20,13 @@ from kafkafs.cli.failures import reported, run_program
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from click.shell_completion import CompletionItem
+
 __all__ = ["CommandTable", "main"]
 
+_COMPLETION_VARIABLE = "_KAFKAFS_COMPLETE"
+_STORE_VARIABLE = "KAFKAFS_STORE"
+_NAMED_STORE = "named_store"  # the option of every command that takes STORE first
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -46,6 +52,10 @@ class CommandTable(click.Group):
 
     def __call__(self, args: Sequence[str] | None = None, prog_name: str | None = None) -> NoReturn:
         """Run as a program, which ends with SystemExit. Tests call `main`, with streams of their own."""
+        if _COMPLETION_VARIABLE in os.environ:
+            from kafkafs.cli.completion import end_in_time  # from the module that tells click how shells are answered
+
+            end_in_time()
         keep_freed_memory()
         seldom_look_for_cycles()
         run_program(lambda: self.main(args, prog_name, standalone_mode=False))
@@ -75,7 +85,16 @@ class CommandTable(click.Group):
             near = get_close_matches(args[0], self.list_commands(ctx), n=1)
             if near:
                 raise click.UsageError(f"there is no command {args[0]!r}; did you mean {near[0]}?", ctx)
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, rest if command is None else _with_named_store(ctx, args[0], command, rest)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Return the names of commands that begin so, without importing one, or options."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
 
     def make_context(
         self,
@@ -95,6 +114,16 @@ class CommandTable(click.Group):
             if sys.stdout is not None:
                 sys.stdout.flush()
             return result
+
+
+def _with_named_store(ctx: click.Context, name: str, command: click.Command, args: list[str]) -> list[str]:
+    """Return the arguments with the store in front that an option or KAFKAFS_STORE names, if the command takes one."""
+    if not any(parameter.name == _NAMED_STORE for parameter in command.params):
+        return args
+    context = click.Context(command, info_name=name, parent=ctx, resilient_parsing=ctx.resilient_parsing)
+    given, _, _ = command.make_parser(context).parse_args(list(args))
+    store = given.get(_NAMED_STORE) or os.environ.get(_STORE_VARIABLE)
+    return [store, *args] if store else args
 
 
 _HINTS = {

@@ -54,6 +54,23 @@ are found by reading the indexes whole and the log near the place that they name
 written, locked or mounted there: copy the store to a directory for that. What the object store
 refuses, or does not answer after several tries, ends a command with code 3.
 
+Commands that take STORE first also take it from `-s STORE` or, without that, from the variable
+`KAFKAFS_STORE`. Then the first argument is what would come after STORE:
+
+    export KAFKAFS_STORE=/var/lib/kafka
+    kafkafs cat orders/0/offset/latest
+
+## Completion
+
+With one of these lines in the shell's own file, TAB completes commands, options, topics, groups,
+and the paths of the store that the line or `KAFKAFS_STORE` names, with the formats of records:
+
+    eval "$(_KAFKAFS_COMPLETE=bash_source kafkafs)"    # ~/.bashrc
+    eval "$(_KAFKAFS_COMPLETE=zsh_source kafkafs)"     # ~/.zshrc, after compinit
+    _KAFKAFS_COMPLETE=fish_source kafkafs | source     # ~/.config/fish/config.fish
+
+It reads beside a broker or a mount, takes no lock, and gives up after five seconds.
+
 ## Exit codes
 
 They mean the same for every command. A failure of kafkafs, of its output, or of the disk never has
@@ -75,8 +92,15 @@ codes of mount(8): 1 wrong usage or no store, 8 interrupted, 32 the mount failed
 """
 
 
+def _topics(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the commands and pages that begin so, for a shell."""
+    assert isinstance(ctx.parent, click.Context)
+    assert isinstance(ctx.parent.command, click.Group)
+    return [name for name in (*ctx.parent.command.list_commands(ctx), *_PAGES) if name.startswith(incomplete)]
+
+
 @click.command("help", epilog="\b\nExamples:\n  kafkafs help semantics\n  kafkafs help topics create")
-@click.argument("topic", nargs=-1, metavar="[TOPIC]...")
+@click.argument("topic", nargs=-1, metavar="[TOPIC]...", shell_complete=_topics)
 @click.pass_context
 def help(ctx: click.Context, topic: tuple[str, ...]) -> None:  # noqa: A001 -- what the command is called
     """Print the help of a command, or a page.

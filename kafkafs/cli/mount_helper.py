@@ -12,7 +12,7 @@ import click
 
 from kafkafs.cli.failures import EXIT_DONE, EXIT_INTERRUPTED, EXIT_USAGE, run_program
 from kafkafs.cli.mount import checked_options, mount_in_background
-from kafkafs.cli.store import store_argument
+from kafkafs.cli.store import only_store_argument
 from kafkafs.cli.umount import mount_point_argument
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _CODES: Final[Mapping[object, int]] = MappingProxyType({EXIT_DONE: 0, EXIT_USAGE
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@store_argument
+@only_store_argument
 @mount_point_argument
 @click.option(
     "-o",

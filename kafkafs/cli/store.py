@@ -50,8 +50,23 @@ def store_paths(ctx: click.Context, parameter: click.Parameter, text: str) -> tu
     return paths
 
 
-store_argument = click.argument("store", metavar="STORE", callback=store_paths)
+only_store_argument = click.argument("store", metavar="STORE", callback=store_paths)
 """The paths of a store's log directories, in their order."""
+
+_named_store_option = click.option(
+    "-s",
+    "--store",
+    "named_store",
+    metavar="STORE",
+    expose_value=False,
+    help="The store, in place of the first argument; KAFKAFS_STORE names it too.",
+)
+
+
+def store_argument(command: Command) -> Command:
+    """Give a command the argument STORE, which an option and the environment may name instead of the first word."""
+    return only_store_argument(_named_store_option(command))
+
 
 other_store_argument = click.argument("other", metavar="OTHER", callback=store_paths)
 """The paths of a second store."""

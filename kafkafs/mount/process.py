@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 REPORT_VARIABLE: Final = "KAFKAFS_REPORT_DESCRIPTOR"
 LOG_VARIABLE: Final = "KAFKAFS_LOG_FILE"
+_STORE_VARIABLE: Final = "KAFKAFS_STORE"
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 _ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -150,6 +151,7 @@ def start(command: Sequence[str], log: Path | None, *, doing: Callable[[str], No
 def _start(command: Sequence[str], log: Path | None, doing: Callable[[str], None]) -> None:
     reader, writer = os.pipe()
     environment = {**os.environ, REPORT_VARIABLE: str(writer)}
+    environment.pop(_STORE_VARIABLE, None)  # the command names the store itself
     if log is not None:
         environment[LOG_VARIABLE] = str(log)
     try:

@@ -197,3 +197,21 @@ def test_every_option_of_a_mount_says_what_it_takes() -> None:
 def test_every_token_of_a_format_is_in_the_help() -> None:
     shown = CliRunner().invoke(main, ["cat", "--help"]).stdout
     assert all(token in shown for token in TOKENS.split())
+
+
+def test_an_option_and_a_variable_name_the_store(filled_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def printed(*words: str) -> str:
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code == 0, result.stderr
+        return result.stdout
+
+    store, path = str(filled_store), "orders/0/offset/5"
+    assert printed("cat", store, path) == "xxxxx"
+    assert printed("cat", "-s", store, path) == "xxxxx"
+    assert printed("cat", path, f"--store={store}") == "xxxxx"
+    monkeypatch.setenv("KAFKAFS_STORE", store)
+    assert printed("cat", path) == "xxxxx"
+    assert printed("topics", "list") == printed("topics", "list", "-s", store)
+    monkeypatch.setenv("KAFKAFS_STORE", "/nowhere")
+    assert printed("cat", "-s", store, path) == "xxxxx"
+    assert CliRunner().invoke(main, ["cat", path]).exit_code == 2
