@@ -13,13 +13,14 @@ import click
 
 from kafkafs.cli.failures import EXIT_FAILED, say
 from kafkafs.cli.mount import mount_in_background
-from kafkafs.demo.demo_store import make_demo_store
+from kafkafs.demo.demo_store import add_recent_orders, make_demo_store
 from kafkafs.demo.tour import mount_tour, store_tour, tour_text
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.mountpoints.answering import Answer, answer_of
 from kafkafs.mount.mountpoints.mounts import FILE_SYSTEM_TYPE, mount_at, place_of
 from kafkafs.mount.process import python_command
 from storage.clock import Clock
+from storage.errors import StorageError
 from storage.files import Files
 from storage.log_dir import make_directories
 
@@ -38,7 +39,8 @@ def demo(directory: Path) -> None:
     The store is DIR/store, a day of a small shop: orders, customers, payments, clicks and consumer groups. It is
     mounted at DIR/mnt. DIR is kafkafs-demo in the current directory by default, and is made if it is missing.
 
-    An existing demo is mounted as it is, with everything that was written to it. If it cannot be mounted, the exit code
+    An existing demo is mounted with everything that was written to it; if its last orders are old, it gets those of the
+    last half hour. If it cannot be mounted, the exit code
     is 3, and the tour shows the store without a mount.
     """
     files = Files()
@@ -49,7 +51,7 @@ def demo(directory: Path) -> None:
     if make_demo_store(store, files=files, clock=Clock()):
         say(f"made a store in {store}")
     else:
-        say(f"there is a demo in {store} already, which is left as it is")
+        _refresh(store, files)
     called = _called_as()
     try:
         _mount(store, mount_point)
@@ -61,6 +63,16 @@ def demo(directory: Path) -> None:
         f"{store} is mounted at {mount_point}, where .kafkafs/README explains the files. Try:",
         mount_tour(called, store, mount_point),
     )
+
+
+def _refresh(store: Path, files: Files) -> None:
+    """Add orders of the last half hour to a demo that is older and not mounted, and say what became of it."""
+    try:
+        added = add_recent_orders(store, files=files, clock=Clock())
+    except (StorageError, OSError):  # it is mounted, or cannot be written; the tour says what can be done with it
+        added = 0
+    done = f"{added} orders of the last half hour were added" if added else "which is left as it is"
+    say(f"there is a demo in {store} already, {'to which ' if added else ''}{done}")
 
 
 def _mount(store: Path, mount_point: Path) -> None:

@@ -13,10 +13,13 @@ from kafkafs.demo.topics import (
     CUSTOMERS,
     ORDERS,
     PAYMENTS,
+    RECENT_MS,
+    has_orders_since,
     write_clicks,
     write_customers,
     write_orders,
     write_payments,
+    write_recent_orders,
 )
 from storage.errors import NotAStoreError, StorageError
 from storage.internal import offsets
@@ -53,6 +56,20 @@ def make_demo_store(path: Path, *, files: Files, clock: Clock) -> bool:
             raise StorageError(reason, path=path) from None
     parent.sync()
     return True
+
+
+def add_recent_orders(path: Path, *, files: Files, clock: Clock) -> int:
+    """Add the orders of the last half hour to a demo that has none, and return how many.
+
+    So what looks at the last minutes of an old demo finds something. Raises `StorageError` if it cannot be written,
+    `StoreLockedError` if it is mounted.
+    """
+    now_ms = clock.now_ms()
+    with Store.open([path], mode=Mode.READ_ONLY, files=files, clock=clock) as store:
+        if has_orders_since(store, now_ms - RECENT_MS // 3):
+            return 0
+    with Store.open([path], mode=Mode.READ_WRITE, files=files, clock=clock) as store:
+        return write_recent_orders(store, now_ms)
 
 
 def _is_empty(path: Path) -> bool:

@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from kafkafs.demo.producer import Producer, draw_for, moments, runs
+from kafkafs.demo.producer import MINUTE_MS, Producer, draw_for, moments, runs
 from storage.record import Codec
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ CLICKS: Final = "clicks"
 
 FIRST_ORDER: Final = 1001
 ORDER_COUNT: Final = 4000
+RECENT_MS: Final = 30 * MINUTE_MS
+_RECENT_COUNT: Final = 84
 _ORDER_SETTINGS: Final = {"segment.bytes": "65536", "index.interval.bytes": "2048", "retention.ms": "-1"}
 _ORDER_CODECS: Final = (Codec.NONE, Codec.LZ4, Codec.SNAPPY)  # of the partitions
 _ORDER_PRODUCER_ID: Final = 1000
@@ -74,6 +76,25 @@ def write_orders(store: Store, now_ms: int) -> None:
         producer = Producer(store, ORDERS, partition, producer_id=_ORDER_PRODUCER_ID + partition)
         for run in runs(rows, _ORDER_BATCH_RECORDS_MAX, rng):
             producer.send(run, codec)
+
+
+def has_orders_since(store: Store, timestamp_ms: int) -> bool:
+    """Return True if every partition of `orders` has a record at or after this time."""
+    views = [store.log(ORDERS, partition).view for partition in store.topics.partitions(ORDERS)]
+    return all(view.find_timestamp(timestamp_ms) is not None for view in views)
+
+
+def write_recent_orders(store: Store, now_ms: int) -> int:
+    """Add the orders of the half hour before now, with the numbers that come next, and return how many."""
+    partitions = store.topics.partitions(ORDERS)
+    first = FIRST_ORDER + sum(store.log(ORDERS, partition).view.end_offset for partition in partitions)
+    rng = draw_for(f"{ORDERS} {now_ms}")
+    for number in range(_RECENT_COUNT):
+        timestamp_ms = now_ms - RECENT_MS + (number + 1) * RECENT_MS // (_RECENT_COUNT + 1)
+        row = _order(first + number, timestamp_ms, rng)
+        assert row[1] is not None
+        Producer(store, ORDERS, crc32(row[1]) % len(partitions)).send([row])
+    return _RECENT_COUNT
 
 
 def write_customers(store: Store, now_ms: int) -> None:

@@ -32,7 +32,7 @@ RECORD = r'(?s)\{\n  "topic": "orders",\n  "partition": 0,\n  "offset": 42,\n.*"
 EXPECTED = {
     "the topics, and the files of a partition": r"(?s).*\norders\npayments\n\n.*/orders/0:\nappend\n.*\nvalues\n",
     "the topics": r"\.kafkafs\n__consumer_offsets\nclicks\ncustomers\norders\npayments\nby-time\n",
-    "the files of a partition": r"(?s)name +kind +bytes.*\nvalues +file +\d+ ",
+    "the files of a partition": r"(?s)name +kind +bytes.*\nvalues +file +[\d.]+[A-Za-z]+ ",
     "all of a record: key, headers, times and value": RECORD,
     "values, a line each; tail -f follows them": r'(\{"order":\d+,.*\}\n){3}\Z',
     "values, a line each": r'(\{"order":\d+,.*\}\n){3}\Z',

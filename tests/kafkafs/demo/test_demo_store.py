@@ -11,7 +11,7 @@ import pytest
 from memory_logs import StandingClock
 from path_files import PathFiles
 
-from kafkafs.demo.demo_store import TOPICS, make_demo_store
+from kafkafs.demo.demo_store import TOPICS, add_recent_orders, make_demo_store
 from kafkafs.demo.producer import DAY_MS, MINUTE_MS
 from storage.errors import NotAStoreError
 from storage.files import Files
@@ -174,3 +174,20 @@ def test_anything_else_is_refused_and_kept(tmp_path: Path) -> None:
         with pytest.raises(NotAStoreError, match="something other than a demo is here"):
             make_demo_store(tmp_path / name, files=Files(), clock=StandingClock(NOW_MS))
     assert state_of(tmp_path) == before
+
+
+def test_an_old_one_gets_orders_of_the_last_minutes_once(tmp_path: Path) -> None:
+    path = made_at(tmp_path / "store")
+    assert add_recent_orders(path, files=Files(), clock=StandingClock(NOW_MS)) == 0
+    later_ms = NOW_MS + 7 * DAY_MS
+    added = add_recent_orders(path, files=Files(), clock=StandingClock(later_ms))
+    assert added > 0
+    assert add_recent_orders(path, files=Files(), clock=StandingClock(later_ms)) == 0
+    with opened(path) as store:
+        orders = [list(records(store.log("orders", partition))) for partition in range(3)]
+    numbers = sorted(json.loads(record.value or b"")["order"] for each in orders for record in each)
+    assert numbers == list(range(1001, 1001 + 4000 + added))
+    for each in orders:
+        recent = [record.timestamp for record in each if record.timestamp >= later_ms - 15 * MINUTE_MS]
+        assert recent
+        assert max(recent) <= later_ms
