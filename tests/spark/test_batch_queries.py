@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kafkafs.spark import read
+from kafkafs.spark.errors import OptionError
+from kafkafs.spark.java_patterns import compile_pattern
 
 if TYPE_CHECKING:
     from conftest import GrowingStore
     from pyspark.sql import DataFrame, SparkSession
 
 PySparkException = pytest.importorskip("pyspark.errors", reason="not run: PySpark is not installed").PySparkException
+
+PIECES = [
+    *("a", "b", "o", "r", "d", "1", "_", "-", ".", "^", "$", "|", "*", "+", "?", "{2}", "{1,}", "*?", "++", "(", ")"),
+    *("(?:a|ab)", "(?=r", "(?!r", "(?<=o)", "(?<!o)", "(?>a+)", "(?i)", "(?i:A)", "(a|b)+", "()", "[a-c]", "[^a]"),
+    *("[\\w-]", "[]a]", "[a[bc]]", "[a&&b]", "[[:alpha:]]", "\\.", "\\-", "\\_", "\\d", "\\w", "\\W", "\\b"),
+    *("\\B", "\\A", "\\Z", "\\z", "\\x61", "\\u0061", "\\0141", "\\p{Lower}", "\\Qa.\\E", "\\v", "\\R", "\\1"),
+]
+"""Of regular expressions; some are only Java's, some only Python's, and some mean something else in each."""
 
 
 def values(frame: DataFrame) -> list[str]:
@@ -42,7 +53,7 @@ def test_offsets_are_exact(spark: SparkSession, store: GrowingStore) -> None:
     expected = [f"orders-0-{offset}" for offset in range(7, 23)] + [f"orders-1-{offset}" for offset in range(10)]
     assert values(frame) == sorted(expected)
     assert values(loaded(spark, store, assign='{"orders":[1]}')) == [f"orders-1-{offset}" for offset in range(10)]
-    assert values(loaded(spark, store, subscribePattern="oth.*")) == [f"other-0-{offset}" for offset in range(5)]
+    assert values(loaded(spark, store, subscribePattern="the?")) == [f"other-0-{offset}" for offset in range(5)]
 
 
 def test_times_are_exact(spark: SparkSession, store: GrowingStore) -> None:
@@ -126,8 +137,31 @@ def test_damage_fails_a_query_unless_it_is_to_be_skipped(spark: SparkSession, st
         ({"subscribe": "none"}, "there is no topic 'none' in the store; its topics are: orders, other"),
         ({"startingOffsets": "latest"}, "starting offset can't be latest for batch queries on Kafka"),
         ({"startingOffsets": '{"orders":{"0":1}}'}, "(?s)you must specify all TopicPartitions.*Assigned: orders-0"),
+        (
+            {"subscribe": "other", "startingOffsets": '{"other":{"0":6}}', "failOnDataLoss": "false"},
+            "The resolved start offset 6 is greater than the resolved end offset 5 for topic other partition 0",
+        ),
     ],
 )
 def test_what_cannot_be_is_said(options: dict[str, str], said: str, spark: SparkSession, store: GrowingStore) -> None:
     with pytest.raises(PySparkException, match=said):
         loaded(spark, store, **options).collect()
+
+
+def test_patterns_find_the_topics_that_they_find_in_java(spark: SparkSession) -> None:
+    """Expressions made up of pieces: each is refused, or finds just the names that Spark's own JVM finds."""
+    rng = random.Random(17)
+    names = ["orders", "orders-2", "a.b", "a_b", "A", "1", "aab"]
+    javas = spark._jvm.java.util.regex.Pattern
+    taken = 0
+    for _ in range(250):
+        pattern = "".join(rng.choice(PIECES) for _ in range(rng.randint(1, 4)))
+        try:
+            ours = compile_pattern(pattern)
+        except OptionError:
+            continue
+        taken += 1
+        theirs = javas.compile(pattern)
+        found = [name for name in names if theirs.matcher(name).find()]
+        assert [name for name in names if ours.search(name)] == found, pattern
+    assert taken > 50

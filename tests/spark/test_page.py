@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXAMPLES = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PLACES = re.compile(r'"(store|large|checkpoint|sorted|sorting)"')
+PLACES = re.compile(r'"(store|large|checkpoint|checkpoint\.lag\.json|sorted|sorting)"')
 
 
 def test_every_example_gives_what_the_page_says(
