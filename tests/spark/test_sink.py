@@ -15,7 +15,7 @@ from storage.files import Files
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 WATCHER = """
@@ -197,6 +197,32 @@ def test_topics_have_their_own_versions_and_queries_their_checkpoints(
         writer.options(txnAppId="app", txnVersion=0, topic="other").save(str(store))
     assert values(store) == sorted([*numbers(2), b"other"])
     assert staged(store) == []
+
+
+def test_a_batch_that_dies_between_two_topics_goes_on_with_the_second(
+    spark: SparkSession, store: Path, tmp_path: Path
+) -> None:
+    """Each topic has the batch once, whose number and name are those of both writes."""
+    died: list[int] = []
+
+    def sort(frame: DataFrame, number: int) -> None:
+        for topic, rest in (("even", 0), ("odd", 1)):
+            rows = frame.where(f"cast(value as int) % 2 = {rest}")
+            writer = rows.write.format("kafkafs").mode("append").options(txnAppId="sort", txnVersion=number)
+            writer.option("topic", topic).save(str(store))
+            if not died:
+                died.append(number)
+                raise RuntimeError("between the topics")
+
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "numbers.txt").write_text("".join(f"{number}\n" for number in range(10)))
+    stream = spark.readStream.schema("value string").text(str(tmp_path / "source"))
+    writer = stream.writeStream.foreachBatch(sort).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises(Exception, match="between the topics"):
+        writer.trigger(availableNow=True).start().awaitTermination()
+    assert [record.value for record in records(store)["even", 0]] == [b"0", b"2", b"4", b"6", b"8"]
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert values(store) == numbers(10)
 
 
 def test_who_reads_during_writes_sees_whole_ones(spark: SparkSession, store: Path) -> None:
