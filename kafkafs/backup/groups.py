@@ -25,6 +25,16 @@ class CommitBeyond(NamedTuple):
     committed_offset: int
     end_offset: int
 
+    def to_json(self) -> dict[str, object]:
+        """Return it as the manifest has it."""
+        return {
+            "group": self.group,
+            "topic": self.topic,
+            "partition": self.partition,
+            "committedOffset": self.committed_offset,
+            "endOffset": self.end_offset,
+        }
+
 
 def commits_beyond(
     files: Files, clock: Clock, directory: Directory, ends: Mapping[Partition, int]

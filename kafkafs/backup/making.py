@@ -202,6 +202,7 @@ class RunMaking:
                 "changes": report.changes,
                 "damage": report.damage,
                 "failures": report.failures,
+                "beyond": [each.to_json() for each in report.beyond],
                 "files": [file.to_json() for file in files],
             }
         )
