@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from aiokafka.admin import AIOKafkaAdminClient
 from click.testing import CliRunner
+from waiting import until
 
 import kafkafs
 from kafkafs.cli import main
@@ -78,7 +79,7 @@ def all_records(bootstrap: str, isolation: Isolation, topics: Sequence[str] = ()
         assigned = [TopicPartition(*place) for place in places]
         consumer.assign(assigned)
         consumer.seek_to_beginning(*assigned)
-        ends = consumer.end_offsets(assigned)
+        ends = until(lambda: _ends(consumer, assigned), "not every partition has a leader") if assigned else {}
         waiting = set(assigned)
         while waiting:
             for place, records in consumer.poll(100).items():
@@ -90,6 +91,15 @@ def all_records(bootstrap: str, isolation: Isolation, topics: Sequence[str] = ()
     finally:
         consumer.close()
     return found
+
+
+def _ends(consumer: KafkaConsumer, assigned: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return the partitions' ends; empty while one has no leader: the client leaves it out and fails."""
+    try:
+        ends: dict[TopicPartition, int] = consumer.end_offsets(assigned)
+    except KeyError:
+        return {}
+    return ends
 
 
 def _time_ms(timestamp: int | None) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from waiting import until
 
 from kafkafs.cli import main
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EXIT_USAGE
@@ -67,8 +68,8 @@ def test_a_brokers_store_is_copied_and_not_touched(store: str, tmp_path: Path) -
     verified = CliRunner().invoke(main, ["verify", str(dest / "latest")])
     assert verified.exit_code == EXIT_DONE, verified.output
     assert backup("--check", dest / "latest").exit_code == EXIT_DONE
-    again = backup(store, dest)
-    assert "0.0 MB copied" in again.output
+    # A file that had changed less than a second before is copied once more.
+    until(lambda: "0.0 MB copied" in backup(store, dest).output, "each run copies what did not change")
 
 
 def test_rot_and_what_does_not_belong_are_found(store: str, tmp_path: Path) -> None:
