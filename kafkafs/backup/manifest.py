@@ -193,6 +193,10 @@ class Manifest:
             assert found is not None
             yield found
 
+    def names(self) -> set[str]:
+        """Return the names of the partitions' directories."""
+        return {f"{topic}-{number}" for topic, number in self._positions}
+
     def partition(self, partition: Partition) -> RunPartition | None:
         """Return a partition, None if the run does not have it."""
         place = self._positions.get(partition)

@@ -22,7 +22,7 @@ from kafkafs.backup.errors import BackupError, DamagedRunError
 from kafkafs.backup.manifest import Manifest
 from storage.errors import NotAStoreError, StoreLockedError
 from storage.files import PROPERTIES_BYTES_MAX, TEMPORARY_SUFFIX
-from storage.log_dir import LOCK_NAME, LOST_AND_FOUND, Doomed
+from storage.log_dir import LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME, Doomed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +67,8 @@ class BackupPlace:
             parent = files.directory(path.parent)
             if parent.own_status() is None:
                 raise NotAStoreError(f"its parent {parent} does not exist; make that first", path=path)
+            if parent.status(path.name) is not None:
+                raise BackupError("it is a link that leads nowhere: make the directory that it leads to", path=path)
             directory.make()
             parent.sync()
         known = _known_owner(directory)
@@ -112,6 +114,21 @@ class BackupPlace:
     def run(self, name: str) -> Directory:
         """Return the directory of a run."""
         return self._files.directory(Path(self._runs.path) / name)
+
+    def remove_incomplete(self) -> None:
+        """Remove what interrupted runs had not completed, or a later one has too: it would fill the disk in vain."""
+        known: set[str] = set()
+        for name in self.unfinished():
+            run = self.run(name)
+            try:
+                complete = Manifest.read(run).names() - known
+            except (DamagedRunError, FileNotFoundError):
+                complete = set()
+            known |= complete
+            for each in set(run.names()) - complete - {RUN_MANIFEST_NAME}:
+                Doomed(run, each).remove()
+            if not complete:
+                Doomed(self._runs, name).remove()
 
     def usable(self) -> list[Manifest]:
         """Return the manifests of the runs whose files a new run may share: interrupted ones, and the newest one.

@@ -82,6 +82,7 @@ class Backup:
             stack.enter_context(_saying_what_to_do(self._dest))
             place = stack.enter_context(BackupPlace.open(self._files, self._dest, owner_of(store)))
             place.settle()
+            place.remove_incomplete()
             earlier = [] if self._copies_all else place.usable()
             name, directory = place.begin(self._clock)
             report = RunReport(name, Path(place.run(name).path))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 from backed_up_stores import DEST, LATEST, BackedUp
 
 from kafkafs.backup import RunCheck
+from kafkafs.backup.errors import BackupError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -62,3 +65,27 @@ def test_a_full_disk_says_what_to_do() -> None:
     files.capacity_bytes = None
     report = store.back_up()
     assert store.damage_in(report.path) == []
+
+
+def fits(store: BackedUp, capacity_bytes: int) -> bool:
+    """Return whether a run is complete on a disk of this size."""
+    store.files.capacity_bytes = capacity_bytes
+    with suppress(BackupError):
+        store.back_up()
+        return True
+    return False
+
+
+def test_what_a_full_disk_cut_short_takes_no_room_from_the_next_run() -> None:
+    def fresh() -> BackedUp:
+        made = BackedUp()
+        made.create({"t": 1})
+        made.append("t", 0, 200)
+        return made
+
+    store, slack_bytes = fresh(), 4096
+    used_bytes = sum(map(len, store.source().values()))
+    enough_bytes = next(each for each in count(used_bytes, slack_bytes) if fits(fresh(), each))
+    for _ in range(3):
+        assert not fits(store, (used_bytes + enough_bytes) // 2)
+    assert fits(store, enough_bytes + slack_bytes)

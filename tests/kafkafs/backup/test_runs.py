@@ -10,7 +10,9 @@ import pytest
 from backed_up_stores import DEST, LATEST, BackedUp, backed_up_store
 
 from kafkafs.backup.errors import BackupError
+from kafkafs.backup.places import BackupPlace
 from storage.errors import ReadOnlyStoreError, StoreLockedError
+from storage.files import Files
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -190,3 +192,9 @@ def test_a_directory_that_holds_something_else_is_refused(store: BackedUp) -> No
     with pytest.raises(BackupError, match="is not empty, and has no backups in it"):
         list(store.backup().plan())
     assert store.files.names(DEST) == ["mine.txt"]
+
+
+def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "backups").symlink_to("gone")
+    with pytest.raises(BackupError, match="it is a link that leads nowhere"):
+        BackupPlace.open(Files(), tmp_path / "backups", None)
