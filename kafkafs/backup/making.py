@@ -15,7 +15,7 @@ from storage.log_dir import BROKERS_OWN, CLUSTER_METADATA, Doomed, OffsetCheckpo
 from storage.segment import Kind, parse_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from kafkafs.backup.groups import CommitBeyond
@@ -179,9 +179,17 @@ class RunMaking:
         if self._directory.at(name_of(partition)).exists():
             Doomed(self._directory, name_of(partition)).remove()
 
+    def _gone_since(self) -> Iterator[str]:
+        """Yield what the complete run before has and the store lost: a topic was deleted, or a disk is missing."""
+        for manifest in self._earlier:
+            if manifest.tail is not None:
+                for name in sorted(manifest.names() - {name_of(each) for each in self._topic_ids}):
+                    yield f"{name} is in the run before, and is not in the store any more"
+
     def finish(self) -> None:
         """Complete the run's directory, all of it on disk."""
         report, store = self._report, self._store
+        report.changes += self._gone_since()
         for log_dir in store.log_dirs:
             self._offsets.compacted_since(log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).keys())
             if not store.is_made_here and not is_watermark_known(log_dir):

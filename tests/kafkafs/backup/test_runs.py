@@ -137,6 +137,8 @@ def test_deleted_records_and_topics_stay_deleted(store: BackedUp) -> None:
     with Store.open([report.path], mode=Mode.READ_ONLY, files=store.files, clock=store.clock) as run:
         assert run.log("orders", 0).view.start_offset == 7
         assert set(run.topics.inventory.topics) == {"orders"}
+    assert report.changes == ["idle-0 is in the run before, and is not in the store any more"]
+    assert store.back_up().changes == []
 
 
 def test_settings_come_along(store: BackedUp) -> None:
