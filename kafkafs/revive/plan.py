@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.revive.disks import reason_of
 from kafkafs.revive.holding import hold
 from kafkafs.revive.known import is_compacted, known_settings
-from storage.errors import UnknownPartitionError
+from storage.errors import InvalidTopicError, UnknownPartitionError
 from storage.ids import format_id
 from storage.internal import offsets, shares, transactions
 from storage.log_dir import CLUSTER_METADATA, DirectoryState, OffsetCheckpoint
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from storage.replicas import Composition, Replica
 
     Advance = Callable[[str, int, int], None]
+
+EMPTY_PARTITIONS_MAX: Final = 10_000
+"""How many partitions of a topic may be on no disk. The name of one directory can tell of billions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +260,11 @@ class _TopicPlanning:
         is_told = topic is not None and topic_id in (None, topic.topic_id)
         if topic is not None and is_told:
             count = max(count, *(number + 1 for number in topic.partitions), 1)
+        if count - len(found) > EMPTY_PARTITIONS_MAX:
+            raise InvalidTopicError(
+                f"the directories have partition {count - 1} of {self._topic!r}, and {count - len(found)} of those "
+                "before it are in none of them: give those that have them too, or leave the topic out with --topics"
+            )
         missing = [number for number in range(count) if number not in found]
         if missing:
             listed = ", ".join(map(str, missing))

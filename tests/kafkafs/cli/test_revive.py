@@ -60,6 +60,15 @@ def test_the_sources_are_opened_for_reading_only(disk: Path, tmp_path: Path) -> 
     assert CliRunner().invoke(main, ["verify", str(tmp_path / "node")]).exit_code == 0
 
 
+def test_the_name_of_a_directory_does_not_make_billions_of_partitions(disk: Path, tmp_path: Path) -> None:
+    (disk / "orders-0").rename(disk / "orders-2147483646")
+    arguments = ["revive", str(disk), "--into", str(tmp_path / "node"), "--plan"]
+    refused = CliRunner().invoke(main, arguments)
+    assert refused.exit_code == 3
+    assert "partition 2147483646 of 'orders', and 2147483646 of those before it are in none" in refused.stderr
+    assert CliRunner().invoke(main, [*arguments, "--topics", "customers"]).exit_code == 0
+
+
 def test_several_log_directories_share_the_partitions(disk: Path, tmp_path: Path) -> None:
     revive(disk, "--into", f"{tmp_path / 'd1'},{tmp_path / 'd2'}")
     assert sum((tmp_path / log_dir / "orders-0").exists() for log_dir in ("d1", "d2")) == 1
