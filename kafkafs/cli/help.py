@@ -41,7 +41,7 @@ A store is the path of a log directory, or several with commas between them, as 
     kafkafs verify 's3://backups/kafka?region=eu-west-1'
     kafkafs cat 's3://backups/kafka?endpoint_override=minio:9000&scheme=http' orders/0/offset/42
 
-Whatever only reads takes `s3://`, `gs://`, `abfs://` and, where Hadoop's libhdfs is, `hdfs://`:
+Commands that only read take `s3://`, `gs://`, `abfs://` and, where Hadoop's libhdfs is, `hdfs://`:
 `ls`, `cat`, `dump`, `verify`, `stats`, `groups`, `topics list`, and the jobs of `kafkafs spark`.
 They need pyarrow (`pip install 'kafkafs[arrow]'`), which finds credentials in the environment
 (`AWS_ACCESS_KEY_ID`, `GOOGLE_APPLICATION_CREDENTIALS`), in a profile (`AWS_PROFILE`) or by the

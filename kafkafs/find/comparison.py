@@ -61,7 +61,7 @@ class Comparison:
     """The result: the same unless there is an `offset`, from which on the copies differ.
 
     `fields` are the names of what differs in the headers of the two batches; none if only their contents do.
-    `has_same_records` says that the records in the two are equal all the same, as if one copy was compressed anew.
+    `has_same_records` says that the records in the two are equal all the same, as with another codec.
     """
 
     one: Side

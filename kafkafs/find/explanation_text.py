@@ -75,7 +75,7 @@ def row_of_explanation(found: Explanation) -> dict[str, Any]:
 
 
 def lines_of_explanation(found: Explanation) -> Iterator[str]:
-    """Yield a line for each fact: its name, and what there is to say."""
+    """Yield a line for each fact: its name and its text."""
     for name, text in _facts(found):
         yield f"{name:<12}{text}"
 

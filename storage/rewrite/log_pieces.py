@@ -2,7 +2,7 @@
 
 A piece is some segments in a row, and its copy begins with a segment of its own. The log that is put together takes a
 copy only if the segments are still those that were copied; all others it rewrites itself. So the result never depends
-on a piece, whatever became of the process that made it.
+on a piece, nor on the end of the process that made it.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ class MemoryFiles(Files):
         self._change(new, directory, {leaf: node})
 
     def make_link(self, path: str | os.PathLike[str], target: str) -> None:
-        """Make a symbolic link, which leads whoever opens a path through it to its target."""
+        """Make a symbolic link: a path through it leads to its target."""
         directory, leaf = self._directory_and_leaf(path)
         if leaf in directory.entries:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
