@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkafs.backup.checksums import sha256_of
-from kafkafs.backup.manifest import Manifest
+from kafkafs.backup.manifest import Manifest, sha256_of
 from storage.errors import NotAStoreError
 from storage.log_dir import RUN_MANIFEST_NAME
 

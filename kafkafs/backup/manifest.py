@@ -249,3 +249,14 @@ def _lines(file: ReadableFile) -> Iterator[tuple[int, bytes]]:
         buffer = rest
         if len(buffer) > _LINE_BYTES_MAX:
             raise DamagedRunError("the manifest of the run is damaged: a line in it does not end", path=file.path)
+
+
+def sha256_of(directory: Directory, name: str, size_bytes: int) -> str:
+    """Return the checksum of a file's first bytes as `sha256sum` prints it, of all if it is no longer."""
+    found = hashlib.sha256()
+    with directory.open_reading(name) as file:
+        position = 0
+        while position < size_bytes and (piece := file.read_at(position, min(_PIECE_BYTES, size_bytes - position))):
+            found.update(piece)
+            position += len(piece)
+    return found.hexdigest()

@@ -11,9 +11,8 @@ import errno
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.backup.checksums import sha256_of
 from kafkafs.backup.errors import ChangedError, UnreadableSourceError
-from kafkafs.backup.manifest import RunFile, RunPartition
+from kafkafs.backup.manifest import RunFile, RunPartition, sha256_of
 from kafkafs.backup.partition_plan import SMALL_NAMES
 from storage.errors import CorruptMetadataError, RecordsCutOffError, StorageError, UnknownPartitionError
 from storage.files import CHECKPOINT_BYTES_MAX, FileRange, copy_ranges

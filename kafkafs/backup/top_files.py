@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.backup.checksums import sha256_of
-from kafkafs.backup.manifest import RunFile
+from kafkafs.backup.manifest import RunFile, sha256_of
 from storage.commit import LEDGER_NAME, Ledger
 from storage.errors import ConfigError, CorruptMetadataError
 from storage.files import SNAPSHOT_BYTES_MAX
