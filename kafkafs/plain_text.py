@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import unicodedata
 from typing import Final
 
 _CONTROLS: Final = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
@@ -15,6 +16,8 @@ _CONTROLS: Final = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2
 _IN_LINE: Final = re.compile(f"[{_CONTROLS}]")
 _IN_FIELD: Final = re.compile(rf"[\\{_CONTROLS}]")
 _IN_TEXT: Final = re.compile(rf"(?![\n\t])[{_CONTROLS}]")
+_CUT: Final = "~"
+"""The end of a text that was cut: no letter of a name, and in every character set."""
 
 
 def one_line(text: str) -> str:
@@ -30,6 +33,33 @@ def field(text: str) -> str:
 def lines(text: str) -> str:
     """Return a text of several lines, in which tabs stay as well."""
     return _IN_TEXT.sub(_escaped, text)
+
+
+def columns_of(text: str) -> int:
+    """Return how many columns of a terminal a line of text takes."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def fitted(text: str, width: int, *, is_at_right: bool = False) -> str:
+    """Return a line of text that takes so many columns: filled with blanks, or cut, which its end says."""
+    missing = width - columns_of(text)
+    if missing < 0:
+        kept = ""
+        left = width - len(_CUT)
+        for character in text:
+            left -= _columns(character)
+            if left < 0:
+                break
+            kept += character
+        text = kept + _CUT if width else ""
+        missing = width - columns_of(text)
+    return " " * missing + text if is_at_right else text + " " * missing
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:  # it is drawn over the one before, or not at all
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
 
 
 def _escaped(found: re.Match[str]) -> str:

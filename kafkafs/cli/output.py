@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import click
 
 from kafkafs.cli.standard_streams import TerminalText
-from kafkafs.cli.table import size_text, span_text, write_table
+from kafkafs.cli.table import write_table
 from kafkafs.plain_text import one_line
+from kafkafs.quantities import size_text, span_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -8,38 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.times import Instant
-from kafkafs.plain_text import one_line
+from kafkafs.plain_text import columns_of, fitted, one_line
+from kafkafs.quantities import short_text, size_text, span_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TextIO
 
-_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-_STEP: Final = 1000
-_SPANS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _GAP: Final = "  "
-
-
-def size_text(size_bytes: float, blank: str = " ") -> str:
-    """Return a number of bytes with three digits and a unit."""
-    size, unit = float(size_bytes), 0
-    while abs(size) >= _STEP - 0.5 and unit < len(_UNITS) - 1:
-        size, unit = size / _STEP, unit + 1
-    return f"{_short(size) if unit else round(size)}{blank}{_UNITS[unit]}"
-
-
-def span_text(seconds: float) -> str:
-    """Return a span of time in its two largest units, as in names of times."""
-    left = max(round(seconds), 0)
-    for (unit, unit_s), (smaller, smaller_s) in pairwise(_SPANS):
-        if left >= unit_s:
-            number, rest = divmod(left, unit_s)
-            return f"{number}{unit}" + (f"{rest // smaller_s}{smaller}" if rest >= smaller_s else "")
-    return f"{left}s"
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], stream: TextIO) -> None:
@@ -52,13 +31,14 @@ def write_table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], st
     if terminal_width is not None and found:
         columns = [column for column in columns if any(row[column] not in (None, "") for row in found)]
     shown = [[one_line(_text(column, row[column])) for column in columns] for row in found]
-    widths = [max(len(line[at]) for line in [columns, *shown]) for at in range(len(columns))]
+    widths = [max(columns_of(line[at]) for line in [columns, *shown]) for at in range(len(columns))]
     if terminal_width is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > terminal_width:
         _write_blocks(columns, shown, stream)
         return
-    pads = [str.rjust if _are_numbers(row[column] for row in found) else str.ljust for column in columns]
+    are_numbers = [_are_numbers(row[column] for row in found) for column in columns]
     for line in [columns, *shown]:
-        padded = (pad(text, width) for pad, text, width in zip(pads, line, widths, strict=True))
+        cells = zip(line, widths, are_numbers, strict=True)
+        padded = (fitted(text, width, is_at_right=is_number) for text, width, is_number in cells)
         stream.write(f"{_GAP.join(padded).rstrip()}\n")
 
 
@@ -108,12 +88,7 @@ def _number_text(column: str, value: float) -> str:
         return span_text(value)
     if lower.endswith("share"):
         return f"{100 * value:.1f}%"
-    return _short(value) if isinstance(value, float) else str(value)
-
-
-def _short(number: float) -> str:
-    """Return a number with three digits, or all before the decimal point."""
-    return f"{number:.0f}" if abs(number) >= 99.95 else f"{number:.3g}"
+    return short_text(value) if isinstance(value, float) else str(value)
 
 
 def _are_numbers(values: Iterable[object]) -> bool:

@@ -28,7 +28,7 @@ ROWS = (
     ("storage.replicas", "storage.rewrite", "storage.split", "storage.verify"),
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
-    ("kafkafs.allocation", "kafkafs.damage", "kafkafs.interrupts", "kafkafs.plain_text"),
+    ("kafkafs.allocation", "kafkafs.damage", "kafkafs.interrupts", "kafkafs.plain_text", "kafkafs.quantities"),
     ("kafkafs.locator", "kafkafs.render", "kafkafs.content", "kafkafs.dump"),
     (
         "kafkafs.backup",
@@ -37,6 +37,7 @@ ROWS = (
         "kafkafs.library",
         "kafkafs.revive",
         "kafkafs.spark",
+        "kafkafs.top",
         "kafkafs.tree",
     ),
     ("kafkafs.mount",),

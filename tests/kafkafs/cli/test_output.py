@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
-from kafkafs.cli.table import size_text, span_text
+from kafkafs.quantities import size_text, span_text
 
 COLUMNS = ("name", "count", "is", "none")
 ROWS = [
@@ -124,6 +124,11 @@ def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert narrow[:2] == ["topic              orders", "bytes              1.73GB"]
     assert narrow[narrow.index("") + 1] == "topic              \\u001B[31m"
     assert max(map(len, narrow)) <= 80
+
+
+def test_a_table_is_straight_whatever_letters_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[dict[str, object]] = [{"group": "名前", "lag": 1}, {"group": "cafe\u0301", "lag": 2}]
+    assert table_for(rows, None, monkeypatch) == ["group  lag", "名前     1", "cafe\u0301     2"]
 
 
 def test_sizes_and_spans() -> None:

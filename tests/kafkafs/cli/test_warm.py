@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
-from kafkafs.cli.table import size_text
+from kafkafs.quantities import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
