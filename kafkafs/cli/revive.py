@@ -20,6 +20,7 @@ from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.times import parse_time
 from storage.clock import Clock
 from storage.errors import ConfigError
+from storage.files import plain_path
 from storage.log_dir import DirectoryState
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def revive(
     disks = reviving.read_disks(files, sources)
     cluster, flaws = reviving.read_cluster(disks, Clock())
     making = reviving.Making(
-        log_dirs=tuple(path.absolute() for path in target),
+        log_dirs=tuple(plain_path(path.absolute()) for path in target),
         node_id=_NODE_ID,
         level=_level(metadata_version, cluster, target),
         links=links,

@@ -6,7 +6,7 @@ from storage.files.limits import CHECKPOINT_BYTES_MAX, PROPERTIES_BYTES_MAX, SNA
 from storage.files.opened import Access, FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile, access_of
 from storage.files.overlay import OverlayDirectory
 from storage.files.system import Files, NamedFiles, PrivateFiles, read_small_file, replace_file
-from storage.files.uris import absolute_path, as_uri, is_in_object_store, store_path
+from storage.files.uris import absolute_path, as_uri, is_in_object_store, plain_path, store_path
 
 __all__ = [
     "CHECKPOINT_BYTES_MAX",
@@ -30,6 +30,7 @@ __all__ = [
     "as_uri",
     "copy_ranges",
     "is_in_object_store",
+    "plain_path",
     "read_small_file",
     "replace_file",
     "store_path",

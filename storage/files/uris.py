@@ -62,20 +62,20 @@ def absolute_path(path: str | os.PathLike[str]) -> str:
 
 
 def store_path(text: str) -> Path:
-    """Return the path of a log directory that a user named; a relative one stays relative.
+    """Return the path of a log directory that a user named, as `plain_path` does; a relative one stays relative.
 
     Raises `NotAStoreError` for a URI that cannot be one.
     """
     match = _FILE.match(text)
     if match is not None:
-        return Path(text[match.end() :])
+        return plain_path(Path(text[match.end() :]))
     place = parse_object_path(text)
     if place is not None:
         _check(place, text)
         return Path(text)
     scheme = _SCHEME.match(text)
     if scheme is None:
-        return Path(text)
+        return plain_path(Path(text))
     name = scheme[1].lower()
     if name == "file":
         raise NotAStoreError("a file: URI names a file of this machine: file:/// and its path", path=text)
@@ -84,6 +84,12 @@ def store_path(text: str) -> Path:
     if name in {"s3", "gs", "abfs", "abfss", "hdfs"}:
         raise NotAStoreError(f"the URI has no bucket, container or host after {name}://", path=text)
     raise NotAStoreError(f"nothing reads {name}:// here: {_READ}", path=text)
+
+
+def plain_path(path: Path) -> Path:
+    """Return the path without `..` after a name, unless a link makes that lead elsewhere."""
+    plain = Path(os.path.normpath(path))
+    return plain if ".." in path.parts and os.path.realpath(plain) == os.path.realpath(path) else path
 
 
 def _check(place: ObjectPlace, text: str) -> None:

@@ -60,6 +60,12 @@ def test_the_sources_are_opened_for_reading_only(disk: Path, tmp_path: Path) -> 
     assert CliRunner().invoke(main, ["verify", str(tmp_path / "node")]).exit_code == 0
 
 
+def test_paths_are_printed_without_going_up_again(disk: Path, tmp_path: Path) -> None:
+    printed = revive(disk / ".." / "disk", "--into", disk / ".." / "node")
+    assert ".." not in printed
+    assert ".." not in (tmp_path / "node" / "revived.properties").read_text()
+
+
 def test_the_name_of_a_directory_does_not_make_billions_of_partitions(disk: Path, tmp_path: Path) -> None:
     (disk / "orders-0").rename(disk / "orders-2147483646")
     arguments = ["revive", str(disk), "--into", str(tmp_path / "node"), "--plan"]
