@@ -17,6 +17,7 @@ from storage.log_dir import RUN_MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from storage.files import Directory, ReadableFile, WritableFile
     from storage.log_dir import Partition
@@ -196,6 +197,13 @@ class Manifest:
     def names(self) -> set[str]:
         """Return the names of the partitions' directories."""
         return {f"{topic}-{number}" for topic, number in self._positions}
+
+    def lacking(self, partitions: AbstractSet[Partition]) -> Iterator[RunPartition]:
+        """Yield the partitions of the run that are not among these."""
+        for each in self._positions.keys() - partitions:
+            found = self.partition(each)
+            assert found is not None
+            yield found
 
     def partition(self, partition: Partition) -> RunPartition | None:
         """Return a partition, None if the run does not have it."""

@@ -15,7 +15,7 @@ from kafkafs.backup.errors import ChangedError, UnreadableSourceError
 from kafkafs.backup.manifest import RunFile, RunPartition, sha256_of
 from kafkafs.backup.partition_plan import SMALL_NAMES
 from storage.errors import CorruptMetadataError, RecordsCutOffError, StorageError, UnknownPartitionError
-from storage.files import CHECKPOINT_BYTES_MAX, FileRange, copy_ranges
+from storage.files import CHECKPOINT_BYTES_MAX, FileRange, absolute_path, copy_ranges
 from storage.ids import format_id
 from storage.log import read_topic_id, recover_log
 from storage.segment import SEGMENT_KINDS, CheckedScan, Kind
@@ -81,7 +81,7 @@ class PartitionCopy:
             topic=plan.topic,
             partition=plan.partition,
             topic_id=topic_id,
-            log_dir=str(plan.log_dir.path),
+            log_dir=absolute_path(plan.log_dir.path),
             start_offset=plan.prefix.start_offset,
             end_offset=plan.prefix.end_offset,
             high_watermark=plan.high_watermark,

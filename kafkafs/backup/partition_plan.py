@@ -221,7 +221,10 @@ class _Planning:
 
 
 def _statuses(directory: Directory) -> dict[str, FileStatus]:
-    return {name: status for name, status in directory.statuses().items() if status.is_file}
+    try:
+        return {name: status for name, status in directory.statuses().items() if status.is_file}
+    except FileNotFoundError:
+        raise ChangedError("its directory is not there any more") from None
 
 
 def _agree(prefix: LogPrefix, before: Mapping[str, FileStatus], after: Mapping[str, FileStatus]) -> bool:

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.backup.errors import BackupError, ChangedError
 from kafkafs.backup.making import ATTEMPTS_MAX, RunMaking, RunReport, in_order, name_of
 from kafkafs.backup.manifest import ManifestWriter
+from kafkafs.backup.missing import empty_log_dirs, missing_log_dirs
 from kafkafs.backup.partition_plan import plan_partition
 from kafkafs.backup.places import BackupPlace, check_apart
 from kafkafs.backup.top_files import owner_of
 from storage.errors import DuplicatePartitionError, UnknownPartitionError, is_full_disk
+from storage.files import absolute_path
 from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kafkafs.backup.making import TakenPartition
+    from kafkafs.backup.manifest import Manifest
     from kafkafs.backup.partition_plan import PartitionPlan
     from storage.clock import Clock
     from storage.files import Files
@@ -36,7 +39,8 @@ class Backup:
     """A backup of the store in these log directories into DEST. Nothing of the store changes, and no lock is taken.
 
     With `to_end` each log is taken up to its end, whether or not that is replicated; with `copies_all` no file is
-    shared with an earlier run. `announce` is called before each partition with its name, its number and their count.
+    shared with an earlier run. A store that lacks a log directory is refused, unless the caller `accepts_missing` ones.
+    `announce` is called before each partition with its name, its number and their count.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Backup:
         broker_settings: Mapping[str, str],
         to_end: bool = False,
         copies_all: bool = False,
+        accepts_missing: bool = False,
         announce: Callable[[str, int, int], None] = lambda *_: None,
     ) -> None:
         self._files = files
@@ -58,13 +63,13 @@ class Backup:
         self._broker_settings = broker_settings
         self._to_end = to_end
         self._copies_all = copies_all
+        self._accepts_missing = accepts_missing
         self._announce = announce
 
     def plan(self) -> Iterator[PartitionPlan]:
         """Yield what a run would take of each partition; nothing is made, DEST included."""
         with self._opened() as store:
-            check_apart(self._files, store.log_dirs, self._dest)
-            earlier = [] if self._copies_all else BackupPlace.look(self._files, self._dest, owner_of(store))
+            earlier, _ = self._looked_at(store)
             partitions = in_order(store.topics.inventory.partitions())
             for number, partition in enumerate(partitions, 1):
                 self._announce(name_of(partition), number, len(partitions))
@@ -78,22 +83,36 @@ class Backup:
         """
         with ExitStack() as stack:
             store = stack.enter_context(self._opened())
-            check_apart(self._files, store.log_dirs, self._dest)
+            _, missing = self._looked_at(store)
             stack.enter_context(_saying_what_to_do(self._dest))
             place = stack.enter_context(BackupPlace.open(self._files, self._dest, owner_of(store)))
             place.settle()
             place.remove_incomplete()
             earlier = [] if self._copies_all else place.usable()
             name, directory = place.begin(self._clock)
-            report = RunReport(name, Path(place.run(name).path))
+            report = RunReport(name, Path(place.run(name).path), changes=missing)
             writer = ManifestWriter(directory, self._head(store, name))
             stack.callback(writer.close)
             making = RunMaking(self._files, self._clock, store, directory, earlier, writer, report, to_end=self._to_end)
             making.take_all(self._announce, tell)
+            report.failures += [each for each in empty_log_dirs(store) if each not in missing]
             making.finish()
             place.complete(name, is_latest=not report.failures)
             place.remove_unfinished()
             return report
+
+    def _looked_at(self, store: Store) -> tuple[list[Manifest], list[str]]:
+        """Return the runs whose files a run can share, and sentences about missing log directories that are accepted.
+
+        Nothing is made. Raises `BackupError` if a run of this store cannot be made there, or would lack something.
+        """
+        check_apart(self._files, store.log_dirs, self._dest)
+        earlier = BackupPlace.look(self._files, self._dest, owner_of(store))
+        missing = missing_log_dirs(store, earlier)
+        if missing and not self._accepts_missing:
+            found = "; ".join(missing)
+            raise BackupError(f"{found}: name every log directory, mounted, or go on without with --accept-missing")
+        return [] if self._copies_all else earlier, missing
 
     def _opened(self) -> Store:
         """Open the store. A partition that a broker is moving may be in two places for a moment."""
@@ -115,7 +134,7 @@ class Backup:
         owner = owner_of(store)
         return {
             "run": name,
-            "store": [str(path) for path in self._paths],
+            "store": [absolute_path(path) for path in self._paths],
             "clusterId": None if owner is None else owner.cluster_id,
             "nodeId": None if owner is None else owner.node_id,
             "toEnd": self._to_end,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -14,14 +13,16 @@ from kafkafs.cli.output import Form, Progress, chosen_form, counted, json_line, 
 from kafkafs.cli.store import (
     broker_settings,
     follow_links_option,
+    optional_store_argument,
     server_properties_option,
-    store_argument,
     store_files,
 )
 from storage.clock import Clock
+from storage.files import store_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from kafkafs.backup import PartitionPlan, RunReport, TakenPartition
 
@@ -29,19 +30,22 @@ _COLUMNS: Final = ("topic", "partition", "startOffset", "endOffset", "copiedByte
 _SAID_MAX: Final = 20
 
 
+def _path(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> Path | None:
+    return None if text is None else store_path(text)
+
+
 @click.command(
     epilog="\b\nExamples:\n  kafkafs backup /var/lib/kafka /backup/kafka\n"
     "  kafkafs backup --check /backup/kafka/latest\n  kafkafs ls /backup/kafka/latest"
 )
-@store_argument
-@click.argument("dest", required=False, type=click.Path(path_type=Path))
+@optional_store_argument
+@click.argument("dest", required=False, callback=_path)
 @follow_links_option
 @click.option("--plan", "is_plan", is_flag=True, help="Print what would be copied and linked, and make nothing.")
-@click.option(
-    "--check", "is_check", is_flag=True, help="Check the files of a run, given as STORE, against its manifest."
-)
+@click.option("--check", "checked", metavar="RUN", callback=_path, help="Check a run's files against its manifest.")
 @click.option("--to-end", is_flag=True, help="Copy each log up to its end, and not only what is replicated.")
 @click.option("--copy-all", is_flag=True, help="Copy every file, also those that an earlier run has.")
+@click.option("--accept-missing", is_flag=True, help="Go on if a log directory of the store is missing.")
 @server_properties_option
 @output_options
 @click.pass_context
@@ -51,9 +55,10 @@ def backup(
     store: tuple[Path, ...],
     dest: Path | None,
     is_plan: bool,
-    is_check: bool,
+    checked: Path | None,
     to_end: bool,
     copy_all: bool,
+    accept_missing: bool,
     server_properties: Path | None,
 ) -> None:
     """Copy a store, which a broker may be writing, into a run of its own in DEST.
@@ -70,17 +75,13 @@ def backup(
     Exit code 1 means that something in the store is damaged; it is copied as it is. With --check it means that the run
     is not what was written.
     """
-    if is_check:
-        if dest is not None or is_plan or len(store) != 1:
+    if checked is not None:
+        if dest is not None or is_plan:
             raise click.UsageError("--check takes a run, and nothing else")
-        ctx.exit(_check(store[0]))
-    if dest is None:
-        raise click.UsageError("name the directory of the backups, DEST")
+        ctx.exit(_check(checked))
+    if not store or dest is None:
+        raise click.UsageError("name the store, STORE, and the directory of the backups, DEST")
     progress = Progress.on_terminal()
-
-    def announce(name: str, number: int, count: int) -> None:
-        progress.show_count(f"backing up {name}", number, count)
-
     made = Backup(
         store_files(),
         Clock(),
@@ -89,15 +90,17 @@ def backup(
         broker_settings=broker_settings(server_properties),
         to_end=to_end,
         copies_all=copy_all,
-        announce=announce,
+        accepts_missing=accept_missing,
+        announce=lambda name, number, count: progress.show_count(f"backing up {name}", number, count),
     )
-    form = chosen_form(ctx)
-    if is_plan:
-        rows = [_planned_row(plan) for plan in made.plan()]
-        progress.erase()
-        write_rows(_COLUMNS, rows, form or Form.TABLE)
-        return
-    ctx.exit(_run(made, dest, form, progress))
+    ctx.exit((_plan if is_plan else _run)(made, dest, chosen_form(ctx), progress))
+
+
+def _plan(made: Backup, _dest: Path, form: Form | None, progress: Progress) -> int:
+    rows = [_planned_row(plan) for plan in made.plan()]
+    progress.erase()
+    write_rows(_COLUMNS, rows, form or Form.TABLE)
+    return EXIT_DONE
 
 
 def _run(made: Backup, dest: Path, form: Form | None, progress: Progress) -> int:

@@ -68,6 +68,16 @@ def store_argument(command: Command) -> Command:
     return only_store_argument(_named_store_option(command))
 
 
+def optional_store_argument(command: Command) -> Command:
+    """Give a command the same argument, which may be left out; then it is an empty tuple."""
+
+    def paths(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[Path, ...]:
+        return () if text is None else store_paths(ctx, parameter, text)
+
+    argument = click.argument("store", metavar="STORE", required=False, callback=paths)
+    return argument(_named_store_option(command))
+
+
 other_store_argument = click.argument("other", metavar="OTHER", callback=store_paths)
 """The paths of a second store."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from memory_logs import sent
 from staged_stores import PATHS, StagedStore
@@ -13,13 +13,23 @@ from storage.store.store import Mode, Store
 from storage.verify import Severity, Verification
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
     from kafkafs.backup import RunReport
     from storage.verify import Finding
 
 DEST: Final = Path("/backups")
 LATEST: Final = DEST / "latest"
+
+
+class Options(TypedDict, total=False):
+    """What `Backup` may be given."""
+
+    broker_settings: Mapping[str, str]
+    to_end: bool
+    copies_all: bool
+    accepts_missing: bool
 
 
 class BackedUp(StagedStore):
@@ -32,15 +42,15 @@ class BackedUp(StagedStore):
             for number in range(count):
                 log.append_as_leader(sent(f"{text} {number}".encode() * 10), leader_epoch=0)
 
-    def back_up(self, *, to_end: bool = False, copies_all: bool = False) -> RunReport:
+    def back_up(self, paths: Sequence[str] = PATHS, **options: Unpack[Options]) -> RunReport:
         """Make a run."""
         self.clock.ms += 60_000
-        return self.backup(to_end=to_end, copies_all=copies_all).run(lambda _: None)
+        return self.backup(paths, **options).run(lambda _: None)
 
-    def backup(self, *, to_end: bool = False, copies_all: bool = False) -> Backup:
+    def backup(self, paths: Sequence[str] = PATHS, **options: Unpack[Options]) -> Backup:
         """Return what makes a run."""
-        paths = [Path(path) for path in PATHS]
-        return Backup(self.files, self.clock, paths, DEST, broker_settings={}, to_end=to_end, copies_all=copies_all)
+        given: Options = {"broker_settings": {}, **options}
+        return Backup(self.files, self.clock, list(map(Path, paths)), DEST, **given)
 
     def values_of(self, run: Path) -> dict[tuple[str, int], list[bytes | None]]:
         """Return the values in a run."""

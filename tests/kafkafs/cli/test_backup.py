@@ -92,6 +92,28 @@ def test_rot_and_what_does_not_belong_are_found(store: str, tmp_path: Path) -> N
     }
 
 
+def test_a_run_is_checked_whatever_store_the_environment_names(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup(store, tmp_path / "backups")
+    monkeypatch.setenv("KAFKAFS_STORE", store)
+    assert backup("--check", tmp_path / "backups" / "latest").exit_code == EXIT_DONE
+    assert backup(tmp_path / "backups").exit_code == EXIT_DONE
+    monkeypatch.setenv("KAFKAFS_STORE", store.partition(",")[0])
+    refused = backup(tmp_path / "backups")
+    assert (refused.exit_code, "was not named" in refused.stderr) == (EXIT_FAILED, True)
+    assert backup("--accept-missing", tmp_path / "backups").exit_code == EXIT_DONE
+
+
+def test_paths_are_printed_without_going_up_again(store: str, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("elsewhere/deep")
+    assert backup(store, tmp_path / "d1" / ".." / "backups").stdout.startswith(f"{tmp_path}/backups/runs/")
+    through_link = backup(store, tmp_path / "link" / ".." / "backups")
+    assert through_link.stdout.startswith(f"{tmp_path}/link/../backups/runs/"), "it leads elsewhere"
+    assert (tmp_path / "elsewhere" / "backups" / "latest").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -101,7 +123,8 @@ def test_rot_and_what_does_not_belong_are_found(store: str, tmp_path: Path) -> N
         (["{store}", "{tmp}/none/none"], EXIT_USAGE),
         (["{tmp}/none", "{tmp}/backups"], EXIT_USAGE),
         (["--check", "{tmp}/d1"], EXIT_USAGE),
-        (["--check", "{store}", "{tmp}/backups"], EXIT_USAGE),
+        (["--check", "{tmp}/d1", "{store}", "{tmp}/backups"], EXIT_USAGE),
+        ([], EXIT_USAGE),
     ],
 )
 def test_what_is_refused_makes_nothing(store: str, tmp_path: Path, arguments: list[str], code: int) -> None:
