@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.record import RECORD_BYTES, Codec, LegacyBatch, RecordIterator, read_batches
+from storage.record import RECORD_BYTES, LegacyBatch, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.record import Batch, Record, RecordBatch
+    from storage.record import Batch, Record
     from storage.segment import Segment
 
 _BATCH_BYTES: Final = 800  # what one takes besides its bytes and its records, with its place in a cache
-_MANY_RECORDS: Final = 10_000  # that are decoded in some milliseconds
 
 _offset = attrgetter("offset")
 
@@ -24,7 +22,7 @@ _offset = attrgetter("offset")
 class Decoded(NamedTuple):
     """The records of a batch, and what they take of memory besides the batch's own bytes."""
 
-    records: list[Record]
+    records: Sequence[Record]
     size_bytes: int
 
 
@@ -44,7 +42,7 @@ class HeldBatch:
         self.segment = segment
         self.last_offset = copy.last_offset
         self.first_offset = records[0].offset if copy.count is None else copy.base_offset
-        self.records: Sequence[Record] = records if is_visible else ()
+        self.records = records if is_visible else ()
         self.size_bytes = _BATCH_BYTES + copy.size_bytes + size_bytes
 
     def find(self, offset: int) -> Record | None:
@@ -61,21 +59,8 @@ def decode(batch: Batch) -> Decoded:
     """The records of a batch whose own checksum is right; raises a `CorruptBatchError` if they are no records."""
     if isinstance(batch, LegacyBatch):
         return _decode_entries(batch)
-    if batch.count >= _MANY_RECORDS:
-        return _decode_many(batch)
-    records_data = batch.records_data() if batch.codec is not Codec.NONE and batch.count else None
-    records = list(RecordIterator(batch, records_data))
-    data_bytes = 0 if records_data is None else memoryview(records_data).nbytes
-    return Decoded(records, data_bytes + len(records) * RECORD_BYTES)
-
-
-def _decode_many(batch: RecordBatch) -> Decoded:
-    """Decode a batch that takes long, in steps between which other threads run."""
-    iterator = batch.records()
-    records: list[Record] = []
-    while some := list(islice(iterator, _MANY_RECORDS)):
-        records += some
-    return Decoded(records, len(records) * RECORD_BYTES)
+    records = batch.record_sequence()
+    return Decoded(records, records.size_bytes)
 
 
 def _decode_entries(batch: LegacyBatch) -> Decoded:

@@ -6,11 +6,11 @@ contents. Making new batches is left to `encoding`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from storage.errors import ChecksumError, FramingError, StorageError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of
-from storage.record.kernel.decode import RecordIterator
+from storage.record.kernel.decode import RecordIterator, RecordSequence
 from storage.record.kernel.walk import BatchFrame
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
@@ -21,13 +21,16 @@ from storage.record.layout import (
     TRANSACTIONAL_BIT,
     TimestampType,
 )
-from storage.record.leased import RECORD_BYTES, UNLEASED_BYTES_MAX, decompress_leased, with_objects
+from storage.record.leased import (
+    PLACE_BYTES,
+    RECORD_BYTES,
+    UNLEASED_BYTES_MAX,
+    decompress_leased,
+    with_objects,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
-
-_MANY_RECORDS: Final = UNLEASED_BYTES_MAX // RECORD_BYTES
 
 
 class RecordBatch(BatchFrame):
@@ -98,16 +101,22 @@ class RecordBatch(BatchFrame):
 
         Callers may keep the records: there is room for them in the memory budget.
         """
-        is_plain = not self.attributes & CODEC_MASK or self.count == 0
-        if is_plain and self.count < _MANY_RECORDS:
-            return RecordIterator(self)
+        return RecordIterator(self, self._data_with_objects(RECORD_BYTES, limit_bytes))
+
+    def record_sequence(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> RecordSequence:
+        """Return the records by their index. Decompresses and checks at once, and makes each record when it is used."""
+        return RecordSequence(self, self._data_with_objects(PLACE_BYTES, limit_bytes))
+
+    def _data_with_objects(self, bytes_each: int, limit_bytes: int) -> Buffer | None:
+        """Return the decompressed records with a lease if they are many; None for few that are in the batch."""
+        is_few = self.count * bytes_each <= UNLEASED_BYTES_MAX
+        if is_few and (not self.attributes & CODEC_MASK or self.count == 0):
+            return None
         records_data = self.records_data(limit_bytes=limit_bytes)
-        if self.count >= _MANY_RECORDS:
-            try:
-                records_data = with_objects(records_data, self.count)
-            except StorageError as error:
-                raise error.located(position=self.position, offset=self.base_offset) from None
-        return RecordIterator(self, records_data)
+        try:
+            return records_data if is_few else with_objects(records_data, self.count, bytes_each=bytes_each)
+        except StorageError as error:
+            raise error.located(position=self.position, offset=self.base_offset) from None
 
     def checked_records(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> RecordIterator:
         """Iterate over the records, as `records` does: they have no checksums of their own."""

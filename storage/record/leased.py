@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 UNLEASED_BYTES_MAX: Final = 8 * 1024 * 1024
 RECORD_BYTES: Final = 112
 """What the object of a record takes, without its data."""
+PLACE_BYTES: Final = 4
+"""What the place of a record takes in a `RecordSequence`."""
 HEADER_BYTES: Final = 128
 """What the objects of a header take, without its value."""
 _COPIES: Final = 2  # codecs make parts and join them
@@ -51,18 +53,18 @@ def decompress_leased(
     return LeasedBuffer(made, lease)
 
 
-def with_objects(data: Buffer, count: int, *, budget: Budget = MEMORY) -> Buffer:
-    """Return the data of so many records, with a lease for their objects if they are many."""
-    size_bytes = objects_bytes(data, count)
+def with_objects(data: Buffer, count: int, *, bytes_each: int = RECORD_BYTES, budget: Budget = MEMORY) -> Buffer:
+    """Return the data of so many records, with a lease for what is made of them if they are many."""
+    size_bytes = objects_bytes(data, count, bytes_each)
     if size_bytes <= UNLEASED_BYTES_MAX:
         return data
     check_share(size_bytes, f"the batch's {count} records", budget=budget)
     return LeasedBuffer(data, budget.lease(size_bytes))
 
 
-def objects_bytes(data: Buffer, count: int) -> int:
+def objects_bytes(data: Buffer, count: int, bytes_each: int = RECORD_BYTES) -> int:
     """Return how many bytes the objects of so many records take, or of as many as the data can hold."""
-    return min(count, memoryview(data).nbytes // _RECORD_DATA_BYTES_MIN + 1) * RECORD_BYTES
+    return min(count, memoryview(data).nbytes // _RECORD_DATA_BYTES_MIN + 1) * bytes_each
 
 
 def check_share(size_bytes: int, what: str, *, budget: Budget = MEMORY) -> None:

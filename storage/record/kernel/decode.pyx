@@ -2,16 +2,17 @@
 """Records as lazy values: places in a buffer, cut out only when asked for."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
 from cpython.object cimport PyObject_GenericGetAttr
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cython cimport final, freelist, no_gc
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp
 
 from storage.errors import DecompressedTooLargeError, MalformedRecordsError
-from storage.record.kernel cimport wire
+from storage.record.kernel cimport limits, wire
 from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 from storage.record.kernel.walk cimport BatchFrame, EntryFrame
 
@@ -37,6 +38,7 @@ cdef enum:
     MOST_HEADERS = 1000000
     UNLOCKED_HEADERS = 10000
     LARGE_RECORD = 262144
+    SMALLEST_RECORD = 7
     NAME_PLACES = 256
     LONGEST_KEPT_NAME = 40
 cdef list KEPT_NAMES = [None] * NAME_PLACES
@@ -159,6 +161,64 @@ cdef class Record:
         return f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r})"
 
 
+cdef PinnedBuffer find_records(BatchFrame batch, records_data, wire.Bytes* at, wire.Bytes* end):
+    """Set where the records are: in `records_data`, or in the batch's own bytes. Of a batch of none, no bytes are."""
+    cdef PinnedBuffer buffer = batch.buffer
+    if records_data is None:
+        at[0] = batch.data() + wire.HEADER_SIZE
+        end[0] = batch.data() + batch.size_bytes
+    else:
+        buffer = PinnedBuffer(records_data)
+        at[0] = buffer.data
+        end[0] = buffer.data + buffer.size
+    if batch.count < 0:
+        raise MalformedRecordsError(
+            f"the batch declares {batch.count} records", position=batch.position, offset=batch.base_offset
+        )
+    if batch.count == 0:
+        at[0] = end[0]
+    return buffer
+
+
+cdef object malformed(BatchFrame batch, int reason, int32_t left):
+    """Return the error of a record that is none, with so many that the batch declares before its end."""
+    return MalformedRecordsError(
+        f"{REASONS[reason]}, {left} of the batch's records before its end",
+        position=batch.position,
+        offset=batch.base_offset,
+    )
+
+
+cdef object excess(BatchFrame batch, Py_ssize_t size):
+    """Return the error of a batch that has so many bytes after its last record."""
+    return MalformedRecordsError(
+        f"{size} bytes follow the last record the batch declares", position=batch.position, offset=batch.base_offset
+    )
+
+
+cdef inline Record record_at(BatchFrame batch, PinnedBuffer buffer, const wire.Span* span):
+    """Return the record of a batch that was read at a place in the buffer."""
+    cdef Record record = Record.__new__(Record)
+    record.offset = wire.add64(batch.base_offset, span.offset_delta)
+    record.timestamp_type = (batch.attributes >> 3) & 1
+    if record.timestamp_type:
+        record.timestamp = batch.max_timestamp
+    else:
+        record.timestamp = wire.add64(batch.base_timestamp, span.timestamp_delta)
+    record.sequence = wire.NO_SEQUENCE
+    if batch.base_sequence >= 0:
+        record.sequence = wire.sequence_after(batch.base_sequence, span.offset_delta)
+    record.key_size = span.key_size
+    record.value_size = span.value_size
+    record.header_count = span.header_count
+    record.key_at = span.key
+    record.value_at = span.value
+    record.headers_at = span.headers
+    record.end_at = span.end
+    record.buffer = buffer
+    return record
+
+
 @final
 cdef class RecordIterator:
     """The records of a v2 batch, in order: from `records_data`, its decompressed records, or from its own bytes.
@@ -174,43 +234,21 @@ cdef class RecordIterator:
     cdef wire.Bytes end
     cdef int32_t left
     cdef BatchFrame batch
-    cdef int64_t base_timestamp
-    cdef int timestamp_type
 
     def __init__(self, BatchFrame batch not None, records_data=None):
-        if records_data is None:
-            self.buffer = batch.buffer
-            self.at = batch.data() + wire.HEADER_SIZE
-            self.end = batch.data() + batch.size_bytes
-        else:
-            self.buffer = PinnedBuffer(records_data)
-            self.at = self.buffer.data
-            self.end = self.at + self.buffer.size
-        if batch.count < 0:
-            raise MalformedRecordsError(
-                f"the batch declares {batch.count} records", position=batch.position, offset=batch.base_offset
-            )
-        if batch.count == 0:
-            self.at = self.end
+        self.buffer = find_records(batch, records_data, &self.at, &self.end)
         self.batch = batch
         self.left = batch.count
-        self.timestamp_type = (batch.attributes >> 3) & 1
-        self.base_timestamp = batch.max_timestamp if self.timestamp_type else batch.base_timestamp
 
     def __iter__(self):
         return self
 
     def __next__(self):
         cdef wire.Span span
-        cdef Record record
         cdef int reason
         if self.left == 0:
             if self.at != self.end:
-                raise MalformedRecordsError(
-                    f"{self.end - self.at} bytes follow the last record the batch declares",
-                    position=self.batch.position,
-                    offset=self.batch.base_offset,
-                )
+                raise excess(self.batch, self.end - self.at)
             raise StopIteration
         if is_large(self.at, self.end):
             with nogil:
@@ -218,30 +256,86 @@ cdef class RecordIterator:
         else:
             reason = wire.read_record(&self.at, self.end, &span)
         if reason:
-            raise MalformedRecordsError(
-                f"{REASONS[reason]}, {self.left} of the batch's records before its end",
-                position=self.batch.position,
-                offset=self.batch.base_offset,
-            )
+            raise malformed(self.batch, reason, self.left)
         self.left -= 1
-        record = Record.__new__(Record)
-        record.offset = wire.add64(self.batch.base_offset, span.offset_delta)
-        record.timestamp_type = self.timestamp_type
-        record.timestamp = self.base_timestamp
-        if not self.timestamp_type:
-            record.timestamp = wire.add64(self.base_timestamp, span.timestamp_delta)
-        record.sequence = wire.NO_SEQUENCE
-        if self.batch.base_sequence >= 0:
-            record.sequence = wire.sequence_after(self.batch.base_sequence, span.offset_delta)
-        record.key_size = span.key_size
-        record.value_size = span.value_size
-        record.header_count = span.header_count
-        record.key_at = span.key
-        record.value_at = span.value
-        record.headers_at = span.headers
-        record.end_at = span.end
-        record.buffer = self.buffer
-        return record
+        return record_at(self.batch, self.buffer, &span)
+
+
+@final
+cdef class RecordSequence:
+    """The records of a v2 batch by their index, each made when it is asked for: of each only the place is kept.
+
+    All are checked at once, and raise what `RecordIterator` raises. The data must not change while this or any of its
+    records is alive.
+    """
+
+    cdef PinnedBuffer buffer
+    cdef BatchFrame batch
+    cdef object records_data
+    cdef wire.Bytes start
+    cdef wire.Bytes end
+    cdef uint32_t* places  # no batch has 4 GiB, nor is so much decompressed
+
+    def __init__(self, BatchFrame batch not None, records_data=None):
+        cdef int reason = 0
+        cdef int32_t index = 0
+        self.buffer = find_records(batch, records_data, &self.start, &self.end)
+        self.batch = batch
+        self.records_data = records_data
+        # A count may be a lie: the data has no room for more records than this.
+        self.places = <uint32_t*>PyMem_RawRealloc(
+            self.places, (min(batch.count, (self.end - self.start) // SMALLEST_RECORD + 1)) * sizeof(uint32_t)
+        )
+        if self.places is NULL:
+            raise MemoryError
+        if self.end - self.start < limits.UNLOCKED_BYTES_MIN:
+            reason = self.look(&index)
+        else:
+            with nogil:
+                reason = self.look(&index)
+        if reason > 0:
+            raise malformed(batch, reason, batch.count - index)
+        if reason < 0:
+            raise excess(batch, -reason)
+
+    cdef int look(self, int32_t* index) noexcept nogil:
+        """Note the places; returns why a record is none, the negative number of bytes after the last, or 0."""
+        cdef wire.Bytes at = self.start
+        cdef wire.Span span
+        cdef int reason
+        cdef int32_t place
+        for place in range(self.batch.count):
+            self.places[place] = <uint32_t>(at - self.start)
+            reason = wire.read_record(&at, self.end, &span)
+            if reason:
+                index[0] = place
+                return reason
+        return -<int>min(self.end - at, INT32_MAX)
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.places)
+
+    def __len__(self):
+        return self.batch.count
+
+    @property
+    def size_bytes(self):
+        """What this keeps besides the batch's own bytes: the places, and the decompressed records."""
+        return self.batch.count * sizeof(uint32_t) + (0 if self.records_data is None else self.end - self.start)
+
+    def __iter__(self):
+        return RecordIterator(self.batch, self.records_data)
+
+    def __getitem__(self, Py_ssize_t index):
+        cdef wire.Span span
+        cdef wire.Bytes at = self.start
+        if index < 0:
+            index += self.batch.count
+        if not 0 <= index < self.batch.count:
+            raise IndexError(index)
+        at += self.places[index]
+        wire.read_record(&at, self.end, &span)  # as it could when it was checked
+        return record_at(self.batch, self.buffer, &span)
 
 
 def entry_record(EntryFrame entry not None, int64_t base_offset, int64_t timestamp, int timestamp_type):
