@@ -4,19 +4,30 @@ glibc maps large blocks of their own and unmaps them when they are freed, so the
 batch after batch: lz4 decompresses at a third of its speed then. A process that decodes in bulk says at its start that
 it keeps what it frees: the mount, the command line, Spark's workers. The library leaves that to its host. Other C
 libraries than glibc have no such calls, and nothing changes there.
+
+Python has an allocator of its own for small objects, in megabytes of which it gives back only those that are empty:
+one long-lived object in each keeps all that a large batch once took. A mount lives for months, so its objects come from
+glibc's malloc, which gives back any page. That is decided before Python starts, by its environment.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import os
+import sys
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 """The most freed memory that is kept at the heap's end, where most of it is."""
 _HEAP_BYTES_MAX: Final = 32 * 1024 * 1024  # larger blocks are mapped; the most that glibc accepts
 _NEW_OBJECTS: Final = 20_000
+
+_ALLOCATOR_VARIABLE: Final = "PYTHONMALLOC"
 
 # The parameters of glibc's mallopt.
 _TRIM_THRESHOLD: Final = -1
@@ -37,6 +48,21 @@ def keep_freed_memory() -> None:
         mallopt(_ARENA_MAX, 1)
 
 
+def with_malloc(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process whose objects come from glibc's malloc, unless it names an allocator."""
+    return {_ALLOCATOR_VARIABLE: "malloc", **environment} if _has_glibc() else dict(environment)
+
+
+def begin_again_with_malloc() -> None:
+    """Begin this process again as one whose objects come from malloc, unless it is one or was told otherwise.
+
+    A process that may not run Python's executable any more goes on as it is.
+    """
+    if _ALLOCATOR_VARIABLE not in os.environ and _has_glibc():
+        with suppress(OSError):
+            os.execve(sys.executable, sys.orig_argv, with_malloc(os.environ))  # noqa: S606 -- our own command
+
+
 def seldom_look_for_cycles() -> None:
     """Let Python look for cycles only once there are many new objects, and not among those that there are now.
 
@@ -50,3 +76,7 @@ def give_back_freed_memory() -> None:
     """Give freed memory back to the system. Any thread may call this; others that allocate wait for milliseconds."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def _has_glibc() -> bool:
+    return hasattr(ctypes.CDLL(None), "malloc_trim")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafkafs.allocation import begin_again_with_malloc
 from kafkafs.cli.failures import say, sentence
 from kafkafs.cli.finishing import print_afterwards
 from kafkafs.cli.output import print_line
@@ -94,6 +95,7 @@ def mount(
     store = log_dirs or store  # one by one, as given to a mount in the background
     options = parse_options(texts)
     if foreground:
+        begin_again_with_malloc()
         _serve(store, mount_point, options)
     else:
         mount_in_background(store, mount_point, texts)

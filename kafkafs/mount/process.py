@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
+from kafkafs.allocation import with_malloc
 from kafkafs.mount.errors import MountError
 from kafkafs.mount.log import make_directory, opened
 from kafkafs.plain_text import one_line
@@ -150,7 +151,7 @@ def start(command: Sequence[str], log: Path | None, *, doing: Callable[[str], No
 
 def _start(command: Sequence[str], log: Path | None, doing: Callable[[str], None]) -> None:
     reader, writer = os.pipe()
-    environment = {**os.environ, REPORT_VARIABLE: str(writer)}
+    environment = {**with_malloc(os.environ), REPORT_VARIABLE: str(writer)}
     environment.pop(_STORE_VARIABLE, None)  # the command names the store itself
     if log is not None:
         environment[LOG_VARIABLE] = str(log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -61,6 +62,14 @@ give_back_freed_memory()
 print("goes on")
 """
 
+BEGUN_AGAIN = """
+import os, sys
+from kafkafs.allocation import begin_again_with_malloc
+
+begin_again_with_malloc()
+print(os.environ["PYTHONMALLOC"], *sys.argv[1:])
+"""
+
 
 def said_by(program: str) -> str:
     return subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True).stdout
@@ -86,3 +95,12 @@ def test_what_is_kept_is_bounded_and_can_be_given_back() -> None:
 
 def test_other_c_libraries_have_no_such_call() -> None:
     assert said_by(ELSEWHERE) == "goes on\n"
+
+
+@needs_glibc
+@pytest.mark.parametrize(("told", "expected"), [({}, "malloc"), ({"PYTHONMALLOC": "pymalloc"}, "pymalloc")])
+def test_a_process_begins_again_with_malloc_unless_it_is_told_otherwise(told: dict[str, str], expected: str) -> None:
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONMALLOC"} | told
+    command = [sys.executable, "-P", "-c", BEGUN_AGAIN, "an argument"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    assert said == f"{expected} an argument\n"
