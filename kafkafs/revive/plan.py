@@ -216,6 +216,11 @@ class _TopicPlanning:
         count = self._count(by_number, topic_id)
         partitions = tuple(self._partition(number, by_number.get(number, ())) for number in range(count))
         compacted = is_compacted(self._topic, known)
+        if self._choice.until_ms is not None and self._topic in _COUNTED:
+            self._notes.append(
+                f"of {_COUNTED[self._topic]} it has what is left from before that time: older records of theirs may "
+                "have been compacted away"
+            )
         if compacted is None and any(self._was_compacted(each) for each in partitions):
             self._notes.append(
                 "its settings are unknown, and it was compacted: it gets cleanup.policy=delete, with which nothing is "
