@@ -11,14 +11,29 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from storage.files import FileStatus
     from storage.log import LogView, SegmentSlice
-    from storage.verify import Finding
+    from storage.verify import Finding, LogDamage
 
 
 class _Looked(NamedTuple):
-    """The ranges found in a segment's file when the file system said this of it."""
+    """What was found in a segment's file when the file system said this of it, after so many truncations."""
 
-    mark: tuple[object, ...]
-    ranges: tuple[Finding, ...]
+    status: FileStatus
+    truncations: int
+    damage: LogDamage
+
+    def is_of(self, status: FileStatus) -> bool:
+        """True if the file is as it was."""
+        return _mark(self.status) == _mark(status)
+
+    def has_grown_to(self, status: FileStatus, truncations: int) -> bool:
+        """True if the file has become longer, which only appending does."""
+        seen = self.status
+        return (
+            seen.identity == status.identity
+            and seen.size_bytes < status.size_bytes
+            and self.truncations == truncations
+            and not self.damage.ranges
+        )
 
 
 class KnownDamage:
@@ -34,35 +49,41 @@ class KnownDamage:
             bases = set(view.bases)
             for base in [base for base in self._looked if base not in bases]:
                 del self._looked[base]
-            return [found for part in view.slices(view.start_offset) for found in self._ranges(part)]
+            return [found for part in view.slices(view.start_offset) for found in self._ranges(view, part)]
 
     def find(self, view: LogView, base_offset: int, position: int) -> Finding | None:
         """Return the range of a segment that begins at a position; None if none does. Other segments are not read."""
         with self._lock:
             part = next((each for each in view.slices(base_offset) if each.segment.base_offset == base_offset), None)
-            found = () if part is None else self._ranges(part)
+            found = () if part is None else self._ranges(view, part)
             return next((each for each in found if each.position == position), None)
 
     def unread_bytes(self, view: LogView) -> int:
         """Return how many bytes of the log would have to be read."""
-        parts = ((part, self._looked.get(part.segment.base_offset)) for part in view.slices(view.start_offset))
         return sum(
-            status.size_bytes
-            for part, looked in parts
-            if (status := part.segment.log_status()) is not None and (looked is None or looked.mark != _mark(status))
+            self._unread_bytes(view, part.segment.base_offset, status)
+            for part in view.slices(view.start_offset)
+            if (status := part.segment.log_status()) is not None
         )
 
-    def _ranges(self, part: SegmentSlice) -> tuple[Finding, ...]:
+    def _unread_bytes(self, view: LogView, base_offset: int, status: FileStatus) -> int:
+        looked = self._looked.get(base_offset)
+        if looked is None or not looked.has_grown_to(status, view.truncations):
+            return 0 if looked is not None and looked.is_of(status) else status.size_bytes
+        return status.size_bytes - looked.damage.position
+
+    def _ranges(self, view: LogView, part: SegmentSlice) -> tuple[Finding, ...]:
         from storage.verify import damaged_ranges
 
         status = part.segment.log_status()
         looked = self._looked.get(part.segment.base_offset)
-        if looked is None or status is None or looked.mark != _mark(status):
-            ranges = tuple(damaged_ranges(part))
-            if status is None:
-                return ranges
-            looked = self._looked[part.segment.base_offset] = _Looked(_mark(status), ranges)
-        return looked.ranges
+        if status is None:
+            return damaged_ranges(part).ranges
+        if looked is None or not looked.is_of(status):
+            has_grown = looked is not None and looked.has_grown_to(status, view.truncations)
+            found = damaged_ranges(part, looked.damage if looked is not None and has_grown else None)
+            looked = self._looked[part.segment.base_offset] = _Looked(status, view.truncations, found)
+        return looked.damage.ranges
 
 
 def _mark(status: FileStatus) -> tuple[object, ...]:

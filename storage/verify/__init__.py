@@ -2,7 +2,7 @@
 
 from storage.verify.context import PartitionExpectation, SegmentExpectation
 from storage.verify.finding import Finding, FindingKind, Severity
-from storage.verify.log_damage import damaged_ranges
+from storage.verify.log_damage import LogDamage, damaged_ranges
 from storage.verify.log_dir_check import PartitionTarget
 from storage.verify.partition import CutPartition, PartitionResult, SegmentPiece, verify_partition
 from storage.verify.segment_result import SegmentResult
@@ -12,6 +12,7 @@ __all__ = [
     "CutPartition",
     "Finding",
     "FindingKind",
+    "LogDamage",
     "PartitionExpectation",
     "PartitionResult",
     "PartitionTarget",

@@ -30,7 +30,8 @@ class LogCheck:
     end if the headers of damaged batches were right. `lost` are the offsets of the ranges that do not decode: from the
     first that is not known to be elsewhere up to the next that is, or None where nothing follows.
 
-    `may_end_in_zeros` says that zeros after the last batch are those of a file allocated in advance.
+    `begins` are the position and the offset to go on from, where an earlier check of the log ended. `may_end_in_zeros`
+    says that zeros after the last batch are those of a file allocated in advance.
     """
 
     def __init__(
@@ -43,9 +44,10 @@ class LogCheck:
         end: int,
         may_end_in_zeros: bool,
         advance: Callable[[int], None],
+        begins: tuple[int, int] | None = None,
     ) -> None:
-        self.position = 0
-        self.next_offset = self.claimed_offset = base_offset
+        self.position, self.next_offset = begins or (0, base_offset)
+        self.claimed_offset = self.next_offset
         self.lost: list[tuple[int, int | None]] = []
         self.damaged_ranges: list[tuple[int, int]] = []
         self.end = end
@@ -56,11 +58,12 @@ class LogCheck:
         self._name = name
         self._may_end_in_zeros = may_end_in_zeros
         self._advance = advance
-        self._last_good: int | None = None
+        self._last_good = None if self.next_offset == base_offset else self.next_offset - 1
         self._open: list[Finding] = []  # damage whose end is not known yet
 
     def __iter__(self) -> Iterator[CheckedBatch]:
-        scan = GappedScan(LogScan(self._file, end=self.end), self._base_offset, end=self.end)
+        log = LogScan(self._file, start=self.position, end=self.end)
+        scan = GappedScan(log, self.next_offset, end=self.end)
         while not scan.is_done:
             damaged: Batch | None = None
             try:

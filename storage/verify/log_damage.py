@@ -6,7 +6,7 @@ that its broker allocated in advance, and the batch at the end of a log that is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import FramingError
 from storage.segment.names import FileName, Kind
@@ -18,26 +18,40 @@ if TYPE_CHECKING:
     from storage.verify.finding import Finding
 
 
-def damaged_ranges(part: SegmentSlice) -> list[Finding]:
-    """Return the damage of a segment's log, with the name of its file as the path; every batch is decoded.
+class LogDamage(NamedTuple):
+    """The damage of a segment's log, with the name of its file as the path, and where the search for it ended.
 
-    Of thousands of ranges it has the first and the last. Raises `FileNotFoundError` if the segment is gone.
+    `position` is after the last sound batch and `next_offset` above the highest offset.
+    """
+
+    ranges: tuple[Finding, ...]
+    position: int
+    next_offset: int
+
+
+def damaged_ranges(part: SegmentSlice, known: LogDamage | None = None) -> LogDamage:
+    """Decode every batch of a segment's log, and return the ranges that do not decode.
+
+    Of thousands it has the first and the last. If the log was appended to since `known` was found, and had no damage
+    then, only what follows is decoded. Raises `FileNotFoundError` if the segment is gone.
     """
     segment, end, _ = part
     findings = FindingList()
+    begins = None if known is None or known.ranges else (known.position, known.next_offset)
     with segment.open_log() as file:
         log = LogCheck(
             file,
             segment.base_offset,
             findings,
             name=str(FileName(segment.base_offset, Kind.LOG)),
+            begins=begins,
             end=file.size_bytes() if end is None or _goes_on(part) else end,
             may_end_in_zeros=True,
             advance=lambda _: None,
         )
         for _ in log:
             pass
-    return findings.all()
+    return LogDamage(tuple(findings.all()), log.position, log.next_offset)
 
 
 def _goes_on(part: SegmentSlice) -> bool:

@@ -293,6 +293,7 @@ SURFACE = {
         "CutPartition",
         "Finding",
         "FindingKind",
+        "LogDamage",
         "PartitionExpectation",
         "PartitionResult",
         "PartitionTarget",
