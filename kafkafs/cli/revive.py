@@ -10,6 +10,7 @@ from kafkafs import revive as reviving
 from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import Progress, json_line, print_line
 from kafkafs.cli.store import (
+    Command,
     broker_settings,
     follow_links_option,
     server_properties_option,
@@ -18,6 +19,7 @@ from kafkafs.cli.store import (
 )
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.times import parse_time
+from kafkafs.plain_text import lines
 from storage.clock import Clock
 from storage.errors import ConfigError
 from storage.files import plain_path
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkafs.cli.finishing import Change
+    from storage.files import Files
 
 _NODE_ID: Final = 1
 _EXAMPLE: Final = "\b\nExample:\n  kafkafs revive /var/lib/kafka --into /tmp/revived"
@@ -50,22 +53,40 @@ def _topics(_ctx: click.Context, _parameter: click.Parameter, texts: Sequence[st
     return tuple(topic for text in texts for topic in text.split(",") if topic)
 
 
+def _choosing(command: Command) -> Command:
+    """Give the command the options that say what is revived."""
+    for option in (
+        click.option(
+            "--include",
+            "included",
+            multiple=True,
+            type=click.Choice(["stray", "future"]),
+            help="Take in directories with this suffix too; may be given twice.",
+        ),
+        click.option(
+            "--undelete", is_flag=True, help="Take in -delete directories, and .deleted segments before the first."
+        ),
+        click.option(
+            "--until", "until_ms", metavar="TIME", callback=_time, help="Revive what was there before this time."
+        ),
+        click.option(
+            "--topics", multiple=True, metavar="TOPIC,...", callback=_topics, help="Revive these topics only."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command(epilog=_EXAMPLE)
 @click.argument("sources", nargs=-1, required=True, metavar="DIR...", callback=_sources)
 @click.option(
     "--into", "target", required=True, metavar="DEST", callback=store_paths, help="The log directories to make."
 )
 @click.option("--plan", "is_plan", is_flag=True, help="Print what would come from where, and make nothing.")
-@click.option("--topics", multiple=True, metavar="TOPIC,...", callback=_topics, help="Revive these topics only.")
-@click.option("--until", "until_ms", metavar="TIME", callback=_time, help="Revive what was there before this time.")
-@click.option("--undelete", is_flag=True, help="Take in -delete directories, and .deleted segments before the first.")
 @click.option(
-    "--include",
-    "included",
-    multiple=True,
-    type=click.Choice(["stray", "future"]),
-    help="Take in directories with this suffix too; may be given twice.",
+    "--commands", "as_commands", is_flag=True, help="Print a script that brings the topics into a running cluster."
 )
+@_choosing
 @click.option("--link", "links", is_flag=True, help="Link the .log files of closed segments instead of copying them.")
 @click.option("--metadata-version", metavar="VERSION", help="The new cluster's metadata.version, such as 4.0; or 3.9.")
 @server_properties_option
@@ -76,6 +97,7 @@ def revive(
     sources: tuple[Path, ...],
     target: tuple[Path, ...],
     is_plan: bool,
+    as_commands: bool,
     topics: tuple[str, ...],
     until_ms: int | None,
     undelete: bool,
@@ -95,30 +117,35 @@ def revive(
     The broker deletes nothing by itself: every topic gets retention.ms=-1 and retention.bytes=-1, and the plan prints
     the command that releases it. Kafka's own tools reach the broker at localhost:9092, as revived.properties says.
 
+    With --commands the output is a script for Bash, which makes the topics in a cluster that runs, with their settings,
+    records and committed offsets; everything else is printed on standard error.
+
     The same command goes on with a run that was interrupted. `kafkafs help revive` has rehearsed examples.
     """
+    if as_commands and (is_plan or as_json):
+        raise click.UsageError("--commands reads what was revived: leave out --plan and --json")
     files = store_files()
     states = {DirectoryState.CURRENT, *(DirectoryState(f"-{each}") for each in included)}
-    choice = reviving.Choice(topics, until_ms, frozenset(states | {DirectoryState.DELETE} if undelete else states))
     disks = reviving.read_disks(files, sources)
+    chosen = reviving.with_groups(topics, disks) if as_commands else topics
+    choice = reviving.Choice(chosen, until_ms, frozenset(states | {DirectoryState.DELETE} if undelete else states))
     cluster, flaws = reviving.read_cluster(disks, Clock())
-    making = reviving.Making(
-        log_dirs=tuple(plain_path(path.absolute()) for path in target),
-        node_id=_NODE_ID,
-        level=_level(metadata_version, cluster, target),
-        links=links,
-        server_properties=broker_settings(server_properties),
-    )
+    log_dirs = tuple(plain_path(path.absolute()) for path in target)
+    level = _level(metadata_version, cluster, target)
+    making = reviving.Making(log_dirs, _NODE_ID, level, links, broker_settings(server_properties))
     progress = Progress.on_terminal()
     with finishing("everything was revived", is_changing=not is_plan) as change:
         plan = reviving.make_plan(disks, cluster, choice, _advance("reading", progress, change)).noting(flaws)
         progress.erase()
-        _print_plan(plan, making.level, as_json=as_json)
+        tell = _print_aside if as_commands else print_line
+        _print_plan(plan, making.level, tell, as_json=as_json)
         if not is_plan:
             reviving.revive(plan, making, files, Clock(), advance=_advance("copying", progress, change))
             progress.erase()
-            if not as_json:
-                _print_outcome(reviving.look(making.log_dirs, files, Clock()), making)
+        if not (is_plan or as_json):
+            _print_outcome(reviving.look(making.log_dirs, files, Clock()), making, tell)
+        if as_commands:
+            _print_commands(plan, making, files)
 
 
 def _level(metadata_version: str | None, cluster: reviving.Cluster, target: Sequence[Path]) -> int:
@@ -128,22 +155,32 @@ def _level(metadata_version: str | None, cluster: reviving.Cluster, target: Sequ
         raise click.BadParameter(str(error), param_hint="--metadata-version") from None
 
 
-def _print_outcome(outcome: reviving.Outcome, making: reviving.Making) -> None:
-    for line in reviving.outcome_lines(outcome):
+def _print_aside(line: str) -> None:
+    click.echo(lines(line), err=True)
+
+
+def _print_commands(plan: reviving.Plan, making: reviving.Making, files: Files) -> None:
+    groups = reviving.committing_groups(making.log_dirs, files, Clock())
+    for line in reviving.command_lines(plan, making.log_dirs, groups):
         print_line(line)
-    print_line(f"revived into {', '.join(map(str, making.log_dirs))}; start the broker with")
-    print_line(f"  {reviving.start_command(making.log_dirs)}")
 
 
-def _print_plan(plan: reviving.Plan, level: int, *, as_json: bool) -> None:
+def _print_outcome(outcome: reviving.Outcome, making: reviving.Making, tell: Callable[[str], None]) -> None:
+    for line in reviving.outcome_lines(outcome):
+        tell(line)
+    tell(f"revived into {', '.join(map(str, making.log_dirs))}; start the broker with")
+    tell(f"  {reviving.start_command(making.log_dirs)}")
+
+
+def _print_plan(plan: reviving.Plan, level: int, tell: Callable[[str], None], *, as_json: bool) -> None:
     if as_json:
-        print_line(json_line(reviving.plan_object(plan, level)))
+        tell(json_line(reviving.plan_object(plan, level)))
         return
     for line in reviving.plan_lines(plan, level):
-        print_line(line)
-    print_line("once the broker runs and you have looked at the topics, these commands release them:")
+        tell(line)
+    tell("once the broker runs and you have looked at the topics, these commands release them:")
     for line in reviving.release_lines(plan):
-        print_line(f"  {line}")
+        tell(f"  {line}")
 
 
 def _advance(doing: str, progress: Progress, change: Change) -> Callable[[str, int, int], None]:

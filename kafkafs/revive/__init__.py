@@ -9,6 +9,7 @@
     building    the plan carried out, resumed after an interruption
     outcome     the groups and transactions in the result
     text        the plan and the result in sentences
+    commands    a script that brings the topics into a running cluster instead
 
 A plan reads every batch of every replica, and nothing is written but the new directories.
 """
@@ -16,10 +17,11 @@ A plan reads every batch of every replica, and nothing is written but the new di
 from __future__ import annotations
 
 from kafkafs.revive.building import Making, revive
+from kafkafs.revive.commands import command_lines
 from kafkafs.revive.disks import read_disks
 from kafkafs.revive.known import Cluster, read_cluster
-from kafkafs.revive.outcome import Outcome, look
-from kafkafs.revive.plan import Choice, Plan, make_plan
+from kafkafs.revive.outcome import Outcome, committing_groups, look
+from kafkafs.revive.plan import Choice, Plan, make_plan, with_groups
 from kafkafs.revive.properties import PROPERTIES_NAME, start_command
 from kafkafs.revive.records import chosen_level
 from kafkafs.revive.text import outcome_lines, plan_lines, plan_object, release_lines
@@ -32,6 +34,8 @@ __all__ = [
     "Outcome",
     "Plan",
     "chosen_level",
+    "command_lines",
+    "committing_groups",
     "look",
     "make_plan",
     "outcome_lines",
@@ -42,4 +46,5 @@ __all__ = [
     "release_lines",
     "revive",
     "start_command",
+    "with_groups",
 ]

@@ -55,7 +55,7 @@ _ATTEMPT_NAME: Final = "kafkafs-partition.attempt"
 _META_VERSION: Final = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Making:
     """How the node is made: where, as which node, and from which settings of the old broker."""
 

@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from kafkafs.revive.known import Known
 
 _HELD: Final[Mapping[str, str]] = {"retention.ms": "-1", "retention.bytes": "-1"}
+_ANY_TIME_MS: Final = str(2**63 - 1)
+_TAKING: Final[Mapping[str, str]] = {
+    **_HELD,
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": _ANY_TIME_MS,
+    "message.timestamp.after.max.ms": _ANY_TIME_MS,
+}
 _GONE_IN_4: Final = frozenset(
     {"message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms"}
 )
-_OF_REPLICAS: Final = frozenset(
-    {"follower.replication.throttled.replicas", "leader.replication.throttled.replicas", "min.insync.replicas"}
-)
+_THROTTLED: Final = frozenset({"follower.replication.throttled.replicas", "leader.replication.throttled.replicas"})
+_OF_REPLICAS: Final = _THROTTLED | {"min.insync.replicas"}
 """Settings that mean something where there are other replicas; this one has none."""
 _LOCAL: Final = frozenset({"local.retention.bytes", "local.retention.ms"})
 """How much of a tiered log stays on the disk: all that is revived does."""
@@ -64,15 +70,35 @@ def hold(topic: str, known: Known) -> Held:
     return Held({**settings, **_HELD}, left_out, released, tuple(key for key in _HELD if key not in released))
 
 
+def hold_in_cluster(known: Known) -> Held:
+    """Return the settings with which a topic takes its old records in a cluster that runs, and how it is released.
+
+    There brokers delete old records within minutes, stamp those of some topics, and refuse times far from the present.
+    """
+    gone = {**dict.fromkeys(_GONE_IN_4, "Kafka 4 does not have it")}
+    gone |= dict.fromkeys(_THROTTLED, "it names brokers of the old cluster")
+    settings = {key: value for key, value in known.settings.items() if key not in gone}
+    left_out = {key: gone[key] for key in sorted(known.settings.keys() & gone.keys())}
+    if int(settings.get(_SEGMENT_BYTES, _SEGMENT_BYTES_MIN)) < _SEGMENT_BYTES_MIN:
+        left_out[_SEGMENT_BYTES] = f"Kafka 4 takes {_SEGMENT_BYTES_MIN} and more"
+        del settings[_SEGMENT_BYTES]
+    released = {key: value for key, value in settings.items() if key in _TAKING}
+    return Held({**settings, **_TAKING}, left_out, released, tuple(key for key in _TAKING if key not in released))
+
+
 def release_command(topic: str, held: Held, bootstrap: str) -> str:
     """Return the command that gives a topic the retention that it had, or Kafka's default where that is unknown."""
-    words = ["kafka-configs.sh", "--bootstrap-server", bootstrap, "--alter", "--entity-type", "topics"]
-    words += ["--entity-name", topic]
+    return shlex.join(["kafka-configs.sh", "--bootstrap-server", bootstrap, *release_words(topic, held)])
+
+
+def release_words(topic: str, held: Held) -> list[str]:
+    """Return the arguments of that command that say what to do."""
+    words = ["--alter", "--entity-type", "topics", "--entity-name", topic]
     if held.released:
         words += ["--add-config", ",".join(f"{key}={value}" for key, value in held.released.items())]
     if held.defaulted:
         words += ["--delete-config", ",".join(held.defaulted)]
-    return shlex.join(words)
+    return words
 
 
 def is_unknown(known: Known) -> bool:

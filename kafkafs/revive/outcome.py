@@ -72,6 +72,13 @@ def look(log_dirs: Sequence[Path], files: Files, clock: Clock) -> Outcome:
         )
 
 
+def committing_groups(log_dirs: Sequence[Path], files: Files, clock: Clock) -> dict[str, set[str]]:
+    """Return the groups with committed offsets in a store that was revived, and in which topics each has some."""
+    with _opened(log_dirs, files, clock) as (_, topics):
+        groups = topics.groups().groups
+        return {group_id: {topic for topic, _ in group.offsets} for group_id, group in groups.items() if group.offsets}
+
+
 @contextmanager
 def _opened(log_dirs: Sequence[Path], files: Files, clock: Clock) -> Iterator[tuple[Store, InternalTopics]]:
     with Store.open(log_dirs, mode=Mode.READ_ONLY, files=files, clock=clock) as store:

@@ -128,6 +128,12 @@ class Plan:
         return sum(each.size_bytes for each in self.partitions)
 
 
+def with_groups(topics: Sequence[str], disks: Iterable[Disk]) -> tuple[str, ...]:
+    """Return the topics of a choice and the one that has committed offsets, if a disk has it."""
+    has_groups = any(name.topic == offsets.TOPIC for disk in disks for name in disk.names)
+    return (*topics, offsets.TOPIC) if topics and has_groups and offsets.TOPIC not in topics else tuple(topics)
+
+
 def make_plan(disks: Sequence[Disk], cluster: Cluster, choice: Choice, advance: Advance) -> Plan:
     """Plan to revive what is on the disks; `advance` is given a name, the bytes read so far, and those to be read.
 

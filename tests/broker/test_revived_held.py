@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shlex
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +16,6 @@ from revived_stores import all_records, group_offsets, revive, revived_broker, s
 from waiting import until
 
 import kafkafs
-from kafkafs.demo.demo_store import make_demo_store
 from storage.clock import Clock
 from storage.files import Files
 from storage.internal import TransactionState, offsets, transactions
@@ -146,16 +144,3 @@ def _values(bootstrap: str, topic: str) -> list[bytes]:
 def _sees(bootstrap: str, topic: str, offset: int) -> bool:
     (records,) = all_records(bootstrap, Isolation.COMMITTED, [topic]).values()
     return any(each[0] == offset for each in records)
-
-
-def test_the_demo_store_comes_back(real_kafka: RealKafka, tmp_path: Path) -> None:
-    make_demo_store(tmp_path / "demo", files=Files(), clock=Clock())
-    (tmp_path / "node").mkdir()
-    planned = json.loads(revive(tmp_path / "demo", "--into", tmp_path / "node" / "logs", "--json"))
-    with revived_broker(real_kafka, tmp_path / "node", version="4") as broker:
-        served = all_records(broker.bootstrap, Isolation.UNCOMMITTED)
-    assert served == stored_records([tmp_path / "demo"])
-    assert {topic["settingsFrom"] for topic in planned["topics"]} <= {
-        "kafkafs' settings file",
-        "what brokers give it when they make it",
-    }

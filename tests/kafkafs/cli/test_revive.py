@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -152,6 +154,24 @@ def test_a_metadata_log_tells_settings_quotas_acls_and_users(datasets: Callable[
     shutil.copytree(disks[0], alone)
     (alone / "meta.properties").write_text("garbage")
     assert planned(alone, "--topics", "t-txn")["t-txn"]["settings"] == topics["t-txn"]["settings"]
+
+
+def test_the_commands_for_a_running_cluster_are_a_script(disk: Path, tmp_path: Path) -> None:
+    arguments = [str(disk), "--into", f"{tmp_path / 'a'},{tmp_path / 'it' / '..' / 'b c'}", "--commands"]
+    result = CliRunner().invoke(main, ["revive", *arguments])
+    assert result.exit_code == 0, result.stderr
+    assert "start the broker with" in result.stderr
+    checked = subprocess.run(["bash", "-n"], input=result.stdout, text=True, check=True, capture_output=True)
+    assert checked.stderr == ""
+    lines = result.stdout.splitlines()
+    assert f"store='{tmp_path}/a,{tmp_path}/b c'" in lines
+    (made,) = [shlex.split(line) for line in lines if line.startswith("kafka-topics.sh") and "orders" in line]
+    for setting in ("retention.ms=-1", "min.insync.replicas=2", "message.timestamp.type=CreateTime"):
+        assert made[made.index(setting) - 1] == "--config"
+    program = result.stdout.partition("<<'END'\n")[2].partition("\nEND\n")[0]
+    compile(program, "produce.py", "exec")
+    assert not any(line.startswith("kafka-consumer-groups.sh") for line in lines), "there are no groups"
+    revive(disk, "--into", tmp_path / "node", "--commands", "--plan", status=2)
 
 
 def test_a_metadata_version_that_is_not_known_is_refused(disk: Path) -> None:
