@@ -1,4 +1,4 @@
-"""Numbers for people: sizes and spans of time, each short enough for a column."""
+"""Numbers for people: sizes, counts and spans of time, each short enough for a column."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ from itertools import pairwise
 from typing import Final
 
 _SIZES: Final = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_COUNTS: Final = ("", "k", "M", "G", "T", "P", "E")
 _STEP: Final = 1000
 _SPANS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
 def size_text(size_bytes: float, blank: str = " ") -> str:
     """Return a number of bytes with three digits and a unit."""
-    size, unit = float(size_bytes), 0
-    while abs(size) >= _STEP - 0.5 and unit < len(_SIZES) - 1:
-        size, unit = size / _STEP, unit + 1
+    size, unit = _scaled(size_bytes)
     return f"{short_text(size) if unit else round(size)}{blank}{_SIZES[unit]}"
+
+
+def count_text(number: float) -> str:
+    """Return a number of things with three digits, in thousands, millions and so on: `12`, `1.5k`, `3.21M`."""
+    count, unit = _scaled(number)
+    return f"{short_text(count)}{_COUNTS[unit]}"
 
 
 def short_text(number: float) -> str:
@@ -31,3 +36,11 @@ def span_text(seconds: float) -> str:
             number, rest = divmod(left, unit_s)
             return f"{number}{unit}" + (f"{rest // smaller_s}{smaller}" if rest >= smaller_s else "")
     return f"{left}s"
+
+
+def _scaled(number: float) -> tuple[float, int]:
+    """Return a number below a thousand, and how often it was divided by that."""
+    left, unit = float(number), 0
+    while abs(left) >= _STEP - 0.5 and unit < len(_SIZES) - 1:
+        left, unit = left / _STEP, unit + 1
+    return left, unit

@@ -165,6 +165,7 @@ main = CommandTable(
         "revive": "kafkafs.cli.revive",
         "spark": "kafkafs.cli.spark",
         "stats": "kafkafs.cli.stats",
+        "top": "kafkafs.cli.top",
         "topics": "kafkafs.cli.topics",
         "umount": "kafkafs.cli.umount",
         "verify": "kafkafs.cli.verify",

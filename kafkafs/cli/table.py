@@ -27,18 +27,18 @@ def write_table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], st
     A terminal gets no columns without any value.
     """
     found = list(rows)
-    terminal_width = _terminal_width(stream)
-    if terminal_width is not None and found:
+    width = terminal_width(stream)
+    if width is not None and found:
         columns = [column for column in columns if any(row[column] not in (None, "") for row in found)]
     shown = [[one_line(_text(column, row[column])) for column in columns] for row in found]
     widths = [max(columns_of(line[at]) for line in [columns, *shown]) for at in range(len(columns))]
-    if terminal_width is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > terminal_width:
+    if width is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > width:
         _write_blocks(columns, shown, stream)
         return
     are_numbers = [_are_numbers(row[column] for row in found) for column in columns]
     for line in [columns, *shown]:
         cells = zip(line, widths, are_numbers, strict=True)
-        padded = (fitted(text, width, is_at_right=is_number) for text, width, is_number in cells)
+        padded = (fitted(text, room, is_at_right=is_number) for text, room, is_number in cells)
         stream.write(f"{_GAP.join(padded).rstrip()}\n")
 
 
@@ -52,7 +52,7 @@ def _write_blocks(columns: Sequence[str], rows: Sequence[Sequence[str]], stream:
                 stream.write(f"{column.ljust(wide)}{_GAP}{text}\n")
 
 
-def _terminal_width(stream: TextIO) -> int | None:
+def terminal_width(stream: TextIO) -> int | None:
     """Return how many columns the terminal has; None if there is none, or it does not tell."""
     try:
         return (os.get_terminal_size(stream.fileno()).columns or None) if stream.isatty() else None

@@ -99,7 +99,7 @@ PEOPLE = [
 def table_for(rows: list[dict[str, object]], width: int | None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The lines of a table on a terminal of this width; None for a pipe."""
     stream = io.StringIO()
-    monkeypatch.setattr("kafkafs.cli.table._terminal_width", lambda _: width)
+    monkeypatch.setattr("kafkafs.cli.table.terminal_width", lambda _: width)
     write_rows(tuple(rows[0]), rows, Form.TABLE, stream)
     return stream.getvalue().splitlines()
 
