@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-__all__ = ["CommandTable", "main"]
+__all__ = ["NAMED_STORE", "STORE_VARIABLE", "CommandTable", "main"]
 
 _COMPLETION_VARIABLE = "_KAFKAFS_COMPLETE"
-_STORE_VARIABLE = "KAFKAFS_STORE"
-_NAMED_STORE = "named_store"  # the option of every command that takes STORE first
+STORE_VARIABLE = "KAFKAFS_STORE"
+NAMED_STORE = "named_store"  # the option of every command that takes STORE first
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -118,11 +118,11 @@ class CommandTable(click.Group):
 
 def _with_named_store(ctx: click.Context, name: str, command: click.Command, args: list[str]) -> list[str]:
     """Return the arguments with the store in front that an option or KAFKAFS_STORE names, if the command takes one."""
-    if not any(parameter.name == _NAMED_STORE for parameter in command.params):
+    if not any(parameter.name == NAMED_STORE for parameter in command.params):
         return args
     context = click.Context(command, info_name=name, parent=ctx, resilient_parsing=ctx.resilient_parsing)
     given, _, _ = command.make_parser(context).parse_args(list(args))
-    store = given.get(_NAMED_STORE) or os.environ.get(_STORE_VARIABLE)
+    store = given.get(NAMED_STORE) or os.environ.get(STORE_VARIABLE)
     return [store, *args] if store else args
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +30,7 @@ _PAGES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _WIDTH: Final = 100
+_EXIT_CODE: Final = re.compile(r"^\| (\d[\d, ]*) \| (.+) \|$", re.MULTILINE)
 _HEAD: Final = """\
 # The command line
 
@@ -72,6 +76,12 @@ and the paths of the store that the line or `KAFKAFS_STORE` names, with the form
 
 It reads beside a broker or a mount, takes no lock, and gives up after five seconds.
 
+## Man pages
+
+They are made of this help, for `man kafkafs`, `man kafkafs-cat` and the like:
+
+    kafkafs help --man ~/.local/share/man/man1    # or /usr/local/share/man/man1, for all users
+
 ## Exit codes
 
 They mean the same for every command. A failure of kafkafs, of its output, or of the disk never has
@@ -100,17 +110,31 @@ def _topics(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str
     return [name for name in (*ctx.parent.command.list_commands(ctx), *_PAGES) if name.startswith(incomplete)]
 
 
-@click.command("help", epilog="\b\nExamples:\n  kafkafs help semantics\n  kafkafs help topics create")
+@click.command(
+    "help",
+    epilog="\b\nExamples:\n  kafkafs help semantics\n  kafkafs help topics create\n  kafkafs help --man /tmp/man/man1",
+)
 @click.argument("topic", nargs=-1, metavar="[TOPIC]...", shell_complete=_topics)
+@click.option(
+    "--man",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write the man pages of all commands into a directory, which is made if it is missing.",
+)
 @click.pass_context
-def help(ctx: click.Context, topic: tuple[str, ...]) -> None:  # noqa: A001 -- what the command is called
+def help(ctx: click.Context, topic: tuple[str, ...], directory: Path | None) -> None:  # noqa: A001 -- its name
     """Print the help of a command, or a page.
 
     TOPIC is a command, such as mount or topics create, or a page; without one, all are listed. On a terminal a pager
     shows it.
     """
     assert ctx.parent is not None
-    if not topic:
+    if directory is not None:
+        if topic:
+            raise click.UsageError("--man writes the pages of all commands, so it takes no TOPIC.")
+        _write_man_pages(ctx.parent, directory)
+    elif not topic:
         _list(ctx.parent)
     elif topic == (_REFERENCE,):
         click.echo_via_pager(_reference(ctx.parent).removesuffix("\n"))
@@ -120,6 +144,16 @@ def help(ctx: click.Context, topic: tuple[str, ...]) -> None:  # noqa: A001 -- w
     else:
         described = _described(ctx.parent, topic)
         click.echo(described.command.get_help(described))
+
+
+def _write_man_pages(ctx: click.Context, directory: Path) -> None:
+    from kafkafs.cli.man_pages import ExitCode, man_page, page_name
+
+    codes = [ExitCode(code, meaning) for code, meaning in _EXIT_CODE.findall(_HEAD)]
+    directory.mkdir(parents=True, exist_ok=True)
+    for each in _contexts(_root(ctx)):
+        page = man_page(each, version("kafkafs"), codes)
+        (directory / f"{page_name(each)}.1").write_text(page, encoding="utf-8")
 
 
 def _list(ctx: click.Context) -> None:
@@ -142,9 +176,13 @@ def _described(ctx: click.Context, names: Sequence[str]) -> click.Context:
 
 def _reference(ctx: click.Context) -> str:
     """Return the page for the command of a context and those below it, the same on every terminal."""
-    root = click.Context(ctx.command, info_name=ctx.info_name, help_option_names=ctx.help_option_names)
-    sections = (_section(each) for each in _contexts(root))
+    sections = (_section(each) for each in _contexts(_root(ctx)))
     return "\n".join([_HEAD, *sections])
+
+
+def _root(ctx: click.Context) -> click.Context:
+    """Return a context of the same command that nothing of this process shows in."""
+    return click.Context(ctx.command, info_name="kafkafs", help_option_names=ctx.help_option_names)
 
 
 def _contexts(ctx: click.Context) -> Iterator[click.Context]:
