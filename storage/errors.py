@@ -77,6 +77,10 @@ class MalformedRecordsError(CorruptBatchError):
     """The batch is framed, but what should be its records does not parse as records."""
 
 
+class MisplacedBatchError(CorruptBatchError):
+    """The batch may be sound, but its offsets are not those of its place in the log."""
+
+
 class DecompressionError(CorruptBatchError):
     """Compressed records are truncated, damaged, or followed by bytes that do not belong to them."""
 

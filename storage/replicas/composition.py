@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from storage.log.epochs import EpochStart
-    from storage.replicas.scan import Replica, Run
+    from storage.replicas.order import Run
+    from storage.replicas.scan import Replica
 
 
 class OffsetRange(NamedTuple):

@@ -8,59 +8,53 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError, CorruptCheckpointError
-from storage.log.epochs import EpochStart, LeaderEpochs
-from storage.record.layout import NO_LEADER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
+from storage.log.epochs import LeaderEpochs
+from storage.record.layout import LARGEST_OFFSET_DELTA, NO_PRODUCER_ID, NO_TIMESTAMP
+from storage.replicas.epoch_order import EpochOrder
+from storage.replicas.order import Damage, RunOrder
 from storage.segment.names import FileName, FileSuffix, Kind, parse_name, segments_named
-from storage.segment.scan import GappedScan, LogScan, check_order, check_place
+from storage.segment.scan import GappedScan, LogScan, check_place
+from storage.verify.batch_check import check_batch
+from storage.verify.finding import FindingKind
+from storage.verify.log_check import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from storage.files import Directory
+    from storage.log.epochs import EpochStart
     from storage.record.reading import Batch
+    from storage.replicas.epoch_order import OddEpoch
+    from storage.replicas.order import Run
 
 _OFFSET_END = 2**63 - 1
-
-
-class Run(NamedTuple):
-    """Sound batches one after another in a file, with offsets from `first_offset` up to `next_offset`."""
-
-    name: str
-    base_offset: int  # of the segment
-    begin: int
-    end: int
-    first_offset: int
-    next_offset: int
-
-
-class Damage(NamedTuple):
-    """Bytes of a file, from a position on, that are no sound batch. `offset` is the one due there."""
-
-    name: str
-    position: int
-    offset: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
     """The sound part of a directory.
 
+    `damages` has every byte range that is no sound batch in its place, and `tail` what follows the last one at the
+    end of the log: part of a batch, or zeros, as a broker leaves them that died.
+
     `late_offset` is where the first batch with a record at or after the time that was asked for begins, None if there
     is none; then the scan ended before it, and nothing after it counts. `epochs` are the leader epochs of the batches
-    and, as far as the batches go, of `leader-epoch-checkpoint`. `last_epoch` is that of the last batch, -1 if it has
-    none. `checkpoint_epochs` are all of `leader-epoch-checkpoint`, none if that is damaged. `lacks_offsets` is true if
-    the log has the gaps that compaction leaves.
+    and, as far as the batches go, of `leader-epoch-checkpoint`; `odd_epochs` are those that contradict them.
+    `last_epoch` is that of the last batch, -1 if it has none. `checkpoint_epochs` are all of
+    `leader-epoch-checkpoint`, none if that is damaged. `lacks_offsets` is true if the log has the gaps that compaction
+    leaves.
     """
 
     directory: Directory
     base_offset: int
     runs: tuple[Run, ...]
     damages: tuple[Damage, ...]
+    tail: Damage | None
     epochs: tuple[EpochStart, ...]
+    odd_epochs: tuple[OddEpoch, ...]
     last_epoch: int
     checkpoint_epochs: tuple[EpochStart, ...]
     late_offset: int | None
@@ -81,14 +75,16 @@ def scan_replica(
     *,
     until_ms: int | None = None,
     undeletes: bool = False,
+    decodes: bool = False,
     advance: Callable[[int], object] = lambda _: None,
 ) -> Replica:
     """Read a partition's directory; raises `OSError` if it cannot be listed.
 
-    With `undeletes`, segments before the first one that were renamed to be deleted count too. `advance` is given the
-    size of each file that was read.
+    With `undeletes`, segments before the first one that were renamed to be deleted count too. With `decodes`, batches
+    are no sound ones whose records do not decode, or whose offsets no index has room for. `advance` is given the size
+    of each file that was read.
     """
-    scan = _Scan(directory, until_ms)
+    scan = _Scan(directory, until_ms, decodes)
     for base_offset, name, next_base, is_swap in _segments(directory, undeletes=undeletes):
         scan.add(base_offset, name, next_base, is_swap=is_swap)
         advance(scan.modified_and_size(name)[1])
@@ -117,22 +113,19 @@ class _Scan:
 
     directory: Directory
     until_ms: int | None
+    decodes: bool
     base_offset: int | None = None
-    due_offset: int = 0
     late_offset: int | None = None
     lacks_offsets: bool = False
     largest_timestamp: int = NO_TIMESTAMP
     largest_producer_id: int = NO_PRODUCER_ID
-    last_epoch: int = NO_LEADER_EPOCH
     is_after_swap: bool = False
-    runs: list[Run] = field(default_factory=list)
-    damages: list[Damage] = field(default_factory=list)
+    tail: Damage | None = None
     missing: list[Damage] = field(default_factory=list)
-    epochs: list[EpochStart] = field(default_factory=list)
+    order: RunOrder = field(default_factory=RunOrder)
+    epochs: EpochOrder = field(default_factory=EpochOrder)
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _begin: int | None = None  # of the run under way
-    _end: int = 0
-    _first_offset: int = 0
+    _position: int = 0  # after the last batch of the file
 
     def modified_and_size(self, name: str) -> tuple[int, int]:
         """Return the time and the size of a file."""
@@ -140,27 +133,36 @@ class _Scan:
 
     def add(self, base_offset: int, name: str, next_base: int, *, is_swap: bool) -> None:
         """Read the next segment."""
+        due_offset = self.order.due_offset
         if self.base_offset is None:
-            self.base_offset = self.due_offset = base_offset
-        elif base_offset < self.due_offset and self.is_after_swap:
+            self.base_offset = base_offset
+            self.order.go_on_at(base_offset)
+        elif base_offset < due_offset and self.is_after_swap:
             return  # the segments before it have its records: a crash kept it from being removed
-        elif base_offset > self.due_offset:
-            reason = "no segment with these offsets is there"
-            self.missing.append(Damage(str(FileName(self.due_offset, Kind.LOG)), 0, self.due_offset, reason))
-            self.due_offset = base_offset
+        elif base_offset > due_offset:
+            damages = self.order.damages
+            if not damages or damages[-1].offset != due_offset:  # otherwise the segment before has lost its end
+                reason = "no segment with these offsets is there"
+                file = str(FileName(due_offset, Kind.LOG))
+                self.missing.append(Damage(file, 0, None, due_offset, FindingKind.OFFSET_GAP, reason))
+            self.order.go_on_at(base_offset)
         self.is_after_swap = is_swap
+        self._position = 0
         try:
             status = self.directory.status(name)
             if status is not None:
                 self.files[name] = (status.modified_ms, status.size_bytes)
             self._read(base_offset, name, next_base)
         except OSError as error:
-            self._close(name, base_offset)
+            self.order.close()
             reason = error.strerror or type(error).__name__
-            self.damages.append(Damage(name, self._end, self.due_offset, reason))
+            due_offset = self.order.due_offset
+            found = Damage(name, self._position, None, due_offset, FindingKind.UNREADABLE, reason)
+            self.order.damages.append(found)
 
     def _read(self, base_offset: int, name: str, next_base: int) -> None:
-        self._begin, self._end = None, 0
+        segment = (name, base_offset)
+        bound = min(next_base, base_offset + LARGEST_OFFSET_DELTA + 1) if self.decodes else next_base
         with self.directory.open_reading(name) as file:
             scan = GappedScan(LogScan(file), base_offset)
             while not scan.is_done:
@@ -168,24 +170,55 @@ class _Scan:
                 try:
                     for batch in scan:
                         damaged = batch
-                        if not batch.crc_matches:
-                            batch.check_crc()
-                        check_place(batch, base_offset, next_base)
-                        check_order(batch, self.due_offset)
+                        first_offset = self._checked(batch)
+                        check_place(batch, base_offset, bound)
                         damaged = None
                         if self._is_late(batch):
-                            self._close(name, base_offset)
+                            self.order.close()
                             return
-                        self._take(batch)
+                        self._take(batch, segment, first_offset)
                 except CorruptBatchError as error:
-                    self._close(name, base_offset)
-                    scan.next_offset = self.due_offset
-                    gap = scan.gap_of(error, damaged)
-                    # A broker that died leaves the beginning of a batch, or zeros, at the end of its last segment.
-                    if gap.end is not None or not (gap.is_unused or (gap.is_overrun and next_base == _OFFSET_END)):
-                        self.damages.append(Damage(name, gap.position, self.due_offset, gap.error.reason))
-                    scan.resume(gap)
-            self._close(name, base_offset)
+                    self.order.close()
+                    self._skip(scan, error, damaged, segment, is_last=next_base == _OFFSET_END)
+            self.order.close()
+
+    def _checked(self, batch: Batch) -> int:
+        """Return the offset by which the batch is put in order; raises `CorruptBatchError` unless it is sound."""
+        if self.decodes:
+            return check_batch(batch).first_offset
+        if not batch.crc_matches:
+            batch.check_crc()
+        return batch.base_offset if self.order.is_open else batch.read_first_offset()
+
+    def _skip(
+        self,
+        scan: GappedScan,
+        error: CorruptBatchError,
+        damaged: Batch | None,
+        segment: tuple[str, int],
+        *,
+        is_last: bool,
+    ) -> None:
+        """Note the bytes that are no sound batch, and go on after them."""
+        name, base_offset = segment
+        scan.next_offset = self.order.surely_due_offset
+        gap = scan.gap_of(error, damaged)
+        if gap.end is None and not gap.is_unused:
+            scan.next_offset = base_offset  # the offsets of more than one batch before it may be too high
+            gap = scan.gap_of(error, damaged)
+        scan.resume(gap)
+        reason, offset = gap.error.reason, self.order.due_offset
+        if gap.end is not None:
+            kind = FindingKind.FRAMING if gap.is_overrun else kind_of(gap.error)
+            self.order.damages.append(Damage(name, gap.position, gap.end, offset, kind, reason))
+            return
+        kind = FindingKind.ZERO_TAIL if gap.is_unused else FindingKind.TORN_TAIL
+        found = Damage(name, gap.position, scan.end, offset, kind, reason)
+        # A broker that died leaves the beginning of a batch, or zeros, at the end of its last segment.
+        if is_last and (gap.is_unused or gap.is_overrun):
+            self.tail = found
+        elif not gap.is_unused:
+            self.order.damages.append(found)
 
     def _is_late(self, batch: Batch) -> bool:
         if self.until_ms is None or batch.max_timestamp < self.until_ms or batch.count == 0:
@@ -193,54 +226,44 @@ class _Scan:
         self.late_offset = batch.read_first_offset()
         return True
 
-    def _take(self, batch: Batch) -> None:
-        if self._begin is None:
-            self._begin, self._first_offset = batch.position, batch.read_first_offset()
-        elif batch.count is not None and not self.lacks_offsets:
-            self.lacks_offsets = batch.base_offset != self.due_offset or (
+    def _take(self, batch: Batch, segment: tuple[str, int], first_offset: int) -> None:
+        order = self.order
+        if order.is_open and batch.count is not None and not self.lacks_offsets:
+            self.lacks_offsets = batch.base_offset > order.due_offset or (
                 batch.count <= batch.last_offset - batch.base_offset
             )
-        self._end = batch.position + batch.size_bytes
-        self.due_offset = batch.last_offset + 1
+        self._position = batch.position + batch.size_bytes
+        order.add(segment, batch.position, self._position, first_offset, batch.last_offset + 1)
         self.largest_timestamp = max(self.largest_timestamp, batch.max_timestamp)
         self.largest_producer_id = max(self.largest_producer_id, batch.producer_id)
-        if batch.leader_epoch > self.last_epoch:
-            self.last_epoch = batch.leader_epoch
-            self.epochs.append(EpochStart(batch.leader_epoch, batch.base_offset))
-
-    def _all_epochs(self, known: Iterable[EpochStart]) -> tuple[EpochStart, ...]:
-        """Return the epochs of the batches and of the checkpoint, whose entries say more where batches are gone."""
-        starts = {each.epoch: each.offset for each in self.epochs}
-        for each in known:
-            if each.epoch <= self.last_epoch:
-                starts[each.epoch] = min(each.offset, starts.get(each.epoch, each.offset))
-        return tuple(EpochStart(epoch, offset) for epoch, offset in sorted(starts.items()))
-
-    def _close(self, name: str, base_offset: int) -> None:
-        """End the run under way."""
-        if self._begin is not None:
-            self.runs.append(Run(name, base_offset, self._begin, self._end, self._first_offset, self.due_offset))
-            self._begin = None
+        self.epochs.add(batch, segment[0])
 
     def replica(self) -> Replica:
         """Return what was found."""
         lacks = self.lacks_offsets
-        damages = self.damages if lacks else sorted([*self.damages, *self.missing], key=lambda each: each.offset)
+        damages = sorted(
+            [*self.order.damages, *(() if lacks else self.missing)], key=lambda each: (each.offset, each.position)
+        )
         known: tuple[EpochStart, ...] = ()
         with suppress(CorruptCheckpointError, OSError):
             known = LeaderEpochs.load(self.directory).entries
+        self.epochs.settle(self.order.left_out)
+        epochs = self.epochs.starts(known)
+        runs = self.order.runs
         return Replica(
             directory=self.directory,
             base_offset=self.base_offset or 0,
-            runs=tuple(self.runs),
+            runs=runs,
             damages=tuple(damages),
-            epochs=self._all_epochs(known),
-            last_epoch=self.last_epoch,
+            tail=self.tail,
+            epochs=epochs,
+            odd_epochs=self.epochs.odd(epochs),
+            last_epoch=self.epochs.last_epoch,
             checkpoint_epochs=known,
             late_offset=self.late_offset,
             lacks_offsets=lacks,
             largest_timestamp=self.largest_timestamp,
             largest_producer_id=self.largest_producer_id,
-            size_bytes=sum(run.end - run.begin for run in self.runs),
+            size_bytes=sum(run.end - run.begin for run in runs),
             modified_ms={name: modified_ms for name, (modified_ms, _) in self.files.items()},
         )

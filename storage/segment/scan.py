@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.errors import CorruptBatchError, FramingError
+from storage.errors import CorruptBatchError, FramingError, MisplacedBatchError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 from storage.record.layout import BATCH_HEADER_BYTES
 from storage.record.reading import Batch, read_batches
@@ -261,12 +261,12 @@ class GappedScan:
 
 
 def check_place(batch: Batch, base_offset: int, end_offset: int) -> None:
-    """Raise `CorruptBatchError` unless the batch has offsets from `base_offset` up to `end_offset`, which is excluded.
+    """Raise `MisplacedBatchError` unless the batch has offsets from `base_offset` up to, and not with, `end_offset`.
 
     No checksum covers a batch's base offset.
     """
     if not base_offset <= batch.base_offset <= batch.last_offset < end_offset:
-        raise CorruptBatchError(
+        raise MisplacedBatchError(
             f"the batch has the offsets from {batch.base_offset} to {batch.last_offset}, and those from {base_offset} "
             f"up to {end_offset} belong here",
             position=batch.position,
@@ -275,9 +275,9 @@ def check_place(batch: Batch, base_offset: int, end_offset: int) -> None:
 
 
 def check_order(batch: Batch, next_offset: int) -> None:
-    """Raise `CorruptBatchError` if the batch begins below the offset after the batch before it."""
+    """Raise `MisplacedBatchError` if the batch begins below the offset after the batch before it."""
     if batch.base_offset < next_offset:
-        raise CorruptBatchError(
+        raise MisplacedBatchError(
             f"the batch follows on one that ends with {next_offset - 1}",
             position=batch.position,
             offset=batch.base_offset,

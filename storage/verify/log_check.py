@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from storage.errors import ChecksumError, CorruptBatchError, FramingError
+from storage.errors import ChecksumError, CorruptBatchError, FramingError, MisplacedBatchError
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment.scan import GappedScan, LogScan
 from storage.verify.batch_check import CheckedBatch, check_batch
@@ -114,7 +114,7 @@ class LogCheck:
         elif gap.is_overrun:
             self._report(FindingKind.FRAMING, "the batch would overrun the file", gap.position, gap.end)
         else:
-            self._report(_kind_of(gap.error), gap.error.reason, gap.position, gap.end)
+            self._report(kind_of(gap.error), gap.error.reason, gap.position, gap.end)
 
     def _report_tail(self, gap: Gap) -> None:
         size_bytes = self.end - gap.position
@@ -148,7 +148,10 @@ class LogCheck:
         self._open.clear()
 
 
-def _kind_of(error: CorruptBatchError) -> FindingKind:
+def kind_of(error: CorruptBatchError) -> FindingKind:
+    """Return the kind of the finding that reports an error."""
     if isinstance(error, ChecksumError):
         return FindingKind.CHECKSUM
+    if isinstance(error, MisplacedBatchError):
+        return FindingKind.OFFSETS
     return FindingKind.FRAMING if isinstance(error, FramingError) else FindingKind.RECORDS

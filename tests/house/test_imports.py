@@ -25,7 +25,8 @@ ROWS = (
     ("storage.topics",),
     ("storage.commit",),
     ("storage.store",),
-    ("storage.replicas", "storage.rewrite", "storage.split", "storage.verify"),
+    ("storage.rewrite", "storage.split", "storage.verify"),
+    ("storage.replicas",),
     ("storage",),  # the public surface, for those above
     ("storage.testing", "kafkafs"),
     ("kafkafs.allocation", "kafkafs.damage", "kafkafs.interrupts", "kafkafs.plain_text", "kafkafs.quantities"),
@@ -36,6 +37,7 @@ ROWS = (
         "kafkafs.find",
         "kafkafs.library",
         "kafkafs.revive",
+        "kafkafs.salvage",
         "kafkafs.spark",
         "kafkafs.top",
         "kafkafs.tree",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
-from storage.errors import ChecksumError, CorruptBatchError, FramingError
+from storage.errors import ChecksumError, CorruptBatchError, FramingError, MisplacedBatchError
 from storage.log.aborted_batches import AbortedBatches
 from storage.log.followed_log import FollowedLog
 from storage.log.past_damage import batches_past_damage
@@ -116,13 +116,13 @@ def test_what_is_cut_off_within_a_view_is_told() -> None:
 def test_offsets_that_cannot_be_the_segments_are_damage() -> None:
     lab = filled()
     write(lab, positions(lab)[3], (1 << 40).to_bytes(8, "big"))
-    assert found(lab.log.view, 0) == [0, 3, 6, CorruptBatchError, *range(12, 30, 3)]
+    assert found(lab.log.view, 0) == [0, 3, 6, MisplacedBatchError, *range(12, 30, 3)]
 
 
 def test_offsets_that_are_out_of_order_are_told_and_nothing_is_left_out() -> None:
     lab = filled()
     write(lab, positions(lab)[3], (18).to_bytes(8, "big"))
-    assert found(lab.log.view, 0) == [0, 3, 6, 18, CorruptBatchError, *range(12, 30, 3)]
+    assert found(lab.log.view, 0) == [0, 3, 6, 18, MisplacedBatchError, *range(12, 30, 3)]
 
 
 def test_a_segment_that_is_gone() -> None:
