@@ -141,6 +141,7 @@ _HINTS = {
     "deletes it with --apply; `kafkafs retention STORE` does so for old records",
     "describe list": "`kafkafs topics list STORE` lists topics, and `kafkafs ls STORE PATH` what is at a path",
     "fix repair": "`kafkafs recover STORE` shows what would repair a store, and repairs it with --apply",
+    "extract rescue": "`kafkafs salvage STORE TOPIC/PARTITION DIR` copies what is intact of a damaged partition",
     "produce put write": "`kafkafs append STORE TOPIC/PARTITION/append` stores each line of its input as a record",
     "version": "`kafkafs --version` prints the version",
 }
@@ -163,6 +164,7 @@ main = CommandTable(
         "recover": "kafkafs.cli.recover",
         "retention": "kafkafs.cli.retention",
         "revive": "kafkafs.cli.revive",
+        "salvage": "kafkafs.cli.salvage",
         "spark": "kafkafs.cli.spark",
         "stats": "kafkafs.cli.stats",
         "top": "kafkafs.cli.top",

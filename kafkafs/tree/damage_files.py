@@ -11,6 +11,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
+from kafkafs.damage import range_row
 from kafkafs.locator.paths import DamagedRangePath
 from kafkafs.locator.views import View
 from kafkafs.tree.errors import NotThereError
@@ -146,34 +147,5 @@ def _bounds(found: Finding) -> tuple[int, int]:
 
 
 def _line(log: LogPath, found: Finding) -> bytes:
-    start, end = _bounds(found)
-    row = {
-        "segment": found.path,
-        "position": start,
-        "endPosition": end,
-        "bytes": end - start,
-        "kind": found.kind.value,
-        "reason": found.reason,
-        "lastGoodOffset": found.last_good_offset,
-        "nextGoodOffset": found.next_good_offset,
-        "name": f"{View.DAMAGE}/{_path(log, found).name}",
-        "remedy": _remedy(found),
-    }
+    row = range_row(found, name=f"{View.DAMAGE}/{_path(log, found).name}")
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _remedy(found: Finding) -> str:
-    """Return what would bring back the records of a range."""
-    from storage.verify import FindingKind
-
-    if found.kind is FindingKind.OFFSETS:
-        return "the records decode, and only their offsets contradict the batches around them: compare another replica"
-    base_offset = int(found.path.partition(".")[0])
-    after = base_offset if found.last_good_offset is None else found.last_good_offset + 1
-    if found.next_good_offset is None:
-        lost = f"its records from offset {after} on, if it had any"
-    elif after >= found.next_good_offset:
-        return "nothing is lost: the offsets around it follow on each other"
-    else:
-        lost = f"the records from {after} up to {found.next_good_offset}, which is excluded"
-    return f"another replica or a backup may have {lost}"

@@ -1,14 +1,32 @@
 """The replicas that are left of a partition, and one log made of them.
 
 scan         a directory read from end to end: sound batches, damage, leader epochs
+order        the sound batches in the order of their offsets, where some contradict others
+epoch_order  the same for their leader epochs
 composition  which replica a log is made of, what fills its damage, what is lost against the others
+mending      a log made of one replica alone: what is sound on both sides of every damage
+unsummed     records of broken batches that decode by themselves
 writing      the log in a directory of its own, copied and verified
 """
 
 from __future__ import annotations
 
 from storage.replicas.composition import Composition, compose
+from storage.replicas.mending import LostOffsets, Mended, Unsummed, mend
+from storage.replicas.order import Damage
 from storage.replicas.scan import Replica, scan_replica
 from storage.replicas.writing import write_empty_log, write_log
 
-__all__ = ["Composition", "Replica", "compose", "scan_replica", "write_empty_log", "write_log"]
+__all__ = [
+    "Composition",
+    "Damage",
+    "LostOffsets",
+    "Mended",
+    "Replica",
+    "Unsummed",
+    "compose",
+    "mend",
+    "scan_replica",
+    "write_empty_log",
+    "write_log",
+]

@@ -34,13 +34,13 @@ def write_log(
     composition: Composition,
     directory: Directory,
     config: TopicConfig,
-    topic_id: UUID,
+    topic_id: UUID | None,
     clock: Clock,
     *,
     links: bool = False,
     tell: Callable[[int], object] = lambda _: None,
 ) -> None:
-    """Write the log, durably, and the id of its topic.
+    """Write the log, durably, and the id of its topic if that is known.
 
     With `links` whole `.log` files of closed segments become hard links to those of the source, where the file system
     allows it. `tell` is given the number of bytes after each piece that was copied. Raises `BuildError` if the copy
@@ -63,7 +63,13 @@ def write_empty_log(directory: Directory, config: TopicConfig, topic_id: UUID, c
 
 
 def _finish(
-    directory: Directory, config: TopicConfig, topic_id: UUID, clock: Clock, *, start_offset: int, end_offset: int
+    directory: Directory,
+    config: TopicConfig,
+    topic_id: UUID | None,
+    clock: Clock,
+    *,
+    start_offset: int,
+    end_offset: int,
 ) -> None:
     """Recover the log, which reads all of it, and write its topic's id."""
     report = recover_log(
@@ -81,7 +87,8 @@ def _finish(
             "fails; run this again",
             path=directory,
         )
-    write_topic_id(directory, topic_id)
+    if topic_id is not None:
+        write_topic_id(directory, topic_id)
     directory.sync()
 
 

@@ -22,6 +22,7 @@ SAMPLE = [
     ("cat", "STORE", "victim/0/offset/5"),
     ("cat", "STORE", "victim/0/values"),
     ("verify", "STORE"),
+    ("salvage", "--even-unsummed", "STORE", "victim/0", "NEW"),
     ("recover", "STORE"),
     ("append", "STORE", "sound/0/append"),
     ("recover", "--apply", "--withdraw-commit", "STORE"),

@@ -230,8 +230,13 @@ SURFACE = {
     ],
     "storage.replicas": [
         "Composition",
+        "Damage",
+        "LostOffsets",
+        "Mended",
         "Replica",
+        "Unsummed",
         "compose",
+        "mend",
         "scan_replica",
         "write_empty_log",
         "write_log",

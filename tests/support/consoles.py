@@ -29,6 +29,7 @@ PLACEHOLDERS: Final = {
     "<number>": r"[0-9]+(?:\.[0-9]+)?",
     "<milliseconds>": r"[0-9]{13}",
     "<process>": r"[0-9]+",
+    "<checksum>": r"[0-9a-f]{8}",
     "<id>": r"[A-Za-z0-9_-]{22}",
     "<here>": None,  # the directory that the page begins in
 }

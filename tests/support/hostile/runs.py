@@ -220,6 +220,7 @@ READING: Final[tuple[tuple[str, ...], ...]] = (
     ("recover", "STORE"),
     ("recover", "--withdraw-commit", "STORE"),
     ("warm", "STORE", "victim/0/values"),
+    ("salvage", "--even-unsummed", "STORE", "victim/0", "NEW"),
 )
 """Commands that change nothing; each of them is also run for the topic `sound` where that is a victim's."""
 
@@ -240,8 +241,9 @@ CHANGING: Final[tuple[tuple[str, ...], ...]] = (
 
 
 def placed(arguments: Sequence[str], store: HostileStore) -> list[str]:
-    """Return a command's arguments with the store in its place."""
-    return [str(store.path) if each == "STORE" else each for each in arguments]
+    """Return a command's arguments with the store, and a new directory beside it, in their places."""
+    paths = {"STORE": str(store.path), "NEW": str(store.path.with_name("new"))}
+    return [paths.get(each, each) for each in arguments]
 
 
 def dumps(store: HostileStore) -> Iterator[list[str]]:

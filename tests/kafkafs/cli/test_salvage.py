@@ -1,0 +1,169 @@
+"""`kafkafs salvage` as a command: what it makes, what it says, what it refuses, and how it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from kafkafs.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+def run(*words: object) -> Result:
+    result = CliRunner().invoke(main, list(map(str, words)))
+    assert "Traceback" not in result.output
+    assert "bug" not in result.output
+    return result
+
+
+def values(store: Path, log: str = "orders/0") -> list[str]:
+    result = run("cat", store, f"{log}/records.jsonl", "-f", "%o=%s\n")
+    assert result.exit_code == 0, result.output
+    return result.stdout.splitlines()
+
+
+def state(store: Path) -> dict[str, str]:
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in store.rglob("*") if path.is_file()}
+
+
+def account_of(out: Path, name: str = "orders-0") -> dict[str, Any]:
+    return json.loads((out / f"{name}.salvage.json").read_bytes())
+
+
+def test_both_sides_of_the_damage_come_out(damaged_store: Path, tmp_path: Path) -> None:
+    before = state(damaged_store)
+    result = run("salvage", damaged_store, "orders/0", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert state(damaged_store) == before
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"damaged: {0:020}.log, bytes ")
+    assert lines[1:] == [
+        "lost: offsets 10 to 11, which is excluded",
+        f"salvaged orders/0 into {tmp_path}/out/orders-0: offsets 0 to 20, 19 batches, 0.0 MB, verified",
+    ]
+    assert values(tmp_path / "out") == [f"{n}={'x' * n}" for n in range(20) if n != 10]
+    assert run("verify", tmp_path / "out").exit_code == 0
+    recovered = run("recover", tmp_path / "out", "--ignore-clean-shutdown").stdout
+    assert recovered == "1 partitions: 0 to be repaired, 0 bytes of logs to be cut\n"
+
+
+def test_the_account_has_the_facts_of_damage_jsonl(damaged_store: Path, tmp_path: Path) -> None:
+    result = run("salvage", damaged_store, "orders/0", tmp_path / "out", "--json")
+    account = json.loads(result.stdout)
+    assert account == account_of(tmp_path / "out")
+    (row,) = map(json.loads, run("cat", damaged_store, "orders/0/damage.jsonl").stdout.splitlines())
+    assert row.pop("name") == f"damage/{row['segment']}@{row['position']}"
+    assert account["damage"] == [row]
+    assert account["lost"] == [{"offset": 10, "endOffset": 11}]
+    assert (account["unsummed"], account["leaderEpochs"], account["notes"]) == ([], [], [])
+
+
+def test_unsummed_records_are_taken_on_demand_and_marked(damaged_store: Path, tmp_path: Path) -> None:
+    result = run("salvage", damaged_store, "orders/0", tmp_path / "out", "--even-unsummed")
+    assert result.exit_code == 0, result.output
+    (row,) = account_of(tmp_path / "out")["unsummed"]
+    assert (row["offset"], row["lastOffset"], row["records"], row["hasChecksum"]) == (10, 10, 1, False)
+    assert "nothing vouches for them" in result.stdout
+    assert "lost:" not in result.stdout
+    salvaged = values(tmp_path / "out")
+    assert salvaged[10] == f"10=y{'x' * 9}", "the byte that was hit is as it was hit"
+    assert len(salvaged) == 20
+    assert run("verify", tmp_path / "out").exit_code == 0
+
+
+@pytest.mark.parametrize("state", ["-delete", "-stray"])
+def test_directories_of_no_topic_are_salvaged(damaged_store: Path, tmp_path: Path, state: str) -> None:
+    name = f"orders-0.{'0123456789abcdef' * 2}{state}"
+    (damaged_store / "orders-0").rename(damaged_store / name)
+    for number, path in enumerate((f".kafkafs/unattached/{name}", name)):
+        out = tmp_path / f"out{number}"
+        assert run("salvage", damaged_store, path, out).exit_code == 0
+        assert len(values(out)) == 19
+
+
+def test_several_partitions_share_a_directory_which_revive_takes(damaged_store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for log in ("orders/0", "orders/1", "payments/0"):
+        assert run("salvage", damaged_store, log, out).exit_code == 0
+    assert run("verify", out).stderr.startswith("sound: 3 partitions")
+    assert values(out, "payments/0") == ["0=of 1", "2=of 2"]
+    result = run("revive", out, "--into", tmp_path / "revived")
+    assert result.exit_code == 0, result.output
+    assert values(tmp_path / "revived") == values(out)
+
+
+def test_what_is_there_stays(damaged_store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("salvage", damaged_store, "orders/0", out).exit_code == 0
+    before = state(out)
+    again = run("salvage", damaged_store, "orders/0", out)
+    assert (again.exit_code, state(out)) == (3, before)
+    assert again.stderr == (
+        f"kafkafs: orders-0 is there already: give another directory, or remove it and orders-0.salvage.json ({out})\n"
+    )
+    for other in (damaged_store, tmp_path):
+        refused = run("salvage", damaged_store, "payments/0", other)
+        assert refused.exit_code == (3 if other == damaged_store else 2)
+    assert run("salvage", damaged_store, "payments/0", tmp_path / "none" / "out").exit_code == 2
+    (tmp_path / "file").touch()
+    assert run("salvage", damaged_store, "payments/0", tmp_path / "file").exit_code == 2
+    assert not list(out.glob("*attempt*"))
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("orders/9", 1), ("none/0", 1), ("orders", 2), ("orders/0/values", 2), (f"orders-0.{'0' * 32}-stray", 1)],
+)
+def test_what_is_no_partition(filled_store: Path, tmp_path: Path, path: str, code: int) -> None:
+    result = run("salvage", filled_store, path, tmp_path / "out")
+    assert result.exit_code == code
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_partition_that_lost_everything_is_an_empty_log(filled_store: Path, tmp_path: Path) -> None:
+    log = filled_store / "orders-0" / f"{0:020}.log"
+    log.write_bytes(b"\xff" * log.stat().st_size)
+    assert run("salvage", filled_store, "orders/0", tmp_path / "out").exit_code == 0
+    assert account_of(tmp_path / "out")["lost"] == [{"offset": 0, "endOffset": 20}]
+    assert values(tmp_path / "out") == []
+    assert run("verify", tmp_path / "out").exit_code == 0
+
+
+@pytest.mark.golden
+def test_the_logs_that_were_damaged_on_purpose(datasets: Callable[[str], Path], tmp_path: Path) -> None:
+    """The account names the places that DAMAGE.txt names, and nothing in the logs that were not damaged."""
+    before = datasets("kafka-3.9-recovery") / "kafka-3.9-recovery" / "before"
+    found = {}
+    for log in (
+        "t-lz4/0",
+        "t-zstd/0",
+        "t-v1/0",
+        "t-none/0",
+        "t-gzip/0",
+        "t-compact-gzip/0",
+        "t-upgrade/0",
+        "t-mixed/0",
+    ):
+        (log_dir,) = (path for path in before.glob("d*") if (path / log.replace("/", "-")).exists())
+        result = run("salvage", log_dir, log, tmp_path / "out", "--json")
+        assert result.exit_code == 0, result.output
+        found[log] = [(row["kind"], row["position"], row["endPosition"]) for row in json.loads(result.stdout)["damage"]]
+    assert found == {
+        "t-lz4/0": [("checksum", 26084, 28407)],
+        "t-zstd/0": [("checksum", 31677, 33132)],
+        "t-v1/0": [("checksum", 10590, 12379)],
+        "t-none/0": [("torn_tail", 51981, 52413)],
+        "t-gzip/0": [("torn_tail", 55757, 55854)],
+        "t-compact-gzip/0": [],
+        "t-upgrade/0": [("zero_tail", 63223, 63232)],
+        "t-mixed/0": [],
+    }
