@@ -206,15 +206,16 @@ class SplitPass(ABC, Generic[T]):
         try:
             for batch, window_begin in self._confirmed(scan):
                 if batch.buffer is not window:
-                    yield from self._passed(run, origin)
-                    window, origin, run = batch.buffer, window_begin, []
+                    ended, run = run, []  # so that an error in it does not pass it once more
+                    yield from self._passed(ended, origin)
+                    window, origin = batch.buffer, window_begin
                 if self._ends_before(batch):
                     break
                 if self._wants(batch):
                     run.append(batch)
                 else:
-                    yield from self._passed(run, origin)
-                    run = []
+                    ended, run = run, []
+                    yield from self._passed(ended, origin)
                     self._go_behind(batch)
             else:
                 self.is_cut_short = scan.is_cut_short and not self._is_unused(scan.position)

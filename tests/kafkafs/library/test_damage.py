@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kafkafs
+from storage.testing.checksums import crc32c
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ RECORDS = [
 ]
 VISIBLE = [value for value, _, _ in RECORDS if not value.startswith(b"aborted")]
 LEADER_EPOCH = {12, 13, 14, 15}
+CRC_AT, ATTRIBUTES_AT, LENGTH_AT = 17, 21, 61  # in a batch; the last is of its first record
 
 
 @pytest.fixture
@@ -124,6 +126,22 @@ def test_no_flipped_byte_comes_through(
             else:
                 assert error.path == str(log)
     assert silent <= LEADER_EPOCH, "which no record shows"
+
+
+@pytest.mark.parametrize("reading", [values, rows, followed, merged])
+def test_what_is_before_records_that_do_not_decode_comes_once(
+    log: Path, reading: Callable[..., Iterator[tuple[int, bytes | None]]]
+) -> None:
+    expected, _ = read(log, reading)
+    data = bytearray(log.read_bytes())
+    place = next(each for each in batches_of(data) if b"committed 2" in data[each.start : each.stop])
+    data[place.start + LENGTH_AT] ^= 4
+    checksum = crc32c(bytes(data[place.start + ATTRIBUTES_AT : place.stop]))
+    data[place.start + CRC_AT : place.start + ATTRIBUTES_AT] = checksum.to_bytes(4, "big")
+    log.write_bytes(data)
+    found, error = read(log, reading)
+    assert found == expected[:3]
+    assert error is not None
 
 
 @pytest.mark.parametrize("reading", [values, rows, followed, merged])
