@@ -1,8 +1,8 @@
 """Following logs as they grow: every committed record once, in the order of its log.
 
 A follower keeps an offset and no file, so rolls, compactions and moves between log directories do not concern it.
-Retention may delete what it has not read yet, and a leader may cut a replica's log; that raises an error, and is never
-skipped in silence.
+Retention may delete what it has not read yet, a leader may cut a replica's log, and another topic may get the name;
+that raises an error, and is never skipped in silence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafkafs.library.context import Context
     from kafkafs.library.reading import LogReader
     from kafkafs.library.record import Record
-    from storage.log import LogView
+    from storage.log import LogView, ReadableLog
     from storage.record import Record as DecodedRecord
 
 logger: Final = logging.getLogger("kafkafs")
@@ -38,12 +38,32 @@ class Follower:
         self._next_offset = offset
         self._fails = fails
         self._has_begun = False
-        self._cuts = len(reader.log.view.cuts)
+        # The store forgets the log of a partition that is away, unless somebody has it.
+        self._log, self._topic_id = reader.log, reader.topic_id
+        self._cuts = len(self._log.view.cuts)
+        self._settled: LogView | None = None  # in which there is nothing more to read
 
     def poll(self) -> Iterator[Sequence[DecodedRecord]]:
-        """Yield the new records."""
+        """Yield the new records.
+
+        Raises `UnknownPartitionError` while the partition is away; the next call then goes on once it is back.
+        """
         reader = self._reader
-        view, end = reader.log.view, reader.end_offset
+        log = reader.log
+        view = log.view
+        if log is not self._log:
+            self._take_other(log, view)
+        if view is not self._settled:
+            yield from self._new_in(view)
+            self._settled = view
+
+    def given(self, records: Sequence[DecodedRecord]) -> Iterator[Record]:
+        """Make the library's records of decoded ones."""
+        return given(self._reader.topic, self._reader.partition, records)
+
+    def _new_in(self, view: LogView) -> Iterator[Sequence[DecodedRecord]]:
+        reader = self._reader
+        end = reader.end_offset
         if not self._has_begun and self._next_offset > view.end_offset:
             cut = f"the log ends at offset {view.end_offset}, before {self._next_offset}, where reading was to go on"
             self._lose(RecordsGoneError(self._named(cut)))
@@ -61,9 +81,14 @@ class Follower:
             yield records
         self._next_offset = end
 
-    def given(self, records: Sequence[DecodedRecord]) -> Iterator[Record]:
-        """Make the library's records of decoded ones."""
-        return given(self._reader.topic, self._reader.partition, records)
+    def _take_other(self, log: ReadableLog, view: LogView) -> None:
+        """Go on in the log that has come in place of the one before, or from its start if it is another topic's."""
+        before, self._topic_id = self._topic_id, self._reader.topic_id
+        self._log, self._cuts, self._settled = log, len(view.cuts), None
+        is_same = self._topic_id == before and (before is not None or self._next_offset <= view.end_offset)
+        if not is_same:
+            self._lose(RecordsGoneError(self._named("another topic has this name now")))
+            self._next_offset = view.start_offset
 
     def _take_cuts(self, view: LogView) -> None:
         """Go on where the log was cut, if that is before what was read."""

@@ -6,17 +6,19 @@ it, so rolls and compactions meanwhile change nothing, and what is deleted meanw
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from kafkafs.library.lookup import records_from
 from kafkafs.library.selection import parse_range, parse_times
 from kafkafs.locator.offsets import AtOffset, Edge, FromEnd
-from storage.errors import CorruptBatchError
+from storage.errors import CorruptBatchError, StorageError
 from storage.log import ReadableLog
 from storage.split import SPLIT_WINDOW_BYTES, PartitionPlace, RecordReader, splits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+    from uuid import UUID
 
     from kafkafs.library.context import Context
     from kafkafs.library.selection import Offsets, Times
@@ -45,6 +47,13 @@ class LogReader:
         log = self._context.store.log(self.topic, self.partition)
         assert isinstance(log, ReadableLog)
         return log
+
+    @property
+    def topic_id(self) -> UUID | None:
+        """The id of the topic now; None if it has none, or none that can be read."""
+        with suppress(StorageError, OSError):
+            return self._context.store.topics.topic_id(self.topic)
+        return None
 
     @property
     def start_offset(self) -> int:

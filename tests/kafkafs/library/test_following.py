@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kafkafs
+from kafkafs.library.following import Follower
 from storage.clock import Clock
 from storage.files import Files
 from storage.store.store import Mode, Store
@@ -102,6 +103,41 @@ def test_what_is_deleted_unread_is_told(writer: kafkafs.Store, reader: kafkafs.S
         range(50, 100)
     )
     assert "were deleted unread" in caplog.text
+
+
+def test_another_topic_of_the_name_is_told_and_read_from_its_start(
+    writer: kafkafs.Store, reader: kafkafs.Store, caplog
+) -> None:
+    writer["orders"][0].append_many(b"%d" % number for number in range(10))
+    strict, lenient = (Follower(reader["orders"][0].reader, 8, fails=fails) for fails in (True, False))
+    for follower in (strict, lenient):
+        assert [each.offset for records in follower.poll() for each in records] == [8, 9]
+    topics = writer._context.store.topics
+    topics.delete("orders")
+    for follower in (strict, lenient):
+        with pytest.raises(kafkafs.UnknownPartitionError):
+            list(follower.poll())
+    writer.create("orders", 1, SMALL)[0].append_many([b"new"] * 20)
+    with pytest.raises(kafkafs.RecordsGoneError, match="orders-0: another topic has this name now"):
+        list(strict.poll())
+    assert [each.offset for records in lenient.poll() for each in records] == list(range(20))
+    assert "another topic has this name now" in caplog.text
+
+
+def test_a_partition_that_was_away_goes_on_where_it_was(writer: kafkafs.Store, reader: kafkafs.Store) -> None:
+    writer["orders"][0].append_many(b"%d" % number for number in range(10))
+    writer.close()
+    follower = Follower(reader["orders"][0].reader, 8, fails=True)
+    assert sum(len(records) for records in follower.poll()) == 2
+    (directory,) = (path / "orders-0" for path in reader.paths)
+    elsewhere = directory.rename(directory.parent.parent / "elsewhere")
+    with pytest.raises(kafkafs.UnknownPartitionError):
+        list(follower.poll())
+    elsewhere.rename(directory)
+    assert list(follower.poll()) == []
+    with kafkafs.open(reader.paths, write=True) as again:
+        again["orders"][0].append(b"more")
+    assert [each.value for records in follower.poll() for each in records] == [b"more"]
 
 
 def test_what_is_not_decided_waits(tmp_path: Path, produced: Callable[..., None]) -> None:
