@@ -140,6 +140,7 @@ _HINTS = {
     "delete remove rm rmdir": "`kafkafs topics delete STORE TOPIC` shows what would be deleted with a topic, and "
     "deletes it with --apply; `kafkafs retention STORE` does so for old records",
     "describe list": "`kafkafs topics list STORE` lists topics, and `kafkafs ls STORE PATH` what is at a path",
+    "follow watch": "`kafkafs tail STORE TOPIC` prints the records of a topic as they are appended",
     "fix repair": "`kafkafs recover STORE` shows what would repair a store, and repairs it with --apply",
     "extract rescue": "`kafkafs salvage STORE TOPIC/PARTITION DIR` copies what is intact of a damaged partition",
     "produce put write": "`kafkafs append STORE TOPIC/PARTITION/append` stores each line of its input as a record",
@@ -167,6 +168,7 @@ main = CommandTable(
         "salvage": "kafkafs.cli.salvage",
         "spark": "kafkafs.cli.spark",
         "stats": "kafkafs.cli.stats",
+        "tail": "kafkafs.cli.tail",
         "top": "kafkafs.cli.top",
         "topics": "kafkafs.cli.topics",
         "umount": "kafkafs.cli.umount",

@@ -11,8 +11,10 @@ Text is UTF-8 in every locale, as JSON has to be, and names that are not UTF-8 a
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import os
+import select
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -133,6 +135,15 @@ def is_of_output(error: Exception) -> bool:
     """Return True if this is an error of descriptor 1, and not of a file that is read."""
     output = standard_output()
     return output is not None and output.error is error
+
+
+def wait_for_no_reader(timeout_s: float) -> None:
+    """Wait so long; raises `BrokenPipeError` as soon as nothing reads the standard output any more, if it is a pipe."""
+    polling = select.poll()
+    if standard_output() is not None:
+        polling.register(_OUTPUT, 0)  # for what is told unasked: that the other end is closed
+    if polling.poll(timeout_s * 1000):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE), "standard output")
 
 
 def abandon_output() -> None:

@@ -61,22 +61,21 @@ damage_option = click.option(
 )
 
 
-def _compiled(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> KcatFormat | None:
+def compiled_format(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> KcatFormat | None:
+    """Return the format that an option gives."""
     try:
         return None if text is None else KcatFormat(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--format") from None
 
 
-format_option = click.option(
-    "-f",
-    "--format",
-    "record_format",
-    metavar="FORMAT",
-    callback=_compiled,
-    help="Print each record in this format, with kcat's tokens: %t topic, %p partition, %o offset, %T timestamp (ms), "
+FORMAT_HELP: Final = (
+    "Print each record in this format, with kcat's tokens: %t topic, %p partition, %o offset, %T timestamp (ms), "
     "%k key, %s value, %h headers, %K size of the key, %S size of the value, %R the same in 4 bytes; %% and \\n \\t "
-    "\\r \\0 \\xHH as in C. %t, %k and %s take {hex} and {base64}: %k{hex}.",
+    "\\r \\0 \\xHH as in C. %t, %k and %s take {hex} and {base64}: %k{hex}."
+)
+format_option = click.option(
+    "-f", "--format", "record_format", metavar="FORMAT", callback=compiled_format, help=FORMAT_HELP
 )
 
 

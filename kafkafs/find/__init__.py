@@ -1,1 +1,1 @@
-"""Finding records, and saying where one lies: what `kafkafs explain`, `find` and `tail` print."""
+"""Finding records, and saying where one lies: what `kafkafs explain` and `find` print, and `tail` looks for."""

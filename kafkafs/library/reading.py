@@ -25,19 +25,25 @@ if TYPE_CHECKING:
     from kafkafs.locator.offsets import Record as RecordName
     from storage.errors import RecordsGoneError
     from storage.log import LogView
-    from storage.record import Record
+    from storage.record import Batch, Record
     from storage.split import Split
 
     OnLoss: TypeAlias = Callable[[RecordsGoneError], None]
+    RecordsOf: TypeAlias = Callable[[Sequence[Batch]], Iterator[list[Record]]]
 
 
 class LogReader:
-    """Reads a partition of an open store; any number of threads may, each its own iterators."""
+    """Reads a partition of an open store; any number of threads may, each its own iterators.
 
-    def __init__(self, context: Context, topic: str, partition: int) -> None:
+    Where `records_of` is given, it chooses the records of visible batches. For this reader the log then has no others,
+    except where a single one is asked for.
+    """
+
+    def __init__(self, context: Context, topic: str, partition: int, *, records_of: RecordsOf | None = None) -> None:
         self.topic = topic
         self.partition = partition
         self._context = context
+        self._records_of = records_of
 
     @property
     def log(self) -> ReadableLog:
@@ -173,7 +179,10 @@ class LogReader:
     ) -> Generator[list[Record], None, None]:
         """The visible records of a split, those of a batch at a time; closing this closes the file."""
         files, clock = self._context.files, self._context.clock
-        yield from RecordReader(files, clock, on_loss=on_loss or _fail, window_bytes=window_bytes).read(split)
+        reader = RecordReader(
+            files, clock, on_loss=on_loss or _fail, window_bytes=window_bytes, records_of=self._records_of
+        )
+        yield from reader.read(split)
 
     def splits(self, start: int, end: int, on_loss: OnLoss | None = None) -> list[Split]:
         """Return the splits of a range. Missing records are reported to `on_loss`, or raise `RecordsGoneError`."""

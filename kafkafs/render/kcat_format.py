@@ -48,6 +48,8 @@ class KcatFormat:
 
     def __init__(self, text: str) -> None:
         self._pieces = list(_pieces(text.encode("utf-8", "surrogateescape")))
+        self.has_tokens = any(isinstance(piece, _Token) for piece in self._pieces)
+        """False if it is the same for every record."""
 
     def over(self, topic: str, partition: int) -> Callable[[Record], bytes]:
         """Return a record of this partition in the format."""

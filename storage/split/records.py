@@ -14,30 +14,55 @@ from storage.log.aborted_batches import AbortedBatches
 from storage.record.batch import RecordBatch
 from storage.record.kernel.decode import Record
 from storage.split.abort_watch import AbortWatch
-from storage.split.walk import SplitPass, SplitWalk
+from storage.split.walk import SPLIT_WINDOW_BYTES, SplitPass, SplitWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from storage.files import ReadableFile
+    from storage.clock import Clock
+    from storage.files import Files, ReadableFile
     from storage.record.reading import Batch
-    from storage.split.splits import Split
+    from storage.split.splits import OnLoss, Split
+
+    RecordsOf: TypeAlias = Callable[[Sequence[Batch]], Iterator[list[Record]]]
+    """Gives what is wanted of consecutive batches, in their order: the records of each that has any."""
 
 Records: TypeAlias = list[Record]
 
 
+def _all_records(run: Sequence[Batch]) -> Iterator[Records]:
+    """Yield all records of each batch."""
+    return (list(batch.checked_records()) for batch in run)
+
+
 class RecordReader(SplitWalk[Records]):
-    """Reads any number of splits, one at a time: the visible records of each batch that has any, as a list."""
+    """Reads any number of splits, one at a time: the visible records of each batch that has any, as a list.
+
+    Where `records_of` is given, it chooses the records of visible batches.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        *,
+        on_loss: OnLoss,
+        window_bytes: int = SPLIT_WINDOW_BYTES,
+        records_of: RecordsOf | None = None,
+    ) -> None:
+        super().__init__(files, clock, on_loss=on_loss, window_bytes=window_bytes)
+        self._records_of = _all_records if records_of is None else records_of
 
     def _pass(self, file: ReadableFile, split: Split) -> _RecordPass:
-        return _RecordPass(file, split)
+        return _RecordPass(file, split, self._records_of)
 
 
 class _RecordPass(SplitPass[Records]):
     """One reading of a split's file."""
 
-    def __init__(self, file: ReadableFile, split: Split) -> None:
+    def __init__(self, file: ReadableFile, split: Split, records_of: RecordsOf) -> None:
         super().__init__(file, split, None)
+        self._records_of = records_of
         self._aborted = AbortedBatches(split.aborted)
         self._watch = AbortWatch(split) if split.is_committed else None
         self._before: RecordBatch | None = None  # the last batch that ends before the split begins, by its header
@@ -86,9 +111,8 @@ class _RecordPass(SplitPass[Records]):
 
     def _of_run(self, run: Sequence[Batch], _origin: int) -> Iterator[Records]:
         start, end = self._split.start_offset, self._split.end_offset
-        for batch in run:
-            records = list(batch.checked_records())
-            if records and not start <= records[0].offset <= records[-1].offset < end:
-                records = [record for record in records if start <= record.offset < end]
+        for found in self._records_of(run):
+            is_whole = found and start <= found[0].offset <= found[-1].offset < end
+            records = found if is_whole else [record for record in found if start <= record.offset < end]
             if records:
                 yield records

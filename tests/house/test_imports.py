@@ -42,7 +42,7 @@ ROWS = (
         "kafkafs.top",
         "kafkafs.tree",
     ),
-    ("kafkafs.mount",),
+    ("kafkafs.mount", "kafkafs.tail"),
     ("kafkafs.cli",),
     ("kafkafs.__main__",),
 )

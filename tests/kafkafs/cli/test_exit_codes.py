@@ -54,6 +54,7 @@ SOUND = [
     "compact S --apply",
     "stats S",
     "groups S",
+    "tail S orders/0 --no-follow",
     "help",
     "help cli",
     "help changes",
@@ -78,6 +79,9 @@ NOT_THERE = [
     "verify S none",
     "stats S none",
     "groups S none",
+    "tail S none",
+    "tail S orders/9 orders/0 --no-follow",
+    "tail S orders --key none --no-follow",
     "retention S none",
     "retention S none --apply",
     "compact S none",
@@ -106,6 +110,8 @@ WRONG = [
     "compact S --dry-run --apply",
     "stats S --json --csv",
     "groups S --json --csv",
+    "tail S orders/0/info",
+    "tail S orders -F 0",
     "mount S S-mnt -o none",
     "help none",
     "none",
@@ -127,6 +133,7 @@ NO_STORE = [
     "compact {} --apply",
     "stats {}",
     "groups {}",
+    "tail {} orders",
 ]
 LOCKED = [
     "append S orders/0/append",
@@ -167,12 +174,14 @@ def test_2_is_no_store(tmp_path: Path, command: str) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["letters", "letter"]
 
 
-@pytest.mark.parametrize("command", ["cat S orders/0/values", "cat S none/0/values orders/0/values", "warm S"])
+@pytest.mark.parametrize(
+    "command", ["cat S orders/0/values", "cat S none/0/values orders/0/values", "warm S", "tail S orders/0 -n 15"]
+)
 def test_3_is_damage_in_the_way(damaged_store: Path, command: str) -> None:
     assert ends_with(command, damaged_store) == 3
 
 
-@pytest.mark.parametrize("command", ["warm S orders/1", "cat S orders/1/values", "retention S"])
+@pytest.mark.parametrize("command", ["warm S orders/1", "cat S orders/1/values", "retention S", "tail S orders/1"])
 def test_3_is_what_cannot_be_read(broken_store: Path, command: str) -> None:
     assert ends_with(command, broken_store) == 3
 
