@@ -189,7 +189,10 @@ class InternalTopics:
         for topic, partitions in self._store.topics.inventory.topics.items():
             for partition in partitions:
                 try:
-                    yield from _opened_in(topic, partition, self._log_of(topic, partition), failures)
+                    log = self._log_of(topic, partition)
+                    with log.one_look():
+                        found = list(_opened_in(topic, partition, log, failures))
+                    yield from found
                 except UnknownPartitionError:
                     continue  # it was deleted meanwhile
                 except (StorageError, OSError) as error:
