@@ -163,6 +163,7 @@ main = CommandTable(
         "ls": "kafkafs.cli.ls",
         "mount": "kafkafs.cli.mount",
         "recover": "kafkafs.cli.recover",
+        "report": "kafkafs.cli.report",
         "retention": "kafkafs.cli.retention",
         "revive": "kafkafs.cli.revive",
         "salvage": "kafkafs.cli.salvage",

@@ -90,11 +90,8 @@ def write_rows(
 ) -> None:
     """Print rows that have a value or None for every column. Only a table waits for the last row."""
     stream = stream or sys.stdout
-    if form is Form.JSON:
-        _write_array(columns, rows, stream)
-    elif form is Form.JSONL:
-        for row in rows:
-            stream.write(f"{_object(columns, row)}\n")
+    if form in (Form.JSON, Form.JSONL):
+        write_objects((_object(columns, row) for row in rows), form, stream)
     elif form is Form.CSV:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(columns)
@@ -111,10 +108,15 @@ def write_detailed_rows(
     write_rows(columns if is_flat else (*columns, *details), rows, form)
 
 
-def _write_array(columns: Sequence[str], rows: Iterable[Mapping[str, object]], stream: TextIO) -> None:
+def write_objects(objects: Iterable[str], form: Form, stream: TextIO | None = None) -> None:
+    """Print JSON objects of any fields, as one array or one a line."""
+    stream = stream or sys.stdout
+    if form is Form.JSONL:
+        stream.writelines(f"{each}\n" for each in objects)
+        return
     before = "[\n"
-    for row in rows:
-        stream.write(f"{before}{_object(columns, row)}")
+    for each in objects:
+        stream.write(f"{before}{each}")
         before = ",\n"
     stream.write("[]\n" if before == "[\n" else "\n]\n")
 

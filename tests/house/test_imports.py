@@ -36,6 +36,7 @@ ROWS = (
         "kafkafs.demo",
         "kafkafs.find",
         "kafkafs.library",
+        "kafkafs.report",
         "kafkafs.revive",
         "kafkafs.salvage",
         "kafkafs.spark",

@@ -1,0 +1,113 @@
+"""One partition of a report: its segments, what is due for it, and what is in its batches.
+
+The sizes, times and offsets of segments come from their indexes and their first batches. What is in batches is that of
+some of them, or of all. A look has no effect but its result, so a partition that changes meanwhile is looked at again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafkafs.report.contents import Contents
+from kafkafs.report.facts import FindingFacts, PartitionFacts, earliest, latest
+from kafkafs.report.segments import Plans, Problems, SegmentLook
+from storage.log_dir import DirectoryName
+from storage.segment import Kind
+
+if TYPE_CHECKING:
+    from kafkafs.report.facts import SegmentFacts
+    from kafkafs.report.timeline import Written
+    from storage.log import LogView
+    from storage.store import Store, StoreCompaction, StoreRetention
+
+RECORDS_OF_SAMPLE_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A partition's facts, and what belongs to a report besides: when its segments were written, contents, findings."""
+
+    facts: PartitionFacts
+    written: list[list[Written]]
+    contents: Contents
+    findings: list[FindingFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much of a partition is read: `samples` of its batches, or with None all; and whether keys are told."""
+
+    samples: int | None
+    has_keys: bool
+
+    def contents(self) -> Contents:
+        """Return the contents before any batch was looked at."""
+        return Contents(has_keys=self.has_keys, records_max=None if self.samples is None else RECORDS_OF_SAMPLE_MAX)
+
+
+class PartitionReading:
+    """Looks at the partitions of a store, one after another."""
+
+    def __init__(self, store: Store, retention: StoreRetention, compaction: StoreCompaction, depth: Depth) -> None:
+        self._store = store
+        self._retention = retention
+        self._compaction = compaction
+        self._depth = depth
+
+    def look(self, topic: str, number: int) -> Found:
+        """Return all that is found; raises as `Store.log` does, and `StorageError` or `OSError` if it is unreadable."""
+        return self._store.log(topic, number).on_view(partial(self._look, topic, number))
+
+    def _look(self, topic: str, number: int, view: LogView) -> Found:
+        _, log_dir = self._store.topics.location(topic, number)
+        problems = Problems(str(DirectoryName(topic, number)))
+        plans = Plans(
+            problems.guarded(lambda: self._retention.plan(topic, number, view)),
+            problems.guarded(lambda: self._compaction.plan(topic, number, view)),
+        )
+        contents, samples = self._depth.contents(), self._depth.samples
+        segments: list[SegmentFacts] = []
+        written: list[list[Written]] = []
+        records = 0
+        for part in view.slices(0):
+            look = SegmentLook(part, view.start_offset, plans, problems)
+            found = look.found(contents if samples is None else None, is_active=part.segment is view.segments[-1])
+            segments.append(found.facts)
+            written.append(found.written)
+            records += found.records
+        if samples is not None:
+            records = view.end_offset - view.start_offset
+            _sample(view, samples, contents, problems)
+        for segment in view.segments[-1:]:
+            segment.unload()
+        facts = PartitionFacts(
+            topic=topic,
+            partition=number,
+            log_dir=str(log_dir.path),
+            start_offset=view.start_offset,
+            end_offset=view.end_offset,
+            size_bytes=sum(each.size_bytes for each in segments),
+            records=records,
+            first_timestamp=earliest(*(each.first_timestamp for each in segments)),
+            last_timestamp=latest(*(each.last_timestamp for each in segments)),
+            codecs=contents.codecs,
+            segments=tuple(segments),
+            **plans.as_facts(),
+        )
+        return Found(facts, written, contents, problems.found)
+
+
+def _sample(view: LogView, samples: int, contents: Contents, problems: Problems) -> None:
+    """Look into batches at even distances, from the newest to the oldest."""
+    last, taken = view.end_offset - 1, set()
+    for number in range(samples):
+        offset = last - (last - view.start_offset) * number // max(samples - 1, 1)
+        if offset < view.start_offset:
+            return
+        batch = problems.guarded(partial(view.find, offset))
+        if batch is not None and batch.base_offset not in taken:
+            taken.add(batch.base_offset)
+            segment = view.segment_of(batch.last_offset)
+            problems.guarded(partial(contents.take_checked, batch, None if segment is None else segment.path(Kind.LOG)))
