@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kafkafs.locator.times import Instant
 from kafkafs.plain_text import one_line
 from kafkafs.quantities import count_text, size_text
+from kafkafs.top.reading import said
 from kafkafs.top.table import Line, Style, age_text, freed_text
 from storage.errors import StorageError
 from storage.files import as_uri
@@ -43,7 +44,7 @@ def read_detail(store: Store, clock: Clock, topic: str, partition: int, lags: La
     try:
         plan = StoreRetention(store, clock).plan(topic, partition)
     except (StorageError, OSError) as failure:
-        error = str(failure)
+        error = said(failure)
     return Detail(topic, partition, directory, plan, tuple(sorted(lags, key=lambda each: -each[1])), error)
 
 

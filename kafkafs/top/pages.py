@@ -34,14 +34,15 @@ _KEYS: Final = {
     "n": Key.NAME,
 }
 _HELP: Final = (
-    ("arrows, j k", "choose a row; PgUp, PgDn, Home and End go further"),
-    ("Enter", "the partitions of a topic; of a partition: its segments, what becomes of them, its groups"),
+    ("arrows, j k", "choose a row; PgUp, PgDn, Home, End go further"),
+    ("Enter", "the partitions of a topic; of a partition, what becomes of it"),
     ("Esc, Left", "back"),
     ("p", "all partitions in one list, or topics again"),
-    ("/", "show only names with what you type; Enter keeps that, Esc ends it"),
-    ("b r s l o f n", "sort by bytes/s, records/s, size, lag, oldest, freed next, name; again: the other way round"),
+    ("/", "type what names have to have; Enter keeps it, Esc ends it"),
+    ("b r s l o f n", "sort by bytes/s, records/s, size, lag, oldest, freed, name"),
+    ("", "the same key again turns the order round"),
     ("space", "pause, or go on"),
-    ("+ -", "read less often, or more often"),
+    ("+ -", "look less often, or more often"),
     ("q", "leave"),
 )
 
@@ -75,6 +76,7 @@ class Pages:
         self._total: Row | None = None
         self._detail: Detail | None = None
         self._progress = (0, 0)
+        self._noted = ""
         self._listed: tuple[object, list[Row]] | None = None
 
     def take(self, reading: Reading, detail: Detail | None) -> None:
@@ -87,10 +89,15 @@ class Pages:
         """Show how far the first look is."""
         self._progress = (done, total)
 
+    def note(self, message: str) -> None:
+        """Show a message until a key is pressed: the first one, as the cause of those that follow."""
+        self._noted = self._noted or message
+
     # Keys
 
     def press(self, key: str) -> Wish | None:
         """Do what a key means: a character, or the name of another key."""
+        self._noted = ""
         if self._is_typing:
             self._type(key)
         elif key == "q":
@@ -195,7 +202,10 @@ class Pages:
         clock = str(Instant(reading.now_ms))[11:19]
         when = f"{clock}Z, paused" if self.is_paused else f"{clock}Z, every {self.interval_s:g}s"
         title = fitted(place, max(width - len(when) - 2, 0)) + f"  {when}"
-        return [Line(title, Style.TITLE), *summary_lines(reading, total)]
+        figures, note = summary_lines(reading, total)
+        if self._noted:
+            note = Line(f"! {one_line(self._noted)}", Style.BAD)
+        return [Line(title, Style.TITLE), figures, note]
 
     def _body(self, width: int, room: int) -> list[Line]:
         if self._shows_help:

@@ -7,6 +7,7 @@ taken: a broker or a mount may be writing. What cannot be read of a partition is
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -129,7 +130,7 @@ class Reader:
         try:
             self.store.refresh()
         except (StorageError, OSError) as error:
-            shortcomings.append(str(error))
+            shortcomings.append(said(error))
         partitions = [
             (topic, partition)
             for topic, found in self.store.topics.inventory.topics.items()
@@ -152,7 +153,7 @@ class Reader:
                 continue  # it was deleted meanwhile
             except (StorageError, OSError) as error:
                 self._known[each] = _Known()
-                found[each] = PartitionReading(*each, error=str(error))
+                found[each] = PartitionReading(*each, error=said(error))
         lags = self._lags(found, shortcomings)
         readings = tuple(_with_lags(reading, lags.get(each)) for each, reading in found.items())
         return Reading(self._clock.now_ms(), readings, tuple(shortcomings))
@@ -195,7 +196,7 @@ class Reader:
         except FileNotFoundError:
             raise  # of a segment that is deleted: a newer view has others
         except (StorageError, OSError) as failure:
-            error = str(failure)
+            error = said(failure)
         told = PartitionReading(
             topic,
             partition,
@@ -238,13 +239,17 @@ class Reader:
         except FileNotFoundError:
             raise
         except (StorageError, OSError) as failure:
-            return replace(told, next_freed=None, error=told.error or str(failure))
+            return replace(told, next_freed=None, error=told.error or said(failure))
         return replace(told, next_freed=next_freed(plan), is_freed_known=not plan.unknown)
 
     def _lags(self, found: Mapping[Partition, PartitionReading], shortcomings: list[str]) -> dict[Partition, Lags]:
         """Return the lag of each group in each partition that it has committed an offset of."""
         lags: dict[Partition, dict[str, int]] = defaultdict(dict)
-        groups = self._groups.groups()
+        try:
+            groups = self._groups.groups()
+        except (StorageError, OSError) as error:
+            shortcomings.append(said(error))
+            return {}
         shortcomings.extend(groups.shortcomings)
         for group_id in groups.groups:
             rows = group_rows(groups.groups[group_id], lambda each: found[each].end_offset if each in found else None)
@@ -265,6 +270,14 @@ def _seen(log: ReadableLog, view: LogView) -> tuple[FileStatus, FileStatus, int]
         return None
     directory, file = log.directory.own_status(), view.segments[-1].log_status()
     return None if directory is None or file is None else (directory, file, log.checkpointed_start)
+
+
+def said(error: StorageError | OSError) -> str:
+    """Return an error in a sentence, which names the file."""
+    if not isinstance(error, OSError):
+        return str(error)
+    reason = error.strerror or type(error).__name__
+    return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason
 
 
 def rates(before: Grown | None, now: Grown, view: LogView) -> tuple[float | None, float | None]:

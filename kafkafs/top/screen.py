@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import locale
+import logging
 import os
 import select
 import signal
@@ -128,6 +129,18 @@ class Watch:
         return None
 
 
+class _Noting(logging.Handler):
+    """Has the pages show what is logged, which would otherwise be written across them."""
+
+    def __init__(self, pages: Pages) -> None:
+        super().__init__(logging.WARNING)
+        self._pages = pages
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a message."""
+        self._pages.note(record.getMessage())
+
+
 def run_screen(reader: Reader, clock: Clock, pages: Pages) -> None:
     """Show the pages on the terminal of standard input and output until the user leaves; `why_not_drawn` is None.
 
@@ -136,14 +149,16 @@ def run_screen(reader: Reader, clock: Clock, pages: Pages) -> None:
     import curses
 
     locale.setlocale(locale.LC_ALL, "")
-    watch = Watch(reader, clock, pages)
+    watch, noting = Watch(reader, clock, pages), _Noting(pages)
     window = curses.initscr()
+    logging.getLogger().addHandler(noting)
     try:
         styles = _prepare(window)
         watch.start()
         _converse(window, styles, watch, pages)
     finally:
         watch.stop()
+        logging.getLogger().removeHandler(noting)
         window.keypad(False)
         curses.echo()
         curses.nocbreak()

@@ -132,6 +132,20 @@ def test_80_columns_have_what_matters_and_200_have_everything() -> None:
     ]
 
 
+def test_the_keys_are_told_in_80_columns() -> None:
+    shown = pages()
+    press(shown, "?")
+    assert not any("~" in text for text in texts(shown, 80, 24))
+
+
+def test_what_is_logged_is_shown_until_a_key_is_pressed() -> None:
+    shown = pages()
+    shown.note("orders-0 is gone\x1b[2J\nfrom d1")
+    assert texts(shown)[2] == r"! orders-0 is gone\u001B[2J\nfrom d1"
+    press(shown, ["down"])
+    assert texts(shown)[2] == "! partitions with errors: 1"
+
+
 def test_growth_decides_what_is_freed_next() -> None:
     row = partition_rows(Reading(NOW_MS, (READING.partitions[4],), ()))[0]
     assert row.fields()["nextFreedSeconds"] == 4000 / 20

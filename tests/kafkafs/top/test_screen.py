@@ -101,6 +101,11 @@ def test_it_follows_the_log_and_the_size_and_stops_and_goes_on(scene: Scene, ter
     assert terminal.modes() != found_modes
     scene.append("orders", 40)
     terminal.shows(rb"B/s, [0-9.]+ records/s")
+    aside = scene.path.with_name("aside")
+    scene.path.rename(aside)  # what is logged about it stays in its line
+    assert b"kafkafs: " not in terminal.shows("the log directory")
+    aside.rename(scene.path)
+    terminal.shows("orders")
     terminal.type(b"p")
     terminal.shows("PARTITION")  # curses writes what differs
     terminal.resize(30, 200)

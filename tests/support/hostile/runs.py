@@ -214,6 +214,7 @@ READING: Final[tuple[tuple[str, ...], ...]] = (
     ("topics", "config", "STORE", "victim"),
     ("groups", "STORE"),
     ("stats", "STORE"),
+    ("top", "STORE", "--once", "--partitions", "--interval", "0.1"),
     ("verify", "STORE"),
     ("retention", "STORE"),
     ("compact", "STORE"),
