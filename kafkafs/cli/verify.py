@@ -64,6 +64,9 @@ def verify(
     Not one byte is changed, and a broker may be running. Each finding is a JSON object on a line of its own. Its
     severity is `damage`, `unreadable`, or `notice` for what sound brokers of some version leave. It has the path below
     the log directory and, if known, the positions of the bytes and the offsets of the records around them.
+
+    What a broker that starts does about it is in `startAction` (nothing, truncate, rebuild, remove, stray, offline,
+    refuse) and, as a sentence, in `atStart`.
     """
     settings = broker_settings(server_properties)
     verification = Verification(store_files(), store, topics=topics, jobs=jobs, server_properties=settings)

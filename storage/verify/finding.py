@@ -71,7 +71,8 @@ class Finding:
 
     `path` is relative to `log_dir`, the log directory as the caller named it. `position` and `end_position` are bytes
     of the file, `offset` is that of the record or entry. For bytes that do not decode, `last_good_offset` and
-    `next_good_offset` are those of the nearest records in the same file that do.
+    `next_good_offset` are those of the nearest records in the same file that do. `start_action` and `at_start` say what
+    a broker that starts does about it, in a word and in a sentence.
     """
 
     severity: Severity
@@ -86,6 +87,8 @@ class Finding:
     last_good_offset: int | None = None
     next_good_offset: int | None = None
     reason: str
+    start_action: str | None = None
+    at_start: str | None = None
 
     @property
     def identity(self) -> tuple[object, ...]:

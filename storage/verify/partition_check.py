@@ -9,6 +9,7 @@ from storage.errors import CorruptMetadataError
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.partition_metadata import PARTITION_METADATA_NAME, read_topic_id
 from storage.segment.names import FileName, Kind
+from storage.verify.at_start import stray_without_id
 from storage.verify.cluster_metadata_check import check_cluster_metadata
 from storage.verify.context import SegmentExpectation
 from storage.verify.directory_check import DirectoryCheck
@@ -172,5 +173,6 @@ class PartitionCheck:
             return None
         if topic_id is None and is_used and self._expected.has_topic_id:
             reason = "the file is missing, so that a broker takes the log for one of no topic"
-            self._findings.add(damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, reason))
+            finding = damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, reason)
+            self._findings.add(stray_without_id(finding))
         return topic_id

@@ -29,6 +29,7 @@ from storage.log_dir.meta_properties import META_PROPERTIES_NAME, disagreements
 from storage.log_dir.names import COMPACTED_BY_BROKERS, DirectoryState
 from storage.log_dir.recognition import check_stores
 from storage.log_dir.settings_file import SETTINGS_NAME, SettingsFile, SettingsFileContents
+from storage.verify.at_start import in_partition, of_store
 from storage.verify.cluster_check import ClusterCheck, other_topics
 from storage.verify.finding import Finding, FindingKind, Severity, damage, notice, unreadable
 from storage.verify.log_dir_check import Compacted, LogDirCheck, PartitionTarget
@@ -124,9 +125,8 @@ class Verification:
                 current.append((target, result.topic_id))
             elif target.state is DirectoryState.FUTURE:
                 copies.append((target, result.topic_id))
-            yield from self._counted(
-                target.located(finding) for finding in self._without_cleaned(target, result.findings)
-            )
+            findings = self._without_cleaned(target, result.findings)
+            yield from self._counted(map(target.located, in_partition(target.expected, findings)))
         yield from self._counted(other_topics(topic_ids, self._cluster.topic_ids()))
         yield from self._counted(self._cluster.strays(current))
         yield from self._counted(self._cluster.duplicate_copies(copies))
@@ -158,7 +158,7 @@ class Verification:
     def _counted(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         for finding in findings:
             self.counts[finding.severity] += 1
-            yield finding
+            yield of_store(finding)
 
     def _settings(self) -> SettingsFileContents:
         """Read the settings file that kafkafs keeps; empty settings if it cannot be read."""

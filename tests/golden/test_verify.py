@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from storage.files import Files
+from storage.verify.at_start import StartAction
 from storage.verify.finding import FindingKind, Severity
 from storage.verify.verification import Verification
 
@@ -143,3 +145,33 @@ def test_positions_and_offsets_around_the_damages(damaged: list[Finding]) -> Non
         "t-upgrade-0": (63223, 63232, 1199, None),
         "t-large-0": (3601814, 3601823, 61, None),
     }
+
+
+def test_what_a_broker_would_do_at_its_start_is_what_one_did(
+    datasets: Callable[[str], Path], damaged: list[Finding]
+) -> None:
+    """`after/` is what a real broker made of the damage."""
+    root = datasets(RECOVERY)
+    seen: Counter[str | None] = Counter()
+    for finding in damaged:
+        assert finding.log_dir is not None
+        before = Path(finding.log_dir) / finding.path
+        after = root / AFTER / before.relative_to(root / BEFORE)
+        seen[finding.start_action] += 1
+        match finding.start_action:
+            case StartAction.TRUNCATE:
+                assert finding.position is not None
+                assert after.stat().st_size == finding.position, finding
+                assert f"at position {finding.position} " in str(finding.at_start)
+                if finding.kind is FindingKind.CHECKSUM:
+                    assert f"from {finding.offset} " in str(finding.at_start)
+            case StartAction.REBUILD if before.suffix in {".index", ".timeindex"}:
+                assert after.stat().st_size % (8 if before.suffix == ".index" else 12) == 0
+                assert not before.exists() or after.read_bytes() != before.read_bytes()
+            case StartAction.REBUILD:
+                assert after.exists()
+            case StartAction.REMOVE:
+                assert not after.exists()
+            case _:
+                assert (finding.start_action, finding.kind) == (StartAction.NOTHING, FindingKind.LOST_TAIL)
+    assert seen.keys() == {StartAction.TRUNCATE, StartAction.REBUILD, StartAction.REMOVE, StartAction.NOTHING}

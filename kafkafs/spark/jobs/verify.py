@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = (
     "severity string, kind string, logDir string, topic string, partition int, path string, position long, "
-    "endPosition long, offset long, lastGoodOffset long, nextGoodOffset long, reason string"
+    "endPosition long, offset long, lastGoodOffset long, nextGoodOffset long, reason string, "
+    "startAction string, atStart string"
 )
 _CUT_FROM_BYTES: Final = 4 * DEFAULT_SPLIT_BYTES  # below, reading a log twice costs more than it saves
 _PARTS: Final = 2  # a partition stays whole up to this part of the work of each core
@@ -196,4 +197,6 @@ def _row(finding: Finding) -> tuple[Any, ...]:
         finding.last_good_offset,
         finding.next_good_offset,
         finding.reason,
+        finding.start_action,
+        finding.at_start,
     )

@@ -89,6 +89,8 @@ def test_damage(store: Path) -> None:
         "lastGoodOffset",
         "nextGoodOffset",
         "reason",
+        "startAction",
+        "atStart",
     ]
     reason = finding.pop("reason")
     assert re.fullmatch(r"the batch's bytes have CRC [0-9a-f]{8}, its header says [0-9a-f]{8}", str(reason))
@@ -104,7 +106,16 @@ def test_damage(store: Path) -> None:
         "offset": 1,
         "lastGoodOffset": 0,
         "nextGoodOffset": 2,
+        "startAction": "nothing",
+        "atStart": "a broker does not read this segment when it starts, and serves it as it is",
     }
+    (store / ".kafka_cleanshutdown").unlink()
+    (store / "recovery-point-offset-checkpoint").unlink()
+    (finding,) = findings(verify(store))
+    assert (finding["startAction"], finding["atStart"]) == (
+        "truncate",
+        f"a broker truncates this log at position {size} and loses the offsets from 1 up to the log's end",
+    )
     assert result.exit_code == 1
     assert result.stderr == "damage: 1 finding in 2 partitions, 2 segments, 3 batches, 0.0 MB\n"
 
