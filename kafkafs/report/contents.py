@@ -44,13 +44,14 @@ class Contents:
         if self._has_keys and not batch.is_control:
             self._count(RecordIterator(batch, data))
 
-    def take_checked(self, batch: Batch, path: str | None) -> None:
-        """Check the checksum of a batch and look into it; errors tell the path of its log."""
+    def take_checked(self, batch: Batch, path: str | None) -> Batch:
+        """Check the checksum of a batch, look into it and return it; errors tell the path of its log."""
         try:
             batch.check_crc()
             self.take(batch)
         except CorruptBatchError as error:
             raise error.located(path=path) from None
+        return batch
 
     def _count(self, records: Iterable[Record]) -> None:
         add = self.keys.add

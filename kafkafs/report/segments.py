@@ -152,7 +152,7 @@ class SegmentLook:
         known = len(self._problems.found)
         guarded = self._problems.guarded
         size_bytes = segment.size_bytes if end is None else end
-        first = guarded(lambda: next(segment.batches(0, size_bytes, window_bytes=LOOKUP_WINDOW_BYTES), None))
+        first = guarded(lambda: self._first(size_bytes))
         last_ms = _time(guarded(lambda: segment.largest_timestamp[0]))
         for check in (segment.offset_index.check, segment.time_index.check, lambda: segment.check_end(end)):
             guarded(check)
@@ -185,6 +185,16 @@ class SegmentLook:
             segment.unload()
         return SegmentFound(facts, written, records)
 
+    def _first(self, size_bytes: int) -> Batch | None:
+        """Return the first batch if it is sound; None of an empty segment."""
+        batch = next(self._segment.batches(0, size_bytes, window_bytes=LOOKUP_WINDOW_BYTES), None)
+        if batch is not None:
+            try:
+                batch.check_crc()
+            except CorruptBatchError as error:
+                raise error.located(path=self._segment.path(Kind.LOG)) from None
+        return batch
+
     def _points(self, first_ms: int, last_ms: int) -> Iterator[Point]:
         """Yield how far the segment had grown at some times, by its indexes, which may be wrong."""
         segment = self._segment
@@ -199,7 +209,9 @@ class SegmentLook:
         written: list[Written] = []
         records = 0
         for batch in self._batches(size_bytes):
-            self._problems.guarded(partial(contents.take_checked, batch, self._segment.path(Kind.LOG)))
+            path = self._segment.path(Kind.LOG)
+            if self._problems.guarded(partial(contents.take_checked, batch, path)) is None:
+                continue  # its times may be anything
             count = self._problems.guarded(partial(_visible, batch, self._start_offset)) or 0
             records += count
             time_ms = _time(batch.max_timestamp)

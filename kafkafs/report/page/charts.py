@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkafs.report.page.markup import Markup, element
+from kafkafs.report.page.markup import Markup, element, raw
 from kafkafs.report.page.tables import folded, table
 from kafkafs.report.page.words import time_text
 
@@ -34,7 +34,7 @@ def chart(drawn: Chart, times: Sequence[int], end_ms: int, values: Sequence[floa
     path = _area(heights) if drawn.is_area else _bars(heights)
     picture = element(
         "svg",
-        element("path", d=path),
+        element("path", d=raw(path)),
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         preserveAspectRatio="none",
         role="img",

@@ -1,4 +1,4 @@
-"""Segment maps: a tile for each segment, filled by its size, shaded by its age, marked by its codec and what is next.
+"""Segment maps: a tile for each segment, shaded by its age, with a bar for its size, its codec, and what is next.
 
 Nothing is told by colour alone. Maps are for eyes; each has a sentence and a table that say the same.
 """
@@ -40,24 +40,8 @@ _NEXT: Final = {
 }
 
 
-class _Scale:
-    """What a tile is measured by: the largest segment, and the newest time."""
-
-    def __init__(self, report: Report) -> None:
-        sizes = (segment.size_bytes for each in report.partitions for segment in each.segments)
-        self.largest = max(sizes, default=0) or 1
-        self.newest_ms = report.newest_ms
-
-    def age(self, segment: SegmentFacts) -> int:
-        if segment.last_timestamp is None or self.newest_ms is None:
-            return len(_AGES)
-        age_ms = self.newest_ms - segment.last_timestamp
-        return next((number for number, (most_ms, _) in enumerate(_AGES) if age_ms <= most_ms), len(_AGES))
-
-
 def maps(report: Report) -> Markup:
     """Draw the partitions with damage, those with something due, and the largest ones, as far as there is room."""
-    scale = _Scale(report)
     tiles, rows = _TILES_MAX, _ROWS_MAX
     drawn: list[Markup] = []
     readable = [each for each in report.partitions if each.segments]
@@ -67,7 +51,7 @@ def maps(report: Report) -> Markup:
             break
         shown = partition.segments[-min(_ROWS_OF_PARTITION, rows) :] if rows else ()
         rows -= len(shown)
-        drawn.append(_map(partition, shown, scale))
+        drawn.append(_map(partition, shown, report.newest_ms))
     if not drawn:
         return element("p", "There are no segments.")
     left_out = len(readable) - len(drawn)
@@ -76,7 +60,9 @@ def maps(report: Report) -> Markup:
         if left_out
         else None
     )
-    return joined([_key(), *drawn, element("p", more, class_="quiet") if more else NOTHING])
+    return joined(
+        [_key(), element("div", *drawn, class_="maps"), element("p", more, class_="quiet") if more else NOTHING]
+    )
 
 
 def _rank(partition: PartitionFacts) -> tuple[bool, bool, int]:
@@ -85,38 +71,47 @@ def _rank(partition: PartitionFacts) -> tuple[bool, bool, int]:
     return not is_damaged, not is_due, -partition.size_bytes
 
 
-def _map(partition: PartitionFacts, shown: Sequence[SegmentFacts], scale: _Scale) -> Markup:
+def _map(partition: PartitionFacts, shown: Sequence[SegmentFacts], newest_ms: int | None) -> Markup:
     segments = partition.segments
     together = -(-len(segments) // _TILES_OF_PARTITION)
     runs = (segments[at : at + together] for at in range(0, len(segments), together))
-    tiles = joined(_tile(run, scale, is_titled=bool(shown)) for run in runs)
+    largest = max(segment.size_bytes for segment in segments) or 1
+    tiles = joined(_tile(run, _age(run[-1], newest_ms), largest, is_titled=bool(shown)) for run in runs)
     said = _sentence(partition, together)
-    return joined(
-        [
+    return element(
+        "div",
+        *[
             element("h3", partition.name),
             element("p", said, class_="quiet"),
             element("div", tiles, class_="map", role="img", aria_label=f"Segment map of {partition.name}: {said}"),
             _figures(partition, shown) if shown else NOTHING,
-        ]
+        ],
     )
 
 
-def _tile(run: Sequence[SegmentFacts], scale: _Scale, *, is_titled: bool) -> Markup:
+def _tile(run: Sequence[SegmentFacts], age: int, largest: int, *, is_titled: bool) -> Markup:
     """Return a tile for a segment, or for neighbours, of which it shows the worst."""
     last = run[-1]
     worst = min(run, key=lambda each: (each.damage is None, list(Next).index(each.next)))
     sign = "!" if worst.damage else _SIGNS[worst.next]
     codecs = {segment.codec for segment in run}
     letter = _LETTERS.get(last.codec or "", "?") if len(codecs) == 1 else "+"
-    marks = [f"a{scale.age(last)}"]
+    marks = [f"a{age}"]
     marks += ["d"] if worst.damage else ["x"] if worst.next in (Next.DELETED, Next.COMPACTED) else []
-    height = round(100 * max(segment.size_bytes for segment in run) / scale.largest)
+    height = round(100 * max(segment.size_bytes for segment in run) / largest)
     title = None
     if is_titled:
         where = str(last.base_offset) if len(run) == 1 else f"{run[0].base_offset}..{last.end_offset}"
         size = bytes_text(sum(segment.size_bytes for segment in run))
         title = f"{where}, {size}, {last.codec or 'empty'}, to {time_text(last.last_timestamp)}, {_fate(worst)}"
     return element("i", _two_lines(letter, sign), class_=" ".join(marks), style=f"--h:{max(height, 4)}", title=title)
+
+
+def _age(segment: SegmentFacts, newest_ms: int | None) -> int:
+    if segment.last_timestamp is None or newest_ms is None:
+        return len(_AGES)
+    age_ms = newest_ms - segment.last_timestamp
+    return next((number for number, (most_ms, _) in enumerate(_AGES) if age_ms <= most_ms), len(_AGES))
 
 
 def _two_lines(letter: str, sign: str) -> Markup:
@@ -182,8 +177,8 @@ def _key() -> Markup:
         [
             element(
                 "p",
-                f"Each tile is a segment, the oldest first. It is filled as high as it is large beside the largest "
-                f"segment of the store. Its letter is the codec of its first batch: {codecs}.",
+                "Each tile is a segment, the oldest first. The bar at its left is as high as it is large beside the "
+                f"largest segment of its log. Its letter is the codec of its first batch: {codecs}.",
             ),
             element(
                 "ul",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _TEXT_MAX: Final = 400
 """The characters of a text that are shown. Names in a store may be so long that a page would have no room for them."""
+_WHOLE_MAX: Final = 32
+"""The characters of code that is not broken into lines."""
 _VOID: Final = frozenset({"meta", "path", "rect"})
 
 
@@ -55,12 +57,16 @@ def raw(trusted: str) -> Markup:
 def prose(sentence: str) -> Markup:
     """Return a sentence in which what stands between backticks is code."""
     parts = sentence.split("`")
-    return joined(element("code", part) if number % 2 else part for number, part in enumerate(parts))
+    return joined(
+        element("code", part, class_="whole" if len(part) <= _WHOLE_MAX else None) if number % 2 else part
+        for number, part in enumerate(parts)
+    )
 
 
 def _attribute(name: str, value: object) -> str:
     written = name.rstrip("_").replace("_", "-")
-    return f' {written}="{escape(_plain(str(value)))}"'
+    shown = value if isinstance(value, Markup) else escape(_plain(str(value)))
+    return f' {written}="{shown}"'
 
 
 def _plain(value: str) -> str:

@@ -6,10 +6,10 @@ from typing import Final
 
 STYLE: Final = """
 :root{color-scheme:light dark;--bg:#fff;--panel:#f4f6f8;--text:#1a1d21;--quiet:#56606d;--line:#c5ccd4;--link:#0b5cad;
---bad:#b3261e;--warn:#7a5000;--good:#1b6e3c;--fill:#4386c5;--a0:#8dbdec;--a1:#abcff1;--a2:#c6def5;--a3:#dbe9f6;
+--bad:#b3261e;--warn:#7a5000;--good:#1b6e3c;--fill:#4386c5;--size:#123f6b;--a0:#8dbdec;--a1:#abcff1;--a2:#c6def5;--a3:#dbe9f6;
 --a4:#e9eef3}
 @media (prefers-color-scheme:dark){:root{--bg:#14171b;--panel:#1d2228;--text:#e8ebef;--quiet:#a9b3c0;--line:#414a56;
---link:#8cc2ff;--bad:#ff9389;--warn:#f2c14e;--good:#7bd69b;--fill:#3f7db8;--a0:#22609c;--a1:#214f7e;--a2:#234262;
+--link:#8cc2ff;--bad:#ff9389;--warn:#f2c14e;--good:#7bd69b;--fill:#3f7db8;--size:#d5e6f7;--a0:#22609c;--a1:#214f7e;--a2:#234262;
 --a3:#25384d;--a4:#27303a}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--text);font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
@@ -21,6 +21,7 @@ h3{font-size:1.05em;margin:1.4em 0 .3em;overflow-wrap:anywhere}
 p{margin:.4em 0;max-width:75ch}.quiet{color:var(--quiet)}a{color:var(--link)}
 a:focus-visible,summary:focus-visible,.wide:focus-visible{outline:3px solid var(--link);outline-offset:2px}
 code{font:.92em ui-monospace,"DejaVu Sans Mono",Consolas,monospace;overflow-wrap:anywhere}
+.whole{white-space:nowrap}
 .skip{position:absolute;left:-999em}.skip:focus{left:8px;top:8px;background:var(--bg);padding:.5em 1em;z-index:1}
 nav ul{display:flex;flex-wrap:wrap;gap:.2em 1.2em;padding:0;margin:1em 0;list-style:none}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(165px,1fr));gap:10px;margin:1em 0}
@@ -51,12 +52,14 @@ figure{margin:1.2em 0}figcaption{font-weight:600}
 .plot .low{align-self:end;text-align:right}.plot .high{text-align:right}
 .plot .times{grid-column:2;display:flex;justify-content:space-between;gap:1em}
 .plot path{fill:var(--fill)}
-.map{display:flex;flex-wrap:wrap;gap:2px;margin:.4em 0}
-.map i,.key i{font-style:normal;display:inline-block;position:relative;width:2.3em;height:2.6em;
+.maps{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(330px,100%),1fr));gap:0 28px}
+.maps>div{min-width:0}.map{display:flex;flex-wrap:wrap;gap:2px;margin:.4em 0}
+.map i,.key i{font-style:normal;display:inline-block;position:relative;width:2.3em;height:2.9em;
 border:1px solid var(--line);
 font:600 .8em/1.3 ui-monospace,"DejaVu Sans Mono",Consolas,monospace;text-align:center;overflow:hidden;
 color:var(--text);
-white-space:pre;background:linear-gradient(to top,var(--a,var(--bg)) calc(var(--h,100)*1%),var(--bg) 0)}
+white-space:pre;background:linear-gradient(to top,var(--size) calc(var(--h,0)*1%),transparent 0) left/5px no-repeat,
+var(--a,var(--bg))}
 .a0{--a:var(--a0)}.a1{--a:var(--a1)}.a2{--a:var(--a2)}.a3{--a:var(--a3)}.a4{--a:var(--a4)}
 .map i.x,.key i.x{border-bottom:4px double var(--warn)}.map i.d,.key i.d{border:3px solid var(--bad);line-height:1.1}
 .key{display:flex;flex-wrap:wrap;gap:.5em 1.4em;padding:0;margin:.8em 0;list-style:none;font-size:.9em}
@@ -66,7 +69,7 @@ details{margin:.4em 0}summary{cursor:pointer;color:var(--link)}
 .cards{grid-template-columns:repeat(2,1fr)}}
 @media print{:root{color-scheme:light;--bg:#fff;--panel:#fff;--text:#000;--quiet:#333;--line:#999;--link:#000;
 --bad:#900;
---warn:#640;--good:#040;--fill:#777;--a0:#bbb;--a1:#c8c8c8;--a2:#d6d6d6;--a3:#e4e4e4;--a4:#f2f2f2}
+--warn:#640;--good:#040;--fill:#777;--size:#222;--a0:#bbb;--a1:#c8c8c8;--a2:#d6d6d6;--a3:#e4e4e4;--a4:#f2f2f2}
 body{font-size:10pt}nav,.skip,summary{display:none}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 .wide{overflow:visible;max-height:none}th,td{white-space:normal;padding-right:.5em}
 tr,figure,.map i{break-inside:avoid}

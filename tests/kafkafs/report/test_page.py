@@ -209,6 +209,15 @@ def test_nothing_is_told_by_colour_alone() -> None:
     assert any("the batch's bytes are others" in cell.text for cell in page.all("td"))
 
 
+def test_charts_have_every_value() -> None:
+    page = check_page(page_of(of_texts(HOSTILE)))
+    area, *bars = [str(path.attributes["d"]) for path in page.all("path")]
+    assert area.count("L") == 96
+    assert [drawn.count("M") for drawn in bars] == [95, 95]  # the first value is 0
+    figures = [each for each in page.all("caption") if "per second in the newest day: figures" in each.text]
+    assert len(figures) == 2
+
+
 def test_what_is_sampled_is_marked_and_nothing_else() -> None:
     parts = (partition("orders", 0),)
     keys = (KeyFacts(topic="orders", key=b"k", records=2, over=0, looked_at=9),)
