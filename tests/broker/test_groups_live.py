@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from click.testing import CliRunner
+from memory_logs import StandingClock
 from real_brokers import releases
 from waiting import until
 
 from kafkafs.cli import main
+from kafkafs.top.reading import Reader
+from storage.files import Files
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from real_brokers import Broker, RealKafka
+
+    from kafkafs.top.reading import PartitionReading
 
 SETTINGS = {
     "offsets.topic.num.partitions": "3",
@@ -103,11 +109,32 @@ def same(kafka: RealKafka, broker: Broker, version: str, group: str) -> None:
     print(version, group, said[0])
 
 
+def looked_at(reader: Reader) -> dict[int, PartitionReading]:
+    """What `kafkafs top` finds of the topic."""
+    reading = reader.read()
+    assert reading is not None
+    assert reading.shortcomings == ()
+    return {each.partition: each for each in reading.partitions if each.topic == "orders"}
+
+
 async def classic(broker: Broker, check: Callable[[str], None]) -> None:
-    """Commit as a member of a classic group, while it is looked at."""
-    async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
-        for number in range(20):
-            await producer.send_and_wait("orders", b"%d" % number, partition=number % 2)
+    """Commit as a member of a classic group, while it is looked at, and so is what the topic grows by."""
+    clock = StandingClock()
+    with Store.open(broker.log_dirs, mode=Mode.READ_ONLY, files=Files(), clock=clock) as store:
+        reader = Reader(store, clock)
+        until(lambda: [each.end_offset for each in looked_at(reader).values()] == [0, 0], "the partitions are there")
+        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            for number in range(20):
+                await producer.send_and_wait("orders", b"%d" % number, partition=number % 2)
+        clock.ms += 5000
+        assert [each.records_per_second for each in looked_at(reader).values()] == [2, 2]
+        await commit_as_a_member(broker, check)
+        clock.ms += 5000
+        assert all(each.lags == (("old", 0),) for each in looked_at(reader).values())
+
+
+async def commit_as_a_member(broker: Broker, check: Callable[[str], None]) -> None:
+    """Read and commit in two steps."""
     options = {"group_id": "old", "client_id": "reader", "auto_offset_reset": "earliest", "enable_auto_commit": False}
     async with AIOKafkaConsumer("orders", bootstrap_servers=broker.bootstrap, **options) as consumer:
         for _ in range(7):
