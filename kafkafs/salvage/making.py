@@ -8,8 +8,10 @@ was closed properly. The source is only read.
 from __future__ import annotations
 
 import json
+import os
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.salvage.account import SUFFIX, Account
@@ -33,7 +35,6 @@ from storage.verify import FindingKind, PartitionExpectation, Severity, verify_p
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from uuid import UUID
 
     from kafkafs.salvage.source import Source
@@ -55,15 +56,26 @@ def salvage(
 
     `advance` is given what is done, the bytes done, and those to be done; an exception of it ends the work, and leaves
     no partition. Raises `NotAStoreError` if something else is at the target, `BuildError` if the partition is there
-    already, or if the copy is not sound, and `StoreLockedError` while another process works there.
+    already, if the target lies in the store, or if the copy is not sound, and `StoreLockedError` while another process
+    works there.
     """
     directory = files.add_root(target)
+    _check_apart(files, target, source)
     _check(directory, source)
     replica = _scanned(source, advance)
     make_directories(files, [directory]) if are_vacant([directory]) else None
     with _locked(directory):
         _check(directory, source)
         return _Making(source, replica, directory, clock, advance).make(even_unsummed=even_unsummed)
+
+
+def _check_apart(files: Files, target: Path, source: Source) -> None:
+    """Raise `BuildError` if the target lies in the store, by whichever path: no broker starts with it there."""
+    real = Path(os.path.realpath(target))
+    for place in (real, *real.parents):
+        status = files.directory(place).own_status()
+        if status is not None and status.identity in source.homes:
+            raise BuildError("the copy would lie in the store itself; give a directory outside of it", path=target)
 
 
 def _check(directory: Directory, source: Source) -> None:
@@ -207,7 +219,7 @@ class _Making:
     def _put_in_place(self, account: Account) -> None:
         """Let the partition be there, with its account and what closes the store properly."""
         directory, name = self._directory, str(self._source.name)
-        text = json.dumps(account.to_json(), ensure_ascii=False, indent=2)
+        text = json.dumps(account.to_json(), indent=2)
         directory.replace(f"{name}{SUFFIX}", text.encode() + b"\n")
         for checkpoint, offset in self._offsets(account).items():
             offsets = read_offsets(directory, checkpoint)

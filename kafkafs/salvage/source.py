@@ -21,7 +21,7 @@ class Source(NamedTuple):
     """A partition's directory, and what the files at the top of its log directory say of it.
 
     The log begins at `start_offset`, as far as that is known, and has once reached `reached`. One that `is_compacted`
-    lacks offsets that nobody lost.
+    lacks offsets that nobody lost. `homes` are the identities of the store's log directories.
     """
 
     directory: Directory
@@ -30,6 +30,7 @@ class Source(NamedTuple):
     start_offset: int = 0
     reached: int = 0
     is_compacted: bool = False
+    homes: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def name(self) -> DirectoryName:
@@ -75,11 +76,17 @@ def _of_topic(store: Store, topic: str, number: int) -> Source:
         start_offset=log_dir.offsets(OffsetCheckpoint.LOG_START).get(partition, 0),
         reached=max(reached),
         is_compacted=config.compact or is_cleaned or topic in COMPACTED_BY_BROKERS,
+        homes=_homes(store),
     )
 
 
 def _unattached(store: Store, name: DirectoryName) -> Source:
     for log_dir, present in store.topics.inventory.unattached:
         if present == name:
-            return Source(log_dir.directory.at(str(name)), (name.topic, name.partition), TopicConfig.resolve({}))
+            partition = (name.topic, name.partition)
+            return Source(log_dir.directory.at(str(name)), partition, TopicConfig.resolve({}), homes=_homes(store))
     raise UnknownPartitionError(f"there is no directory {name}")
+
+
+def _homes(store: Store) -> frozenset[tuple[int, int]]:
+    return frozenset(log_dir.identity for log_dir in store.log_dirs)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,13 +112,31 @@ def test_what_is_there_stays(damaged_store: Path, tmp_path: Path) -> None:
     assert again.stderr == (
         f"kafkafs: orders-0 is there already: give another directory, or remove it and orders-0.salvage.json ({out})\n"
     )
-    for other in (damaged_store, tmp_path):
-        refused = run("salvage", damaged_store, "payments/0", other)
-        assert refused.exit_code == (3 if other == damaged_store else 2)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    assert run("salvage", damaged_store, "payments/0", tmp_path / "other").exit_code == 2
     assert run("salvage", damaged_store, "payments/0", tmp_path / "none" / "out").exit_code == 2
     (tmp_path / "file").touch()
     assert run("salvage", damaged_store, "payments/0", tmp_path / "file").exit_code == 2
     assert not list(out.glob("*attempt*"))
+
+
+def test_the_store_itself_is_no_place_for_a_copy(damaged_store: Path, tmp_path: Path) -> None:
+    before = state(damaged_store)
+    (tmp_path / "link").symlink_to(damaged_store / "orders-0")
+    for out in (damaged_store, damaged_store / "out", tmp_path / "link" / "out"):
+        refused = run("salvage", damaged_store, "payments/0", out)
+        assert refused.exit_code == 3
+        assert "the copy would lie in the store itself" in refused.stderr
+    assert state(damaged_store) == before
+    assert not (damaged_store / "out").exists()
+
+
+def test_a_directory_whose_name_is_no_text(damaged_store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "\udcff"
+    words = [sys.executable, "-P", "-m", "kafkafs", "salvage", damaged_store, "orders/0", out]
+    assert subprocess.run(words, check=True, capture_output=True).stderr == b""
+    assert account_of(out)["salvaged"] == f"{out}/orders-0"
 
 
 @pytest.mark.parametrize(
