@@ -55,6 +55,7 @@ SOUND = [
     "stats S",
     "groups S",
     "tail S orders/0 --no-follow",
+    "salvage S orders/0 S-salvaged",
     "help",
     "help cli",
     "help changes",
@@ -86,6 +87,8 @@ NOT_THERE = [
     "retention S none --apply",
     "compact S none",
     "compact S none --dry-run",
+    "salvage S none/0 S-salvaged",
+    "salvage S orders/9 S-salvaged",
     "dump S/orders-0/00000000000000000099.log",
 ]
 WRONG = [
@@ -113,6 +116,8 @@ WRONG = [
     "tail S orders/0/info",
     "tail S orders -F 0",
     "mount S S-mnt -o none",
+    "salvage S orders/0",
+    "salvage S orders S-salvaged",
     "help none",
     "none",
 ]
