@@ -37,7 +37,7 @@ class HeldBatch:
     def __init__(self, batch: Batch, segment: Segment, *, is_visible: bool) -> None:
         """Decode a copy of the batch; raises a `CorruptBatchError` if that cannot be done."""
         copy = next(read_batches(bytes(batch.view(0, batch.size_bytes)), origin=batch.position))
-        records, size_bytes = decode(copy)
+        records, size_bytes = decode(copy, all_are_read=False)
         self.batch = copy
         self.segment = segment
         self.last_offset = copy.last_offset
@@ -55,11 +55,14 @@ class HeldBatch:
         return records[index] if index < len(records) and records[index].offset == offset else None
 
 
-def decode(batch: Batch) -> Decoded:
-    """The records of a batch whose own checksum is right; raises a `CorruptBatchError` if they are no records."""
+def decode(batch: Batch, *, all_are_read: bool = True) -> Decoded:
+    """The records of a batch whose own checksum is right; raises a `CorruptBatchError` if they are no records.
+
+    Of millions, only some of which are read, each is made when it is.
+    """
     if isinstance(batch, LegacyBatch):
         return _decode_entries(batch)
-    records = batch.record_sequence()
+    records = batch.record_sequence(all_are_read=all_are_read)
     return Decoded(records, records.size_bytes)
 
 

@@ -103,9 +103,15 @@ class RecordBatch(BatchFrame):
         """
         return RecordIterator(self, self._data_with_objects(RECORD_BYTES, limit_bytes))
 
-    def record_sequence(self, *, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES) -> RecordSequence:
-        """Return the records by their index. Decompresses and checks at once, and makes each record when it is used."""
-        return RecordSequence(self, self._data_with_objects(PLACE_BYTES, limit_bytes))
+    def record_sequence(
+        self, *, all_are_read: bool = False, limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES
+    ) -> RecordSequence:
+        """Return the records by their index. Decompresses and checks at once, and makes each record when it is used.
+
+        If `all_are_read`, a batch of so many that making them takes long is refused as `records` refuses it.
+        """
+        bytes_each = RECORD_BYTES if all_are_read else PLACE_BYTES
+        return RecordSequence(self, self._data_with_objects(bytes_each, limit_bytes))
 
     def _data_with_objects(self, bytes_each: int, limit_bytes: int) -> Buffer | None:
         """Return the decompressed records with a lease if they are many; None for few that are in the batch."""

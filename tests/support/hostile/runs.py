@@ -249,7 +249,8 @@ def placed(arguments: Sequence[str], store: HostileStore) -> list[str]:
 
 def dumps(store: HostileStore) -> Iterator[list[str]]:
     """Yield the commands that dump files of the victim and of the top; links that a user names are followed."""
-    paths = [*store.victim.glob("0*"), *store.victim.glob("leader*"), *store.path.glob("*checkpoint")]
+    of_victim = [] if store.victim.is_symlink() else [*store.victim.glob("0*"), *store.victim.glob("leader*")]
+    paths = [*of_victim, *store.path.glob("*checkpoint")]
     for path in sorted(path for path in paths if not path.is_symlink())[:20]:
         yield ["dump", str(path)]
 
