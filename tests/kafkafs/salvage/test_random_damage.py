@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_logs import StandingClock
 from peer_logs import Place, decoded, framed, is_sound
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.golden, pytest.mark.property]
 
+EXAMPLES = min(settings().max_examples, 10_000)
 LOGS = ("t-none-0", "t-lz4-0", "t-v1-0", "t-txn-1", "t-upgrade-0", "t-compact-gzip-0")
 OFFSET_BYTES = 8
 EPOCH = slice(12, 16)
@@ -113,6 +114,7 @@ def without_epoch(batch: bytes) -> bytes:
     return batch[: EPOCH.start] + batch[EPOCH.stop :]
 
 
+@settings(max_examples=EXAMPLES)
 @given(name=st.sampled_from(LOGS), edits=edits, even_unsummed=st.booleans())
 def test_what_was_not_hit_is_salvaged(
     originals: Originals, name: str, edits: list[Edit], *, even_unsummed: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from replica_directories import ReplicaDirectory, Written
 
@@ -12,6 +12,7 @@ from storage.replicas import Replica, scan_replica
 from storage.segment.scan import LogScan
 from storage.testing.memory_files import MemoryFiles
 
+EXAMPLES = min(settings().max_examples, 2000)
 COUNT = 40
 OFFSET, EPOCH = (0, Struct(">q")), (12, Struct(">i"))
 
@@ -40,6 +41,7 @@ def values(replica: Replica) -> list[int]:
     return found
 
 
+@settings(max_examples=EXAMPLES)
 @given(number=st.integers(0, COUNT - 1), bit=st.integers(0, 62), a_segment=st.sampled_from([7, COUNT]))
 def test_an_offset_costs_its_own_batch(number: int, bit: int, a_segment: int) -> None:
     written = replica_of(a_segment=a_segment)
@@ -56,6 +58,7 @@ def test_an_offset_costs_its_own_batch(number: int, bit: int, a_segment: int) ->
         assert offset == number
 
 
+@settings(max_examples=EXAMPLES)
 @given(numbers=st.sets(st.integers(0, COUNT - 1), max_size=4), bit=st.integers(3, 30))
 def test_damage_beside_an_offset_that_is_too_high_costs_no_more(numbers: set[int], bit: int) -> None:
     written = replica_of()
@@ -71,6 +74,7 @@ def test_damage_beside_an_offset_that_is_too_high_costs_no_more(numbers: set[int
     assert set(range(COUNT)) - numbers - {lifted, lifted + 1} <= set(kept)
 
 
+@settings(max_examples=EXAMPLES)
 @given(number=st.integers(0, COUNT - 1), bit=st.integers(0, 30))
 def test_an_epoch_of_one_batch_is_odd_and_the_others_stay(number: int, bit: int) -> None:
     written = replica_of(epochs=(2, 5, 9))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from replica_directories import TIME_MS, ReplicaDirectory, Written
 
@@ -12,6 +12,7 @@ from storage.replicas import Mended, mend, scan_replica
 from storage.replicas.unsummed import Place, unsummed_batches
 from storage.testing.memory_files import MemoryFiles
 
+EXAMPLES = min(settings().max_examples, 2000)
 COUNT = 12
 OFFSET_LENGTH_AND_MAGIC = [*range(4, 12), 16]
 FIRST_RECORD = 61
@@ -43,6 +44,7 @@ def contents(found: Mended) -> bytes:
     return b"".join(pieces)
 
 
+@settings(max_examples=EXAMPLES)
 @given(
     number=st.integers(1, COUNT - 2),
     at=st.sampled_from(OFFSET_LENGTH_AND_MAGIC),
