@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from storage.errors import CorruptBatchError, CorruptCheckpointError
+from storage.errors import CorruptBatchError, CorruptCheckpointError, MisplacedBatchError
 from storage.log.epochs import LeaderEpochs
 from storage.record.layout import LARGEST_OFFSET_DELTA, NO_PRODUCER_ID, NO_TIMESTAMP
 from storage.replicas.epoch_order import EpochOrder
@@ -172,6 +172,13 @@ class _Scan:
                         damaged = batch
                         first_offset = self._checked(batch)
                         check_place(batch, base_offset, bound)
+                        if first_offset < base_offset:  # of a wrapper check_place sees the last offset only
+                            raise MisplacedBatchError(
+                                f"its first record has the offset {first_offset}, and the segment begins at "
+                                f"{base_offset}",
+                                position=batch.position,
+                                offset=first_offset,
+                            )
                         damaged = None
                         if self._is_late(batch):
                             self.order.close()

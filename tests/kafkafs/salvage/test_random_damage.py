@@ -143,3 +143,13 @@ def test_what_was_not_hit_is_salvaged(
     lost = [batch for batch in unhurt if without_epoch(batch) not in kept]
     # Where an offset was hit, what is around it does not always tell which of two batches is in its place.
     assert len(lost) <= moved
+
+
+def test_a_wrapper_that_reaches_below_its_segment_is_left_out(datasets: Callable[[str], Path]) -> None:
+    """A message set's wrapper has the offset of its last record; a flipped bit moves all of them."""
+    (directory,) = (datasets("kafka-2.2") / "kafka-2.2").glob("d*/t-v1-compact-0")
+    files = {path.name: bytearray(path.read_bytes()) for path in directory.glob("*[0-9].log")}
+    files[f"{2250:020}.log"][OFFSET_BYTES - 1] ^= 32
+    result = salvaged(files, even_unsummed=False)
+    _, *rest = (batch for _, batch in framed(bytes(files[f"{2250:020}.log"])))
+    assert result[f"{2250:020}.log"] == b"".join(rest)
