@@ -173,7 +173,7 @@ class TransactionFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingFacts:
-    """Something that is wrong, where, and what to do about it."""
+    """Something that is wrong, where, what a broker that starts does about it if that is known, and the next step."""
 
     severity: str
     kind: str
@@ -181,6 +181,7 @@ class FindingFacts:
     position: int | None
     offset: int | None
     reason: str
+    at_start: str | None
     next_step: str
 
 

@@ -119,9 +119,9 @@ class Gathering:
             StoreRetention(self._store, self._clock),
             StoreCompaction(self._store, self._clock, wait=lambda _: None),
             Depth(samples, self._extent.has_keys),
+            lambda: self._announce("looking at partitions", number, len(chosen)),
         )
-        for number, (topic, partition) in enumerate(chosen, start=1):
-            self._announce("looking at partitions", number, len(chosen))
+        for number, (topic, partition) in enumerate(chosen, start=1):  # noqa: B007 -- it is announced
             try:
                 found = reading.look(topic, partition)
             except UnknownPartitionError:
@@ -150,6 +150,7 @@ class Gathering:
                 position=None,
                 offset=None,
                 reason=reason,
+                at_start=None,
                 next_step=next_step(FindingKind.UNREADABLE),
             )
         )
@@ -203,6 +204,7 @@ def _facts_of(finding: Finding) -> FindingFacts:
         position=finding.position,
         offset=finding.offset,
         reason=finding.reason,
+        at_start=finding.at_start,
         next_step=next_step(finding.kind, finding.severity),
     )
 

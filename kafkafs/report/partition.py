@@ -17,6 +17,8 @@ from storage.log_dir import DirectoryName
 from storage.segment import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafkafs.report.facts import SegmentFacts
     from kafkafs.report.timeline import Written
     from storage.log import LogView
@@ -48,13 +50,21 @@ class Depth:
 
 
 class PartitionReading:
-    """Looks at the partitions of a store, one after another."""
+    """Looks at the partitions of a store, one after another; `advance` is called for each segment."""
 
-    def __init__(self, store: Store, retention: StoreRetention, compaction: StoreCompaction, depth: Depth) -> None:
+    def __init__(
+        self,
+        store: Store,
+        retention: StoreRetention,
+        compaction: StoreCompaction,
+        depth: Depth,
+        advance: Callable[[], None],
+    ) -> None:
         self._store = store
         self._retention = retention
         self._compaction = compaction
         self._depth = depth
+        self._advance = advance
 
     def look(self, topic: str, number: int) -> Found:
         """Return all that is found; raises as `Store.log` does, and `StorageError` or `OSError` if it is unreadable."""
@@ -72,6 +82,7 @@ class PartitionReading:
         written: list[list[Written]] = []
         records = 0
         for part in view.slices(0):
+            self._advance()
             look = SegmentLook(part, view.start_offset, plans, problems)
             found = look.found(contents if samples is None else None, is_active=part.segment is view.segments[-1])
             segments.append(found.facts)

@@ -122,6 +122,7 @@ class Problems:
             position=position,
             offset=offset,
             reason=reason,
+            at_start=None,
             next_step=next_step(kind),
         )
         if finding not in self.found:

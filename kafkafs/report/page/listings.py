@@ -146,10 +146,12 @@ def _of_kind(report: Report, severity: Severity, kind: str, found: list[FindingF
     words = kind.replace("_", " ")
     name = words if words == severity else f"{severity}, {words}"
     heading = element("h3", element("span", name, class_=_KINDS[severity]), f": {counted(len(found), 'finding')}")
+    is_told = any(each.at_start for each in found)
     rows = (
         (
             Cell("name", each.path or NONE),
             Cell("words", each.reason),
+            *([Cell("words", each.at_start or NONE)] if is_told else []),
             number_text(each.position),
             number_text(each.offset),
         )
@@ -161,9 +163,9 @@ def _of_kind(report: Report, severity: Severity, kind: str, found: list[FindingF
             element("p", prose(_step(found[0], report.store))),
             table(
                 f"Where: {name}",
-                ("File", "What", "Position", "Offset"),
+                ("File", "What", *(["A broker that starts"] if is_told else []), "Position", "Offset"),
                 rows,
-                numbers_from=3,
+                numbers_from=4 if is_told else 3,
                 rows_max=_OF_KIND_MAX,
                 count=len(found),
             ),

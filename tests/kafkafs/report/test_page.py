@@ -107,6 +107,7 @@ def finding(text: str, severity: str = "damage", kind: str = "checksum") -> Find
         position=1,
         offset=2,
         reason=text,
+        at_start=text,
         next_step="See `STORE`.",
     )
 

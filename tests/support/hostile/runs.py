@@ -222,6 +222,8 @@ READING: Final[tuple[tuple[str, ...], ...]] = (
     ("recover", "--withdraw-commit", "STORE"),
     ("warm", "STORE", "victim/0/values"),
     ("salvage", "--even-unsummed", "STORE", "victim/0", "NEW"),
+    ("report", "STORE", "-o", "-"),
+    ("report", "--full", "STORE", "--json"),
 )
 """Commands that change nothing; each of them is also run for the topic `sound` where that is a victim's."""
 
