@@ -32,22 +32,31 @@ OLD_MS: Final = 1_600_000_000_000
 GROUP: Final = "billing"
 EXPIRED_GROUP: Final = "of-an-old-broker"
 ORDERS: Final = ("orders", 0)
+RECORDS: Final = 200
 IMPATIENT: Final = {
     "log.initial.task.delay.ms": "100",
     "log.retention.check.interval.ms": "300",
     "log.segment.delete.delay.ms": "100",
     "log.cleaner.backoff.ms": "100",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "300",
 }
-PRODUCER_ID, SEQUENCES = 77, 5
+PRODUCER_ID, COORDINATED_ID, UNKNOWN_ID, SEQUENCES = 77, 78, 79, 5
+
+
+UNKNOWN_FROM: Final = RECORDS + 2 * SEQUENCES
+"""Where the transaction begins that no coordinator knows."""
 
 
 def make_store(path: Path) -> None:
-    """Make a store whose retention is over, with a producer, a transaction that hangs, and groups."""
+    """Make a store whose retention is over, with a producer, two open transactions, and groups.
+
+    `__transaction_state` knows one of the two transactions.
+    """
     with kafkafs.open([path], write=True) as store:
         week = {"retention.ms": "604800000"}
         compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"}
         orders = store.create("orders", settings=week)
-        orders[0].append_many({"value": b"%d" % number, "timestamp": OLD_MS + number} for number in range(200))
+        orders[0].append_many({"value": b"%d" % number, "timestamp": OLD_MS + number} for number in range(RECORDS))
         customers = store.create("customers", settings=compacted)
         customers[0].append_many(
             {"key": b"%d" % (number % 5), "value": b"%d" % number, "timestamp": OLD_MS + number}
@@ -58,10 +67,11 @@ def make_store(path: Path) -> None:
         opened.topics.create(transactions.TOPIC, 1)
         commit(opened, GROUP, "orders", 0, 42, at=_partition_of(GROUP, 2))
         commit(opened, EXPIRED_GROUP, "orders", 0, 43, at=_partition_of(EXPIRED_GROUP, 2), expireTimestamp=OLD_MS)
-        transaction(opened, "hangs", 78, TransactionState.ONGOING, 0)
+        transaction(opened, "hangs", COORDINATED_ID, TransactionState.ONGOING, 0)
         log = opened.log_to_write("orders", 0)
-        for producer_id, is_transactional in ((PRODUCER_ID, False), (78, True)):
-            log.append_as_leader(_batch(producer_id, 0, transactional=is_transactional), leader_epoch=0)
+        for producer_id in (PRODUCER_ID, COORDINATED_ID, UNKNOWN_ID):
+            batch = _batch(producer_id, 0, transactional=producer_id != PRODUCER_ID)
+            log.append_as_leader(batch, leader_epoch=0)
 
 
 def _batch(producer_id: int, sequence: int, *, transactional: bool = False) -> bytes:
@@ -85,6 +95,17 @@ async def start_offset(bootstrap: str, topic: str) -> int:
         return int((await consumer.beginning_offsets([place]))[place])
 
 
+def last_stable_offset(bootstrap: str) -> int:
+    """Return the offset up to which every transaction of `orders` has ended."""
+    place = TopicPartition(*ORDERS)
+
+    async def ask() -> int:
+        async with AIOKafkaConsumer(bootstrap_servers=bootstrap, isolation_level="read_committed") as consumer:
+            return int((await consumer.end_offsets([place]))[place])
+
+    return asyncio.run(ask())
+
+
 async def produce(bootstrap: str, topic: str, *, is_idempotent: bool = False) -> int:
     """Produce an old record; return its offset."""
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=is_idempotent) as producer:
@@ -106,7 +127,8 @@ def test_nothing_goes_until_it_is_released(version: str, real_kafka: RealKafka, 
     make_store(source)
     folder.mkdir()
     printed = revive(source, "--into", folder / "logs")
-    assert "open transaction of hangs, producer 78: Ongoing" in printed
+    assert f"open transaction of hangs, producer {COORDINATED_ID}: Ongoing" in printed
+    (abort,) = [line for line in printed.splitlines() if "kafka-transactions" in line]
     stored = stored_records([source])
     (release,) = [line for line in printed.splitlines() if "kafka-configs" in line and "orders" in line]
     with revived_broker(real_kafka, folder, IMPATIENT, version=version) as broker:
@@ -119,6 +141,11 @@ def test_nothing_goes_until_it_is_released(version: str, real_kafka: RealKafka, 
             client.produce("orders", _batch(PRODUCER_ID, SEQUENCES))
             with pytest.raises(AssertionError, match="answers with error 45"):
                 client.produce("orders", _batch(PRODUCER_ID, 3 * SEQUENCES))
+        ended = "the broker ends the transaction that its coordinator knows"
+        until(lambda: last_stable_offset(broker.bootstrap) == UNKNOWN_FROM, ended)
+        words = shlex.split(abort)[3:]
+        real_kafka.tool("TransactionsCommand", "--bootstrap-server", broker.bootstrap, *words, version=version)
+        until(lambda: len(_values(broker.bootstrap, "orders")) == RECORDS + 2 * SEQUENCES, "what is printed ends it")
         last = asyncio.run(produce(broker.bootstrap, "customers", is_idempotent=True))
         until(lambda: _sees(broker.bootstrap, "customers", last), "the new producer's record is there")
         words = shlex.split(release)[3:]
