@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.revive.disks import reason_of
-from kafkafs.revive.holding import hold
+from kafkafs.revive.holding import hold, is_unknown
 from kafkafs.revive.known import is_compacted, known_settings
 from storage.errors import InvalidTopicError, UnknownPartitionError
 from storage.ids import format_id
@@ -60,8 +60,8 @@ class PartitionPlan:
     """A partition to be revived; without a `composition` no disk has it, and it begins empty.
 
     `high_watermark` is the largest that a disk's checkpoint has, None if none has one. Of a partition that ends before
-    it, `missing` counts the offsets that were replicated once. `remote_until` is the offset up to which a tiered log
-    is in remote storage only.
+    it, `missing` counts the offsets that were replicated once. `remote` are the first offset of a tiered log
+    and the one up to which it is in remote storage only.
     """
 
     partition: Partition
@@ -71,7 +71,7 @@ class PartitionPlan:
     missing: int
     leader_epoch: int
     first_dirty: int | None
-    remote_until: int | None
+    remote: tuple[int, int] | None
 
     @property
     def start_offset(self) -> int:
@@ -212,10 +212,12 @@ class _TopicPlanning:
         self._disks = disks
         self._choice = choice
         self._notes: list[str] = []
+        self._may_be_tiered = True
 
     def plan(self, sources: Sequence[Source]) -> TopicPlan:
         topic_id, chosen = self._of_one_id(sources)
         known = known_settings(self._topic, topic_id, self._cluster, self._disks)
+        self._may_be_tiered = is_unknown(known) or known.settings.get("remote.storage.enable") == "true"
         by_number: dict[int, list[Source]] = defaultdict(list)
         for source in chosen:
             by_number[source.candidate.name.partition].append(source)
@@ -303,7 +305,7 @@ class _TopicPlanning:
                 missing=0,
                 leader_epoch=max([0, *epochs]),
                 first_dirty=None,
-                remote_until=None,
+                remote=None,
             )
         disks = [each.candidate.disk for each in sources]
         starts = self._offsets(disks, OffsetCheckpoint.LOG_START, partition)
@@ -312,9 +314,9 @@ class _TopicPlanning:
         watermark = max(self._offsets(disks, OffsetCheckpoint.HIGH_WATERMARK, partition), default=None)
         is_cut = composition.chosen.late_offset is not None
         dirty = max(self._offsets(disks, OffsetCheckpoint.FIRST_DIRTY, partition), default=None)
-        tiered_start = min(starts, default=None)
+        first_offset = min(starts, default=0)
         base_offset = composition.segments[0].base_offset if composition.segments else composition.end_offset
-        is_tiered = tiered_start is not None and tiered_start < base_offset and not self._choice.undeletes
+        is_remote = self._may_be_tiered and bool(starts) and first_offset < base_offset and not self._choice.undeletes
         return PartitionPlan(
             partition=partition,
             composition=composition,
@@ -323,7 +325,7 @@ class _TopicPlanning:
             missing=0 if watermark is None or is_cut else max(watermark - composition.end_offset, 0),
             leader_epoch=max([0, *epochs]),
             first_dirty=None if dirty is None else min(dirty, composition.end_offset),
-            remote_until=base_offset if is_tiered else None,
+            remote=(first_offset, base_offset) if is_remote else None,
         )
 
     def _offsets(self, disks: Iterable[Disk], checkpoint: OffsetCheckpoint, partition: Partition) -> list[int]:

@@ -63,8 +63,8 @@ def _partition_lines(plan: PartitionPlan) -> Iterator[str]:
         yield f"    lost     offsets {offsets.begin} to {offsets.end} as {replica.directory} has them"
     if plan.missing:
         yield f"    missing  offsets {plan.end_offset} to {plan.high_watermark}, which were replicated once"
-    if plan.remote_until is not None:
-        yield f"    remote   what is before offset {plan.remote_until} is in remote storage only"
+    if plan.remote is not None:
+        yield "    remote   offsets {} to {} are in remote storage only".format(*plan.remote)
     late = composition.chosen.late_offset
     if late is not None:
         yield f"    cut      at offset {plan.end_offset}, before the batch of the first later record"
@@ -188,5 +188,5 @@ def _partition_object(plan: PartitionPlan) -> dict[str, Any]:
         "filled": [[*offsets, str(replica.directory)] for offsets, replica in composition.filled],
         "damaged": [[*offsets, reason] for offsets, reason in composition.gaps],
         "lost": [[*offsets, str(replica.directory)] for offsets, replica in composition.divergences],
-        "remoteUntil": plan.remote_until,
+        "remote": plan.remote,
     }
