@@ -33,6 +33,7 @@ _OF_REPLICAS: Final = _THROTTLED | {"min.insync.replicas"}
 """Settings that mean something where there are other replicas; this one has none."""
 _LOCAL: Final = frozenset({"local.retention.bytes", "local.retention.ms"})
 """How much of a tiered log stays on the disk: all that is revived does."""
+_NOT_TIERED: Final = "the cluster may not be tiered"
 _SEGMENT_BYTES: Final = "segment.bytes"
 _SEGMENT_BYTES_MIN: Final = 1024 * 1024
 """The least that Kafka 4 takes."""
@@ -75,8 +76,9 @@ def hold_in_cluster(known: Known) -> Held:
 
     There brokers delete old records within minutes, stamp those of some topics, and refuse times far from the present.
     """
-    gone = {**dict.fromkeys(_GONE_IN_4, "Kafka 4 does not have it")}
+    gone = dict.fromkeys(_GONE_IN_4, "Kafka 4 does not have it")
     gone |= dict.fromkeys(_THROTTLED, "it names brokers of the old cluster")
+    gone |= dict.fromkeys((key for key in known.settings if key in _LOCAL or key.startswith("remote.")), _NOT_TIERED)
     settings = {key: value for key, value in known.settings.items() if key not in gone}
     left_out = {key: gone[key] for key in sorted(known.settings.keys() & gone.keys())}
     if int(settings.get(_SEGMENT_BYTES, _SEGMENT_BYTES_MIN)) < _SEGMENT_BYTES_MIN:

@@ -217,7 +217,13 @@ class _TopicPlanning:
     def plan(self, sources: Sequence[Source]) -> TopicPlan:
         topic_id, chosen = self._of_one_id(sources)
         known = known_settings(self._topic, topic_id, self._cluster, self._disks)
-        self._may_be_tiered = is_unknown(known) or known.settings.get("remote.storage.enable") == "true"
+        is_tiered = known.settings.get("remote.storage.enable") == "true"
+        self._may_be_tiered = is_tiered or is_unknown(known)
+        if is_tiered:
+            self._notes.append(
+                "it is tiered: without the old broker's remote.log settings in revived.properties the new one serves "
+                "what is on the disks, and refuses to change the topic's settings, so that it cannot be released"
+            )
         by_number: dict[int, list[Source]] = defaultdict(list)
         for source in chosen:
             by_number[source.candidate.name.partition].append(source)

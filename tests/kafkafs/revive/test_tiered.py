@@ -9,7 +9,16 @@ from memory_logs import StandingClock
 from metadata_logs import BrokerDir, topic_record, topic_setting
 from replica_directories import ReplicaDirectory, Written
 
-from kafkafs.revive import Choice, make_plan, plan_lines, plan_object, read_cluster, read_disks, release_lines
+from kafkafs.revive import (
+    Choice,
+    command_lines,
+    make_plan,
+    plan_lines,
+    plan_object,
+    read_cluster,
+    read_disks,
+    release_lines,
+)
 from storage.log_dir import OffsetCheckpoint, write_offsets
 from storage.testing.memory_files import MemoryFiles
 
@@ -48,6 +57,7 @@ def test_a_tiered_topic_keeps_its_settings_and_what_is_remote_is_named() -> None
     assert sorted(topic.held.left_out) == ["local.retention.bytes", "local.retention.ms"]
     (partition,) = topic.partitions
     assert (partition.start_offset, partition.end_offset, partition.remote) == (4, 8, (1, 4))
+    assert "without the old broker's remote.log settings in revived.properties" in topic.notes[0]
     said = list(plan_lines(plan, 21))
     assert "    remote   offsets 1 to 4 are in remote storage only" in said
     (object_,) = plan_object(plan, 21)["topics"]
@@ -62,3 +72,10 @@ def test_a_checkpoint_that_retention_left_behind_is_no_remote_storage() -> None:
     for settings in ({"retention.ms": "1000"}, {**SETTINGS, "remote.storage.enable": "false"}):
         (partition,) = planned(settings).partitions
         assert (partition.start_offset, partition.remote) == (4, None)
+
+
+def test_a_running_cluster_gets_no_tiered_topic() -> None:
+    plan = planned(SETTINGS)
+    script = "\n".join(command_lines(plan, [Path("/new")], {}))
+    assert "# t had remote.storage.enable, which is left out: the cluster may not be tiered." in script
+    assert "--config remote" not in script
