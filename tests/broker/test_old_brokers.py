@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 from old_brokers import API_VERSIONS, COMPACTED, CONVERTED, PLAIN, OldBroker
+from real_brokers import PROVES
+from revived_stores import all_records, fingerprint, revived, revived_broker, stored_records
 
 from kafkafs.cli import main
 from storage.files import Files
+from storage.log.view import Isolation
 from storage.segment.scan import LogScan
 from storage.verify.finding import FindingKind, Severity
 from storage.verify.verification import Verification
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka"
 CHECKED = (".log", ".index", ".timeindex", ".snapshot")
+REVIVED = list(API_VERSIONS) if PROVES else ["0.10.2"]
 HAS_FIRST_OFFSETS = {"0.8.2", "0.10.2", "1.1"}
 
 
@@ -134,6 +138,19 @@ def test_recovering_leaves_what_the_broker_leaves(store: OldStore, tmp_path: Pat
             assert begun >= set(positions(theirs)), indexed(store, name, begun)
         else:  # the last batch's time in place of its marker's
             assert (name.suffix, store.series) == (".snapshot", "1.1")
+
+
+@pytest.mark.parametrize("store", REVIVED, indirect=True)
+def test_a_present_broker_starts_on_what_is_revived(store: OldStore, real_kafka: RealKafka, tmp_path: Path) -> None:
+    before = fingerprint([store.killed])
+    folder = revived(tmp_path / "node", [store.killed])
+    assert fingerprint([store.killed]) == before
+    with revived_broker(real_kafka, folder, version="4") as broker:
+        served = all_records(broker.bootstrap, Isolation.UNCOMMITTED)
+    assert served == stored_records([store.killed])
+    for place, values in store.sent.items():
+        if place[0] != COMPACTED:
+            assert [value for *_, value, _ in served[place]] == values
 
 
 def positions(index: bytes) -> list[int]:
