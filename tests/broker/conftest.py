@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from real_brokers import PROVES
 from shared_fixtures import group_by_shared_fixtures
+
+collect_ignore = [] if PROVES else ["test_revived_clock.py"]
+"""What only a proof runs."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups

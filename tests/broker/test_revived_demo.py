@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from real_brokers import Broker, RealKafka
     from revived_stores import Records
 
-pytestmark = pytest.mark.xdist_group("revived demo")
-
 VERSION: Final = "4"
 OLD_MS: Final = 1_600_000_000_000
 TOOLS: Final = {"kafka-topics.sh": "TopicCommand", "kafka-consumer-groups.sh": "ConsumerGroupCommand"}

@@ -104,7 +104,7 @@ def planned(files: Files, paths: Sequence[Path], choice: Choice) -> Plan:
     return make_plan(disks, read_cluster(disks, StandingClock())[0], choice, lambda *_: None)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60 if settings.default.max_examples <= 100 else 2000)
 @given(compactable_logs(max_steps=15), st.booleans(), st.integers(-SPREAD_MS, SPREAD_MS))
 def test_a_log_is_cut_before_the_first_late_record(log: CompactableLog, is_compacted: bool, from_now_ms: int) -> None:
     files, units = disk_of(log, "t", is_compacted=is_compacted)
