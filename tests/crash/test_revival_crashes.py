@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.crash
 
 SOURCES: Final = (Path("/one"), Path("/two"))
-TARGETS: Final = (Path("/new/d1"),)
+TARGETS: Final = (Path("/new/d1"), Path("/new/d2"))
 TOPIC_ID: Final = UUID(int=1 << 99)
 
 
@@ -41,7 +41,7 @@ class Revival:
         disks = read_disks(self.files, SOURCES)
         cluster, _ = read_cluster(disks, clock)
         plan = make_plan(disks, cluster, Choice(), lambda *_: None)
-        making = Making(log_dirs=TARGETS, node_id=1, level=21, links=False, server_properties={})
+        making = Making(log_dirs=TARGETS, node_id=1, level=21, links=True, server_properties={})
         entropy = random.Random(4).randbytes
         revive(plan, making, self.files, clock, advance=lambda *_: None, entropy=entropy)
 
@@ -67,6 +67,7 @@ def prepared() -> Revival:
     for path in (*SOURCES, Path("/new")):
         files.make_directory(str(path))
     for log_dir in map(str, SOURCES):
+        ReplicaDirectory(files, f"{log_dir}/u-0", [Written(1)] * 3)
         replica = ReplicaDirectory(files, f"{log_dir}/t-0", [Written(1)] * 4)
         replica.directory.replace("partition.metadata", f"version: 0\ntopic_id: {format_id(TOPIC_ID)}".encode())
         if log_dir == "/one":
