@@ -11,7 +11,10 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
@@ -19,7 +22,6 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.apache.kafka.common.utils.Exit;
 
 /**
  * Runs Kafka's tools one after another, as if each had a process of its own.
@@ -103,9 +105,13 @@ public final class Tools {
         System.setIn(IN);
         System.setOut(new PrintStream(OUT, true, StandardCharsets.UTF_8));
         System.setErr(new PrintStream(ERR, true, StandardCharsets.UTF_8));
-        Exit.setExitProcedure((status, message) -> exit(status));
-        Exit.setHaltProcedure((status, message) -> exit(status));
-        Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
+        Class<?> exit = exitClass();
+        replace(exit, "setExitProcedure", (proxy, method, given) -> exit((int) given[0]));
+        replace(exit, "setHaltProcedure", (proxy, method, given) -> exit((int) given[0]));
+        replace(exit, "setShutdownHookAdder", (proxy, method, given) -> {
+            HOOKS.add((Runnable) given[1]);
+            return null;
+        });
         Thread runner = new Thread(() -> {
             PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
             try {
@@ -152,7 +158,29 @@ public final class Tools {
         return answer;
     }
 
-    private static void exit(int status) {
+    /** Finds the class by which tools end the process: it moved to another package in Kafka 4.4. */
+    private static Class<?> exitClass() throws ClassNotFoundException {
+        try {
+            return Class.forName("org.apache.kafka.common.utils.internals.Exit");
+        } catch (ClassNotFoundException absent) {
+            return Class.forName("org.apache.kafka.common.utils.Exit");
+        }
+    }
+
+    /** Calls a setter of that class with an interface whose only method is this handler. */
+    private static void replace(Class<?> exit, String setter, InvocationHandler handler)
+        throws ReflectiveOperationException {
+        for (Method method : exit.getMethods()) {
+            if (method.getName().equals(setter)) {
+                Class<?> type = method.getParameterTypes()[0];
+                method.invoke(null, Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, handler));
+                return;
+            }
+        }
+        throw new NoSuchMethodException(exit + " has no " + setter);
+    }
+
+    private static Object exit(int status) {
         end(status);
         throw new EndedError();
     }
