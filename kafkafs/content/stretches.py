@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from kafkafs.content.piece import Piece
 from storage.budget import MEMORY, MustWaitError
 from storage.errors import CorruptBatchError
+from storage.record import CODEC_MASK, Codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +33,9 @@ _POOL: Final = ThreadPoolExecutor(_THREADS, "batches", initializer=MEMORY.never_
 STRETCH_BYTES_MAX: Final = 512 * 1024
 _APART_BYTES_MIN: Final = 64 * 1024
 """The shortest stretch for which the handover to another thread pays."""
+_QUICK_CODECS: Final = frozenset({Codec.SNAPPY, Codec.LZ4})
+_QUICK_BYTES_MAX: Final = 64 * 1024
+"""The largest batch of a quick codec of which several threads are slower than one: they hand Python's lock over."""
 _AHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
 """How many rendered bytes of one stretch are made ahead of their reader."""
 _AHEAD_S_MAX: Final = 0.25
@@ -93,6 +97,7 @@ class RenderedStretches:
         self._visible = visible
         self._only_sizes = only_sizes
         self._to_tail = to_tail
+        self._is_quick = False  # whether that is so of the batches that were rendered last
 
     def of(self, stretches: Iterable[Stretch]) -> Iterator[Piece]:
         """Yield their pieces. Raises `DamagedBatchFound` and `EndReached`, and what the iteration raises."""
@@ -132,7 +137,7 @@ class RenderedStretches:
         if isinstance(stretch, Exception):
             begun.set_exception(stretch)
             return begun
-        if _THREADS > 1 and stretch.end - stretch.start >= _APART_BYTES_MIN:
+        if _THREADS > 1 and not self._is_quick and stretch.end - stretch.start >= _APART_BYTES_MIN:
             return _POOL.submit(self._render, stretch)
         try:
             begun.set_result(self._render(stretch))
@@ -176,6 +181,7 @@ class RenderedStretches:
             except CorruptBatchError as error:
                 error.__traceback__ = None  # whose frames hold the decoded batch
                 raise DamagedBatchFound(batch, error) from None
+            self._is_quick = _is_quick(batch)
             position = batch.position + found.log_bytes
             stretch.move_to(position)
             last_batch = batch.position + found.last_at
@@ -196,6 +202,12 @@ def _with_error(stretches: Iterable[Stretch]) -> Iterator[Stretch | Exception]:
         yield from stretches
     except Exception as error:  # noqa: BLE001 -- it is raised once what came before it is rendered
         yield error
+
+
+def _is_quick(batch: Batch) -> bool:
+    """True if batches like this one are rendered by one thread as fast as by several."""
+    codec = batch.attributes & CODEC_MASK
+    return codec == Codec.NONE or (codec in _QUICK_CODECS and batch.size_bytes <= _QUICK_BYTES_MAX)
 
 
 def _beyond(batch: Batch, end_offset: int) -> CorruptBatchError:
