@@ -9,7 +9,7 @@ import click
 
 from kafkafs.backup import Backup, RunCheck
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, say
-from kafkafs.cli.output import Form, Progress, chosen_form, counted, json_line, output_options, print_line, write_rows
+from kafkafs.cli.output import Form, Progress, chosen_form, counted, output_options, write_rows
 from kafkafs.cli.store import (
     broker_settings,
     follow_links_option,
@@ -21,7 +21,7 @@ from storage.clock import Clock
 from storage.files import store_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from kafkafs.backup import PartitionPlan, RunReport, TakenPartition
@@ -78,7 +78,7 @@ def backup(
     if checked is not None:
         if dest is not None or is_plan:
             raise click.UsageError("--check takes a run, and nothing else")
-        ctx.exit(_check(checked))
+        ctx.exit(_check(checked, chosen_form(ctx) or Form.JSONL))
     if not store or dest is None:
         raise click.UsageError("name the store, STORE, and the directory of the backups, DEST")
     progress = Progress.on_terminal()
@@ -159,17 +159,22 @@ def _planned_row(plan: PartitionPlan) -> dict[str, object]:
     return dict(zip(_COLUMNS, values, strict=True))
 
 
-def _check(path: Path) -> int:
+def _check(path: Path, form: Form) -> int:
     """Check a run and print what is wrong with it; return the exit code."""
     check = RunCheck(store_files(), path)
     progress = Progress.on_terminal()
     damaged = unreadable = 0
-    for finding in check.findings(lambda: progress.show("checking", check.done_bytes, check.total_bytes)):
+
+    def rows() -> Iterator[dict[str, object]]:
+        nonlocal damaged, unreadable
+        for finding in check.findings(lambda: progress.show("checking", check.done_bytes, check.total_bytes)):
+            progress.erase()
+            yield {"path": finding.path, "reason": finding.reason}
+            unreadable += finding.is_unreadable
+            damaged += not finding.is_unreadable
         progress.erase()
-        print_line(json_line({"path": finding.path, "reason": finding.reason}))
-        unreadable += finding.is_unreadable
-        damaged += not finding.is_unreadable
-    progress.erase()
+
+    write_rows(("path", "reason"), rows(), form)
     verdict = f"{counted(damaged + unreadable, 'finding')} in" if damaged + unreadable else "as it was written:"
     click.echo(f"{verdict} {counted(check.files, 'file')}, {check.done_bytes / 1e6:.1f} MB", err=True)
     if damaged:

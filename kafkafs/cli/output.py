@@ -114,11 +114,27 @@ def write_objects(objects: Iterable[str], form: Form, stream: TextIO | None = No
     if form is Form.JSONL:
         stream.writelines(f"{each}\n" for each in objects)
         return
-    before = "[\n"
+    array = JsonArray(stream)
     for each in objects:
-        stream.write(f"{before}{each}")
-        before = ",\n"
-    stream.write("[]\n" if before == "[\n" else "\n]\n")
+        array.add(each)
+    array.end()
+
+
+class JsonArray:
+    """An array of objects that come one by one, each on a line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._before = "[\n"
+
+    def add(self, line: str) -> None:
+        """Print an object, without the end of its line."""
+        self._stream.write(f"{self._before}{line}")
+        self._before = ",\n"
+
+    def end(self) -> None:
+        """Print the end of the array."""
+        self._stream.write("[]\n" if self._before == "[\n" else "\n]\n")
 
 
 def json_line(value: Mapping[str, object]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,16 @@ import click
 
 from kafkafs.cli.failures import EXIT_FAILED, say
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import Progress, counted, json_line, print_line
+from kafkafs.cli.output import (
+    Form,
+    JsonArray,
+    Progress,
+    chosen_form,
+    counted,
+    json_line,
+    output_options_of,
+    print_line,
+)
 from kafkafs.cli.recovery_report import outcome_lines, outcome_object
 from kafkafs.cli.store import (
     broker_settings,
@@ -45,8 +55,10 @@ if TYPE_CHECKING:
 @click.option("--cut-metadata", is_flag=True, help="Cut the cluster's metadata log where it is damaged.")
 @click.option("--withdraw-commit", is_flag=True, help="Take back a commit that cannot be completed.")
 @server_properties_option
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each partition, one a line.")
+@output_options_of(Form.JSON, Form.JSONL)
+@click.pass_context
 def recover(
+    ctx: click.Context,
     *,
     store: tuple[Path, ...],
     is_applied: bool,
@@ -55,7 +67,6 @@ def recover(
     cut_metadata: bool,
     withdraw_commit: bool,
     server_properties: Path | None,
-    as_json: bool,
 ) -> None:
     """Print what would repair a store after a crash; repair it with --apply.
 
@@ -86,7 +97,7 @@ def recover(
         broker_settings=broker_settings(server_properties),
     )
     with finishing("everything was repaired", is_changing=is_applied) as change:
-        printing = _Printing(change, is_plan=not is_applied, as_json=as_json)
+        printing = _Printing(change, is_plan=not is_applied, form=chosen_form(ctx))
         run = recover_store if is_applied else plan_recovery
         with _refusing_read_only_disks():
             run(store, files=files, clock=Clock(), announce=printing.announce, tell=printing.tell, options=options)
@@ -110,12 +121,13 @@ def _refusing_read_only_disks() -> Iterator[None]:
 class _Printing:
     """Prints the outcome of each log as soon as it is known, and the totals at the end."""
 
-    def __init__(self, change: Change, *, is_plan: bool, as_json: bool) -> None:
+    def __init__(self, change: Change, *, is_plan: bool, form: Form | None) -> None:
         self.tally = _Tally(is_plan=is_plan)
         self._change = change
         self._progress = Progress.on_terminal()
         self._is_plan = is_plan
-        self._as_json = as_json
+        self._form = form
+        self._array = JsonArray(sys.stdout)
 
     def announce(self, name: str, number: int, count: int) -> None:
         """Show which log is next; raises KeyboardInterrupt after a signal."""
@@ -127,7 +139,11 @@ class _Printing:
         """Print an outcome."""
         self.tally.count(outcome)
         self._progress.erase()
-        if self._as_json:
+        if self._form is Form.JSON:
+            self._array.add(json_line(outcome_object(outcome)))
+            sys.stdout.flush()
+            return
+        if self._form is Form.JSONL:
             print_line(json_line(outcome_object(outcome)))
             return
         for line in outcome_lines(outcome, is_plan=self._is_plan):
@@ -135,7 +151,9 @@ class _Printing:
 
     def end(self) -> None:
         """Print the totals."""
-        if not self._as_json:
+        if self._form is Form.JSON:
+            self._array.end()
+        elif self._form is None:
             self._progress.erase()
             print_line(self.tally.sentence())
             if self._is_plan and self.tally.has_changes:

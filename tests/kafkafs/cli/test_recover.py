@@ -78,8 +78,8 @@ def test_a_plan_changes_nothing_and_is_what_is_done(option: tuple[str, ...], dam
 
 def test_each_file_that_changes_is_named(damaged: str) -> None:
     before = contents(damaged)
-    planned = [json.loads(line) for line in recover(damaged, "--json").stdout.splitlines()]
-    done = [json.loads(line) for line in recover(damaged, "--json", "--apply").stdout.splitlines()]
+    planned = [json.loads(line) for line in recover(damaged, "--jsonl").stdout.splitlines()]
+    done = [json.loads(line) for line in recover(damaged, "--jsonl", "--apply").stdout.splitlines()]
     assert planned == done
     named = {f"{each.get('path') or each['logDir']}/{step['name']}" for each in done for step in each["steps"]}
     named |= {path.removesuffix(".swap") for path in named}
@@ -192,7 +192,7 @@ def test_a_recovered_store_counts_as_closed_properly(damaged: str) -> None:
 
 
 def test_each_partition_is_an_object(damaged: str) -> None:
-    found = [json.loads(line) for line in recover(damaged, "--json", "--apply").stdout.splitlines()]
+    found = [json.loads(line) for line in recover(damaged, "--jsonl", "--apply").stdout.splitlines()]
     *found, first, second = found
     assert len(found) == 46
     assert [first["logDir"], second["logDir"]] == damaged.split(",")
@@ -309,13 +309,13 @@ def test_a_commit_that_cannot_be_completed_is_withdrawn(interrupted: tuple[Path,
         failed = recover(store, *arguments)
         assert failed.exit_code == EXIT_FAILED
         assert f"the commit of app, 3: failed: {reason}" in failed.stdout.splitlines()
-    failed = json.loads(recover(store, "--apply", "--json").stdout.splitlines()[-1])
+    failed = json.loads(recover(store, "--apply", "--jsonl").stdout.splitlines()[-1])
     said = {"application": "app", "version": 3, "staged": [staged.name]}
     assert failed == {**said, "result": "failed", "error": reason}
     plan = recover(store, "--dry-run", "--withdraw-commit")
     assert plan.exit_code == 0
     assert "the commit of app, 3: to be withdrawn" in plan.stdout.splitlines()
-    done = json.loads(recover(store, "--withdraw-commit", "--apply", "--json").stdout.splitlines()[-1])
+    done = json.loads(recover(store, "--withdraw-commit", "--apply", "--jsonl").stdout.splitlines()[-1])
     assert done == {**said, "result": "withdrawn", "partitions": []}
     assert "the commit" not in recover(store).stdout
 

@@ -77,7 +77,7 @@ def test_what_was_read_from_the_first_segment_on_is_recovered_without_reserve(cr
 
 
 def test_how_many_segments_were_believed_is_in_the_objects(crashed_store: Path) -> None:
-    partition, log_dir = map(json.loads, recover(crashed_store, "--json").stdout.splitlines())
+    partition, log_dir = map(json.loads, recover(crashed_store, "--jsonl").stdout.splitlines())
     assert (partition["believedSegments"], partition["scannedSegments"]) == (5, 1)
     assert log_dir["believedSegments"] == 5
 
