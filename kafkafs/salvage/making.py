@@ -63,7 +63,8 @@ def salvage(
     _check_apart(files, target, source)
     _check(directory, source)
     replica = _scanned(source, advance)
-    make_directories(files, [directory]) if are_vacant([directory]) else None
+    if are_vacant([directory]):
+        make_directories(files, [directory])
     with _locked(directory):
         _check(directory, source)
         return _Making(source, replica, directory, clock, advance).make(even_unsummed=even_unsummed)
@@ -232,8 +233,8 @@ class _Making:
     def _offsets(self, account: Account) -> dict[OffsetCheckpoint, int | None]:
         """Return what each checkpoint says of the partition.
 
-        A log that lacks offsets is entered as one that is compacted up to its beginning: so nobody takes what is lost
-        for a crash, and drops what follows.
+        A log that lacks offsets is entered as one that is compacted up to its beginning. Otherwise a recovery would
+        take what is lost for a crash, and drop what follows.
         """
         composition = account.mended.composition
         lacks = self._replica.lacks_offsets or any(each.end is not None for each in account.mended.lost)

@@ -21,7 +21,7 @@ class Source(NamedTuple):
     """A partition's directory, and what the files at the top of its log directory say of it.
 
     The log begins at `start_offset`, as far as that is known, and has once reached `reached`. One that `is_compacted`
-    lacks offsets that nobody lost. `homes` are the identities of the store's log directories.
+    lacks offsets by compaction. `homes` are the identities of the store's log directories.
     """
 
     directory: Directory
