@@ -205,6 +205,7 @@ def _converse(window: curses.window, styles: Mapping[Style, int], watch: Watch, 
         if watch.latest is not None and watch.latest is not latest:
             latest = watch.latest
             pages.take(*latest)
+        _follow_size()
         _draw(window, styles, pages)
         try:
             key = window.get_wch()
@@ -217,6 +218,16 @@ def _converse(window: curses.window, styles: Mapping[Style, int], watch: Watch, 
                 return
             case Wish.READ:
                 watch.tell()
+
+
+def _follow_size() -> None:
+    """Take on the terminal's size, if the signal that tells curses of another one had no effect."""
+    import curses
+
+    with contextlib.suppress(OSError):
+        columns, lines = os.get_terminal_size(_OUTPUT)
+        if lines and columns and curses.is_term_resized(lines, columns):
+            curses.resizeterm(lines, columns)
 
 
 def _draw(window: curses.window, styles: Mapping[Style, int], pages: Pages) -> None:
