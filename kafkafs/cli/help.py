@@ -22,7 +22,7 @@ _PAGES: Final[Mapping[str, str]] = MappingProxyType(
         "pyspark": "A store through Spark: queries, streams, jobs, from a laptop to a cluster.",
         "backup": "Backups of a store, a broker's live one too: what a run is and costs, restoring, a timer.",
         "revive": "From the disks of dead brokers to a running one: four rehearsed disasters.",
-        "incidents": "Ten incidents: what you see, three commands each, what there is to decide.",
+        "incidents": "Ten incidents: what you see, three commands each, and the decision to take.",
         "services": "Mounts, maintenance and backups under systemd, a line in fstab, containers.",
         "security": "Who may write a store, use a mount or produce, and what each can and cannot reach.",
         "troubleshooting": "What each error says, and what to do about it.",

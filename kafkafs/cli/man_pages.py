@@ -106,5 +106,5 @@ def _text(text: str) -> str:
 
 
 def _protected(line: str) -> str:
-    """Return a line that is no request, whatever it begins with."""
+    """Return the line so that groff takes it for text, also if it begins with a dot or a quote."""
     return rf"\&{line}" if line.startswith(".") else line

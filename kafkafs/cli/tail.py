@@ -176,7 +176,7 @@ def _form(record_format: KcatFormat | None) -> Form:
 
 
 def _print(following: Tail, clock: Clock, *, follows: bool) -> None:
-    """Print what there is, and if it follows what comes, until no log is left that can be read."""
+    """Print the records, and if it follows, those that are appended, until no log is left that can be read."""
     while True:
         begun_s = clock.elapsed_s()
         for lines in following.look():

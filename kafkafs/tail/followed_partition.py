@@ -45,7 +45,7 @@ class FollowedPartition:
         self.records = 0
 
     def new(self) -> Iterator[bytes]:
-        """Yield what there is to print since the last call.
+        """Yield the lines of the records that were appended since the last call.
 
         Nothing comes of a partition that is away, and what changes faster than it can be read comes later. Raises
         `CorruptBatchError` at damage, after the records before it.

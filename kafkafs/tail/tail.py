@@ -62,7 +62,7 @@ class Tail:
         return bool(self._left) and len(self._left) == len(self._partitions)
 
     def look(self) -> Iterator[Iterator[bytes]]:
-        """Yield what there is to print of one partition after another since the last look, each to be read at once."""
+        """Yield for one partition after another the new lines since the last look, each to be read at once."""
         self._context.store.look_again()
         self._take_in(_FROM_START)
         for followed, partition in self._partitions.items():

@@ -1,6 +1,6 @@
 """The terminal: drawn by curses, read by one thread while another one looks at the store, and left as it was found.
 
-It is restored when the block ends, whatever ends it; curses itself restores it while the process is stopped (Ctrl-Z),
+It is restored when the block ends, by an error too; curses itself restores it while the process is stopped (Ctrl-Z),
 and draws it again afterwards, as it does when the terminal has another size.
 """
 

@@ -1,6 +1,6 @@
-"""HTML made of elements. Whatever is not an element is text, and is escaped: no name of a store becomes markup.
+"""HTML made of elements. Everything else is text, and is escaped: no name of a store becomes markup.
 
-Control characters and lone surrogates are written as in messages, so that the page is valid whatever a name holds.
+Control characters and lone surrogates are written as in messages, so that no name makes the page invalid.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of a report: well formed, alone, escaped, readable by all, and small, whatever the facts are."""
+"""The page of a report: well formed, alone, escaped, readable by all, and small, also of hostile and of many facts."""
 
 from __future__ import annotations
 
