@@ -8,6 +8,8 @@ from typing import Final
 _SIZES: Final = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _COUNTS: Final = ("", "k", "M", "G", "T", "P", "E")
 _STEP: Final = 1000
+_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_DIGITS_MAX: Final = 15
 _SPANS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
@@ -44,3 +46,11 @@ def _scaled(number: float) -> tuple[float, int]:
     while abs(left) >= _STEP - 0.5 and unit < len(_SIZES) - 1:
         left, unit = left / _STEP, unit + 1
     return left, unit
+
+
+def size_of(text: str) -> int | None:
+    """Return the bytes that a user's text means: digits, also with K, M or G after them. None for another text."""
+    unit = _UNITS.get(text[-1:].upper(), 1)
+    digits = text if unit == 1 else text[:-1]
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _DIGITS_MAX
+    return int(digits) * unit if is_number else None

@@ -113,10 +113,11 @@ follow_links_option = click.option(
 """`store_files` does what it says."""
 
 
-def store_files() -> Files:
-    """Return the files of the running command's store."""
+def store_files(*, spares_cache: bool = False) -> Files:
+    """Return the files of the running command's store; what is read can leave the page cache as it was."""
     context = click.get_current_context(silent=True)  # None in tests, which give no options
-    return Files(follows_partitions=context is not None and bool(context.meta.get(_FOLLOWS)))
+    follows_partitions = context is not None and bool(context.meta.get(_FOLLOWS))
+    return Files(follows_partitions=follows_partitions, spares_cache=spares_cache)
 
 
 change_any_option = click.option(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from inspect import getdoc
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -18,18 +21,34 @@ from kafkafs.cli.store import (
     store_argument,
     store_files,
 )
-from storage.verify import Severity, Verification
+from kafkafs.quantities import size_of
+from storage.files import NamedFiles
+from storage.verify import Severity, Verification, VerificationJournal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from typing import NoReturn
 
     from storage.verify import Finding
 
+_LOWEST_PRIORITY: Final = 19
+_POLITE_BYTES_PER_SECOND: Final = 50_000_000
 _EXIT_CODES: Final = (
     "Exit code 1 means that something is damaged, 3 that no damage was found, but not everything could be read."
 )
+
+
+class _Rate(click.ParamType[int]):
+    """Bytes in a second."""
+
+    name = "rate"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        rate = size_of(value)
+        if not rate:
+            self.fail(f"{value!r} is not a number of bytes from 1, also with K, M or G after it", param, ctx)
+        return rate
 
 
 def verify_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
@@ -50,14 +69,39 @@ def verify_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    default=os.cpu_count() or 1,
     metavar="N",
-    help="How many partitions to verify at a time; by default as many as there are processors.",
+    help="How many processes verify; by default as many as there are processors, and one with --polite.",
+)
+@click.option(
+    "--polite",
+    is_flag=True,
+    help="Spare a broker on this machine: lowest priority, 50 MB a second, and nothing else leaves the page cache.",
+)
+@click.option(
+    "--rate",
+    "bytes_per_second_max",
+    type=_Rate(),
+    metavar="BYTES",
+    help="The most to read in a second, also with K, M or G after it.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Keep in FILE which partitions are done, and go on after them if the same command was interrupted.",
 )
 @server_properties_option
 @click.pass_context
 def verify(
-    ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...], jobs: int, server_properties: Path | None
+    ctx: click.Context,
+    *,
+    store: tuple[Path, ...],
+    topics: tuple[str, ...],
+    jobs: int | None,
+    polite: bool,
+    bytes_per_second_max: float | None,
+    resume: Path | None,
+    server_properties: Path | None,
 ) -> None:
     """Check every checksum, record, index entry, offset and snapshot of a store, or of some of its topics.
 
@@ -65,19 +109,42 @@ def verify(
     severity is `damage`, `unreadable`, or `notice` for what sound brokers of some version leave. It has the path below
     the log directory and, if known, the positions of the bytes and the offsets of the records around them.
 
+    A verification beside a running broker is best --polite, and one of many terabytes begun with --resume.
+
     What a broker that starts does about it is in `startAction` (nothing, truncate, rebuild, remove, stray, offline,
     refuse) and, as a sentence, in `atStart`.
     """
     settings = broker_settings(server_properties)
-    verification = Verification(store_files(), store, topics=topics, jobs=jobs, server_properties=settings)
+    if polite:
+        os.setpriority(os.PRIO_PROCESS, 0, _LOWEST_PRIORITY)
+        jobs, bytes_per_second_max = jobs or 1, bytes_per_second_max or _POLITE_BYTES_PER_SECOND
+    jobs = jobs or os.cpu_count() or 1
+    files = store_files(spares_cache=polite)
+    verification = Verification(files, store, topics=topics, jobs=jobs, server_properties=settings)
+    with nullcontext() if resume is None else _journal(resume, store, topics) as journal:
+        _print_findings(verification, journal, bytes_per_second_max or math.inf)
+    if journal is not None:
+        journal.remove()
+    end_with_verdict(ctx, verification)
+
+
+def _journal(path: Path, store: tuple[Path, ...], topics: tuple[str, ...]) -> closing[VerificationJournal]:
+    log_dirs = [str(each.resolve()) for each in store]
+    return closing(VerificationJournal(NamedFiles(), path, log_dirs, topics))
+
+
+def _print_findings(
+    verification: Verification, journal: VerificationJournal | None, bytes_per_second_max: float
+) -> None:
     progress = Progress.on_terminal()
     try:
-        for finding in verification.run(lambda: _show(progress, verification)):
+        for finding in verification.run(
+            lambda: _show(progress, verification), journal=journal, bytes_per_second_max=bytes_per_second_max
+        ):
             progress.erase()
             print_line(finding_line(finding))
     finally:
         progress.erase()
-    end_with_verdict(ctx, verification)
 
 
 def finding_line(finding: Finding) -> str:

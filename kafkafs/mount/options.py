@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kafkafs.mount.errors import MountError
+from kafkafs.quantities import size_of
 from kafkafs.render.key_values import KeyValueSyntax
 from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.store_texts import in_a_line
@@ -76,8 +77,6 @@ LIST_LIMIT_MAX: Final = 1_000_000_000
 PARTITIONS_MAX: Final = 10_000
 """As many partitions as one mkdir may make: each is a directory, with indexes once it is written to."""
 TEXT_BYTES_MAX: Final = 255
-_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_SIZE_DIGITS_MAX: Final = 15
 
 
 IGNORED: Final = frozenset(
@@ -236,14 +235,12 @@ def _number(least: int, most: int) -> Callable[[str], int]:
 
 
 def _size(text: str) -> int:
-    unit = _UNITS.get(text[-1:].upper(), 1)
-    digits = text if unit == 1 else text[:-1]
-    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _SIZE_DIGITS_MAX
-    if not is_number or int(digits) * unit < LIMIT_BYTES_MIN:
+    size_bytes = size_of(text)
+    if size_bytes is None or size_bytes < LIMIT_BYTES_MIN:
         raise ValueError(
             f"it is a number of bytes, also with K, M or G after it, and at least {LIMIT_BYTES_MIN >> 20}M"
         )
-    return int(digits) * unit
+    return size_bytes
 
 
 def _octal(text: str) -> int:

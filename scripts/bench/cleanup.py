@@ -20,13 +20,14 @@ from pathlib import Path
 
 from timing import Scoreboard
 
-from storage.cleanup import Cleaner, CleanerLimits, Throttle, plan_compaction
+from storage.cleanup import Cleaner, CleanerLimits, plan_compaction
 from storage.clock import Clock
 from storage.config import StoreConfig, TopicConfig
 from storage.files import Files
 from storage.log import Log
 from storage.log.opening import open_sound_log
 from storage.record import batches_of_rows
+from storage.throttle import Throttle
 
 TOPIC = "compacted"
 LOG_BYTES = 1_000_000_000

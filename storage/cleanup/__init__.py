@@ -6,7 +6,7 @@ from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_plan import CompactionPlan, Verdict
 from storage.cleanup.compaction_planning import COMPACTION_SETTINGS, plan_compaction
 from storage.cleanup.compaction_report import CompactionReport
-from storage.cleanup.pace import CleanerLimits, Throttle
+from storage.cleanup.pace import CleanerLimits
 from storage.cleanup.retention import plan_retention
 from storage.cleanup.retention_plan import RetentionPlan, Scope
 
@@ -18,7 +18,6 @@ __all__ = [
     "CompactionReport",
     "RetentionPlan",
     "Scope",
-    "Throttle",
     "Verdict",
     "plan_compaction",
     "plan_retention",

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
-    from storage.cleanup.pace import CleanerLimits, Throttle
+    from storage.cleanup.pace import CleanerLimits
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.log.log import Log
     from storage.log.producers.state import ProducerState
     from storage.log.view import LogView
     from storage.segment.segment import Segment
+    from storage.throttle import Throttle
 
 
 class Cleaner:

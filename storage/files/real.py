@@ -16,6 +16,7 @@ from storage.files.listed import accesses_in, read_access_list, statuses_in
 from storage.files.making import settle, undoing
 from storage.files.opened import Access, FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
 from storage.files.ownership import ROOT_UID, Terms, terms_of_directory, terms_of_file
+from storage.files.passing import PassingFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -239,7 +240,8 @@ class RealDirectory(Directory):
 
     def open_reading(self, name: str) -> ReadableFile:
         """Open a file that exists for reading."""
-        return ReadableFile(self.path_of(name), self.open_file(name, os.O_RDONLY))
+        kind = PassingFile if self._manner.spares_cache else ReadableFile
+        return kind(self.path_of(name), self.open_file(name, os.O_RDONLY))
 
     def open_writing(self, name: str, *, create: bool = False, exclusive: bool = False) -> WritableFile:
         """Open a file for writing, or make an empty one."""

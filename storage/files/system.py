@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Files:
     """The operating system's files. `directory` opens a directory that a user named.
 
-    Links in the place of partitions' directories are followed if `follows_partitions`.
+    Links in the place of partitions' directories are followed if `follows_partitions`. What is read leaves the page
+    cache as it was if it `spares_cache`.
 
     The other methods take paths. Below a root, which is a directory given to `add_root`, they reach the same files as
     `directory`; elsewhere the last name of a path is no link.
@@ -31,9 +32,9 @@ class Files:
     _of_no_store = Manner(is_of_store=False)
     _roots: Mapping[str, Directory] = {}
 
-    def __init__(self, *, follows_partitions: bool = False) -> None:
-        if follows_partitions:
-            self._manner = Manner(follows_partitions=True)
+    def __init__(self, *, follows_partitions: bool = False, spares_cache: bool = False) -> None:
+        if follows_partitions or spares_cache:
+            self._manner = Manner(follows_partitions=follows_partitions, spares_cache=spares_cache)
 
     def directory(self, path: str | os.PathLike[str]) -> Directory:
         """Return the directory of a path, which need not exist."""

@@ -16,7 +16,7 @@ from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
 from storage.cleanup.compaction_report import Tally
 from storage.cleanup.compaction_run import CompactionRun
-from storage.cleanup.pace import CleanerLimits, Pace, Throttle
+from storage.cleanup.pace import CleanerLimits, Pace
 from storage.clock import Clock
 from storage.errors import CompactionError
 from storage.log.log import Log
@@ -24,6 +24,7 @@ from storage.log.opening import open_sound_log
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.names import DirectoryName
 from storage.rewrite.log_copier import LogCopier
+from storage.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
-from storage.cleanup.pace import CleanerLimits, Throttle
+from storage.cleanup.pace import CleanerLimits
 from storage.cleanup.retention import apply_retention, plan_retention
 from storage.errors import CompactionStoppedError, LogChangedError, StorageError
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.names import DirectoryName
 from storage.log_dir.removals import Doomed
+from storage.throttle import Throttle
 from storage.topics.checkpointing import PartitionCheckpoints, note_compaction
 
 if TYPE_CHECKING:

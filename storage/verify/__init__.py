@@ -1,7 +1,9 @@
 """Finds what is wrong with the bytes on disk: of a batch, a segment, its indexes, a partition, a log dir, a store."""
 
 from storage.verify.context import PartitionExpectation, SegmentExpectation
+from storage.verify.division import Division, PartitionPiece, VerifiedPieces, WholePartition
 from storage.verify.finding import Finding, FindingKind, Severity
+from storage.verify.journal import VerificationJournal
 from storage.verify.log_damage import LogDamage, damaged_ranges
 from storage.verify.log_dir_check import PartitionTarget
 from storage.verify.partition import CutPartition, PartitionResult, SegmentPiece, verify_partition
@@ -10,10 +12,12 @@ from storage.verify.verification import Verification
 
 __all__ = [
     "CutPartition",
+    "Division",
     "Finding",
     "FindingKind",
     "LogDamage",
     "PartitionExpectation",
+    "PartitionPiece",
     "PartitionResult",
     "PartitionTarget",
     "SegmentExpectation",
@@ -21,6 +25,9 @@ __all__ = [
     "SegmentResult",
     "Severity",
     "Verification",
+    "VerificationJournal",
+    "VerifiedPieces",
+    "WholePartition",
     "damaged_ranges",
     "verify_partition",
 ]

@@ -111,10 +111,10 @@ class SegmentPiece(NamedTuple):
     expected: SegmentExpectation
     size_bytes: int
 
-    def verify(self) -> SegmentResult | None:
-        """Verify the segment; None if its log is gone."""
+    def verify(self, advance: Callable[[int], None] = lambda _: None) -> SegmentResult | None:
+        """Verify the segment; None if its log is gone. `advance` is called with the bytes of it that were read."""
         try:
-            context = PartitionContext(self.partition.directory, self.partition)
+            context = PartitionContext(self.partition.directory, self.partition, advance)
             return verify_segment(context, self.expected)
         except FileNotFoundError:
             return None

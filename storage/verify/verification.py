@@ -5,16 +5,18 @@ running or killed; a notice is what brokers of any version leave and cope with. 
 writing. It verifies strays and copies on their way to another log directory too, but not partitions that are deleted.
 
 Memory is bounded by a window, a batch and the findings of a partition. With several jobs, large stores are spread over
-as many processes, a partition at a time and the largest first. Findings come as each partition is done, those of one
-always in the same order.
+as many processes, a partition or a segment of a giant one at a time. Findings come as each partition is done, those of
+one always in the same order.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from storage.clock import Clock
 from storage.commit.ledger import LEDGER_NAME, Ledger
 from storage.errors import (
     ConfigError,
@@ -29,12 +31,13 @@ from storage.log_dir.meta_properties import META_PROPERTIES_NAME, disagreements
 from storage.log_dir.names import COMPACTED_BY_BROKERS, DirectoryState
 from storage.log_dir.recognition import check_stores
 from storage.log_dir.settings_file import SETTINGS_NAME, SettingsFile, SettingsFileContents
+from storage.throttle import Throttle
 from storage.verify.at_start import in_partition, of_store
 from storage.verify.cluster_check import ClusterCheck, other_topics
+from storage.verify.division import Division, verify_in_processes
 from storage.verify.finding import Finding, FindingKind, Severity, damage, notice, unreadable
 from storage.verify.log_dir_check import Compacted, LogDirCheck, PartitionTarget
 from storage.verify.partition import verify_partition
-from storage.verify.workers import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from storage.files import Files
+    from storage.verify.journal import VerificationJournal
     from storage.verify.partition import PartitionResult
 
 _POLICY: Final = "cleanup.policy"
@@ -97,14 +101,24 @@ class Verification:
             self.targets = [target for target in self.targets if target.partition[0] in topics]
         self.total_bytes = sum(target.size_bytes for target in self.targets)
 
-    def run(self, advance: Callable[[], None]) -> Iterator[Finding]:
-        """Yield the findings; `advance` is called whenever `done_bytes` has grown."""
+    def run(
+        self,
+        advance: Callable[[], None],
+        *,
+        journal: VerificationJournal | None = None,
+        bytes_per_second_max: float = float("inf"),
+    ) -> Iterator[Finding]:
+        """Yield the findings; `advance` is called whenever `done_bytes` has grown.
+
+        Partitions that the journal knows are not verified again. The others are read at no more than
+        `bytes_per_second_max`, all processes together, and added to the journal.
+        """
 
         def grow(more_bytes: int) -> None:
             self.done_bytes += more_bytes
             advance()
 
-        return self.judge(self._results(grow))
+        return self.judge(self._results(grow, journal, bytes_per_second_max))
 
     def judge(self, results: Iterable[tuple[PartitionTarget, PartitionResult]]) -> Iterator[Finding]:
         """Yield the findings, given the result of each target, in any order."""
@@ -145,15 +159,40 @@ class Verification:
             return findings
         return [each for each in findings if each not in gaps] if target.partition in cleaned else findings
 
-    def _results(self, grow: Callable[[int], None]) -> Iterator[tuple[PartitionTarget, PartitionResult]]:
-        jobs = min(self._jobs, len(self.targets))
-        if jobs > 1 and self.total_bytes >= _SPREAD_FROM_BYTES:
-            targets = sorted(self.targets, key=lambda target: -target.size_bytes)
-            for number, result in spread([target.expected for target in targets], jobs, advance=grow):
-                yield targets[number], result
-        else:
-            for target in self.targets:
-                yield target, verify_partition(target.expected, advance=grow)
+    def _results(
+        self, grow: Callable[[int], None], journal: VerificationJournal | None, bytes_per_second_max: float
+    ) -> Iterator[tuple[PartitionTarget, PartitionResult]]:
+        left: list[PartitionTarget] = []
+        for target in self.targets:
+            known = None if journal is None else journal.known(target)
+            if known is None:
+                left.append(target)
+            else:
+                grow(target.size_bytes)
+                yield target, known
+        for target, result in self._verified(left, grow, bytes_per_second_max):
+            if journal is not None:
+                journal.keep(target, result)
+            yield target, result
+
+    def _verified(
+        self, targets: Sequence[PartitionTarget], grow: Callable[[int], None], bytes_per_second_max: float
+    ) -> Iterator[tuple[PartitionTarget, PartitionResult]]:
+        if self._jobs > 1 and sum(target.size_bytes for target in targets) >= _SPREAD_FROM_BYTES:
+            division = Division.of(targets, self._jobs)
+            if len(division.units) > 1:
+                yield from verify_in_processes(
+                    division, self._jobs, advance=grow, bytes_per_second_max=bytes_per_second_max
+                )
+                return
+        throttle = Throttle(Clock(), bytes_per_second_max, time.sleep)
+
+        def passed(more_bytes: int) -> None:
+            grow(more_bytes)
+            throttle.took(more_bytes)
+
+        for target in targets:
+            yield target, verify_partition(target.expected, advance=passed)
 
     def _counted(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         for finding in findings:

@@ -1,4 +1,4 @@
-"""Partitions verified in several processes.
+"""Work done in several processes.
 
 Processes, because most of the work on small batches holds the interpreter's lock; spawned and never forked, because
 the caller may have threads. A worker ends with the process that started it, also if that is killed.
@@ -7,96 +7,111 @@ the caller may have threads. A worker ends with the process that started it, als
 from __future__ import annotations
 
 import signal
+import time
 from contextlib import ExitStack, closing, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from storage.clock import Clock
 from storage.errors import ObjectStoreError, StorageError
-from storage.verify.partition import PartitionResult, verify_partition
+from storage.throttle import Throttle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections import deque
+    from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
-
-    from storage.verify.context import PartitionExpectation
 
 _PROGRESS_BYTES: Final = 4 * 1024 * 1024
 _PATIENCE_S: Final = 5.0
 _ENDED: Final = "a process that was looking through partitions has ended"
 
 
-def spread(
-    partitions: Sequence[PartitionExpectation], jobs: int, *, advance: Callable[[int], None]
-) -> Iterator[tuple[int, PartitionResult]]:
-    """Yield each partition's number in the sequence and its result, as they come. The first ones are begun first.
+class Work(Protocol):
+    """Something to do in another process, to which it is sent."""
 
+    def verify(self, advance: Callable[[int], None]) -> object:
+        """Return the result, which is sent back; call `advance` with the bytes of logs read since the last call."""
+
+
+class _Done(NamedTuple):
+    """The result of a piece of work."""
+
+    result: Any
+
+
+def spread(
+    waiting: deque[Work], jobs: int, *, advance: Callable[[int], None], bytes_per_second_max: float
+) -> Iterator[tuple[Work, Any]]:
+    """Yield each piece of work and its result, as they come. The first ones are begun first.
+
+    The caller may add work whenever it has received a result. All processes together read `bytes_per_second_max`.
     Raises `StorageError` if a worker ends before its work is done, and the `ObjectStoreError` that one meets.
     """
     context = get_context("spawn")
-    waiting = iter(enumerate(partitions))
-    busy: dict[Connection, int] = {}
+    busy: dict[Connection, Work] = {}
+    idle: list[Connection] = []
     with ExitStack() as stopping:
         for _ in range(jobs):
             ours, theirs = context.Pipe()
-            worker = context.Process(target=_work, args=(theirs,), daemon=True)
+            worker = context.Process(target=_work, args=(theirs, bytes_per_second_max / jobs), daemon=True)
             worker.start()
             theirs.close()
             stopping.callback(worker.join, _PATIENCE_S)
             stopping.callback(worker.terminate)
-            stopping.enter_context(closing(ours))
-            _hand_out(ours, waiting, busy)
-        while busy:
+            idle.append(stopping.enter_context(closing(ours)))
+        while True:
+            _hand_out(idle, waiting, busy)
+            if not busy:
+                return
             ready = wait(list(busy))
             for connection in [each for each in busy if each in ready]:
                 try:
                     said = connection.recv()
                 except (EOFError, OSError):
                     raise StorageError(_ENDED) from None
-                if isinstance(said, PartitionResult):
-                    number = busy.pop(connection)
-                    _hand_out(connection, waiting, busy)
-                    yield number, said
+                if isinstance(said, _Done):
+                    idle.append(connection)
+                    yield busy.pop(connection), said.result
                 elif isinstance(said, ObjectStoreError):
                     raise said
                 else:
                     advance(said)
 
 
-def _hand_out(
-    connection: Connection, waiting: Iterator[tuple[int, PartitionExpectation]], busy: dict[Connection, int]
-) -> None:
-    """Send the next partition, if there is one, to a worker that waits."""
-    following = next(waiting, None)
-    if following is not None:
-        number, expected = following
+def _hand_out(idle: list[Connection], waiting: deque[Work], busy: dict[Connection, Work]) -> None:
+    """Send what waits to the workers that have nothing to do."""
+    while idle and waiting:
+        connection, work = idle.pop(), waiting.popleft()
         try:
-            connection.send(expected)
+            connection.send(work)
         except OSError:
             raise StorageError(_ENDED) from None
-        busy[connection] = number
+        busy[connection] = work
 
 
-def _work(connection: Connection) -> None:
-    """Verify partitions until the connection is closed."""
+def _work(connection: Connection, bytes_per_second_max: float) -> None:
+    """Do what comes through the connection until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the process that started this one reports an interrupt
+    throttle = Throttle(Clock(), bytes_per_second_max, time.sleep)
     with suppress(EOFError, OSError), closing(connection):
         while True:
-            expected = connection.recv()
-            progress = _Progress(connection)
+            work: Work = connection.recv()
+            progress = _Progress(connection, throttle)
             try:
-                result: PartitionResult | ObjectStoreError = verify_partition(expected, advance=progress.advance)
+                done: _Done | ObjectStoreError = _Done(work.verify(progress.advance))
                 progress.flush()
             except ObjectStoreError as error:
-                result = error
-            connection.send(result)
+                done = error
+            connection.send(done)
 
 
 class _Progress:
-    """Sends how many bytes were read, not too often."""
+    """Sends how many bytes were read, not too often, and waits where they were read too fast."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, throttle: Throttle) -> None:
         self._connection = connection
+        self._throttle = throttle
         self._pending_bytes = 0
 
     def advance(self, more_bytes: int) -> None:
@@ -106,6 +121,7 @@ class _Progress:
             self.flush()
 
     def flush(self) -> None:
-        """Send the bytes that were not sent yet."""
+        """Send the bytes that were not sent yet, and wait until they may have been read."""
         self._connection.send(self._pending_bytes)
+        self._throttle.took(self._pending_bytes)
         self._pending_bytes = 0

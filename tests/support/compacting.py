@@ -9,9 +9,10 @@ from compaction_model import CompactedSegment, CompactionModel
 
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
-from storage.cleanup.pace import CleanerLimits, Throttle
+from storage.cleanup.pace import CleanerLimits
 from storage.record.kernel.offset_map import SLOT_BYTES
 from storage.testing.codec import decode_batches
+from storage.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.spark.jobs.stores import log_dirs
 from kafkafs.spark.jobs.tasks import answers_of, cores, frame_of, task_bytes
 from kafkafs.spark.sight import SeenLogDir, Sight, Sighted, properties_of, seen_by_listing, seen_less
 from storage.files import Files
 from storage.segment import FileSuffix, Kind, parse_name
-from storage.split import DEFAULT_SPLIT_BYTES, packed
-from storage.verify import CutPartition, Verification, verify_partition
+from storage.split import packed
+from storage.verify import Division, PartitionPiece, Verification, VerifiedPieces
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,50 +26,13 @@ if TYPE_CHECKING:
     from kafkafs.spark.jobs.stores import StorePath
     from kafkafs.spark.sight import SeenLog
     from storage.files import Directory
-    from storage.verify import Finding, PartitionResult, PartitionTarget, SegmentPiece, SegmentResult
+    from storage.verify import Finding, PartitionResult, PartitionTarget, SegmentResult, WholePartition
 
 SCHEMA: Final = (
     "severity string, kind string, logDir string, topic string, partition int, path string, position long, "
     "endPosition long, offset long, lastGoodOffset long, nextGoodOffset long, reason string, "
     "startAction string, atStart string"
 )
-_CUT_FROM_BYTES: Final = 4 * DEFAULT_SPLIT_BYTES  # below, reading a log twice costs more than it saves
-_PARTS: Final = 2  # a partition stays whole up to this part of the work of each core
-
-
-class _Whole(NamedTuple):
-    """A partition that is verified as a whole."""
-
-    target: PartitionTarget
-
-    @property
-    def size_bytes(self) -> int:
-        return self.target.size_bytes
-
-    def work(self) -> PartitionResult:
-        return verify_partition(self.target.expected, advance=lambda _: None)
-
-
-class _Part(NamedTuple):
-    """A segment of a partition that is verified in pieces."""
-
-    target: PartitionTarget
-    piece: SegmentPiece
-
-    @property
-    def size_bytes(self) -> int:
-        return self.piece.size_bytes
-
-    def work(self) -> SegmentResult | None:
-        return self.piece.verify()
-
-
-class _Pieces(NamedTuple):
-    """A partition whose pieces are all verified."""
-
-    target: PartitionTarget
-    cut: CutPartition
-    results: Sequence[SegmentResult | None]
 
 
 def verify(spark: SparkSession, store: StorePath, topics: Collection[str] | None = None) -> DataFrame:
@@ -96,26 +59,15 @@ def _results(
     spark: SparkSession, targets: Sequence[PartitionTarget]
 ) -> Iterator[tuple[PartitionTarget, PartitionResult]]:
     total_bytes = sum(target.size_bytes for target in targets)
-    cut_from_bytes = max(_CUT_FROM_BYTES, total_bytes // (_PARTS * cores(spark)) + 1)
-    whole: list[PartitionTarget] = []
-    cut: list[tuple[PartitionTarget, CutPartition]] = []
-    for target in targets:
-        pieces = CutPartition.of(target.expected) if target.size_bytes >= cut_from_bytes else None
-        if pieces is None or len(pieces.pieces) == 1:
-            whole.append(target)
-        else:
-            cut.append((target, pieces))
-    whole.sort(key=lambda target: -target.size_bytes)
-    units: list[_Whole | _Part] = [_Part(target, piece) for target, each in cut for piece in each.pieces]
-    units += [_Whole(target) for target in whole]
+    division = Division.of(targets, cores(spark))
     sights = _Sights(targets)
-    packs = [Sighted(pack, sights.of(pack)) for pack in packed(units, task_bytes(spark, total_bytes))]
+    packs = [Sighted(pack, sights.of(pack)) for pack in packed(division.units, task_bytes(spark, total_bytes))]
     answers = answers_of(spark, packs, _work)
     found: Iterator[Any] = (result for answer in answers for result in answer.result)
-    pieces_of = [_Pieces(target, each, [next(found) for _ in each.pieces]) for target, each in cut]
+    pieces_of = [VerifiedPieces(target, cut, [next(found) for _ in cut.pieces]) for target, cut in division.cut]
     for answer in answers:
         sights.drop(answer.dropped)
-    for target, result in zip(whole, found, strict=True):
+    for target, result in zip(division.whole, found, strict=True):
         sights.check(target, result)
         yield target, result
     ends = answers_of(spark, [Sighted(each, sights.of([each])) for each in pieces_of], _result_of)
@@ -139,13 +91,13 @@ class _Sights:
             self._counts[str(directory)] = _segments_in(directory)
         self._dropped: Counter[str] = Counter()
 
-    def of(self, units: Iterable[_Whole | _Part | _Pieces]) -> Sight:
+    def of(self, units: Iterable[WholePartition | PartitionPiece | VerifiedPieces]) -> Sight:
         """Return the sight of the partitions, or of the segments, that these are about."""
         whole: dict[str, None] = {}
         parts: dict[str, set[int]] = {}
         for unit in units:
             directory = str(unit.target.expected.directory)
-            if isinstance(unit, _Part):
+            if isinstance(unit, PartitionPiece):
                 parts.setdefault(directory, set()).add(unit.piece.expected.base_offset)
             else:
                 whole[directory] = None
@@ -175,12 +127,16 @@ def _segments_in(directory: Directory) -> int:
     return sum(name is not None and name.kind is Kind.LOG and name.suffix is FileSuffix.LIVE for name in names)
 
 
-def _work(pack: tuple[_Whole | _Part, ...]) -> list[PartitionResult | SegmentResult | None]:
-    return [unit.work() for unit in pack]
+def _work(pack: tuple[WholePartition | PartitionPiece, ...]) -> list[PartitionResult | SegmentResult | None]:
+    return [unit.verify(_ignore) for unit in pack]
 
 
-def _result_of(pieces: _Pieces) -> PartitionResult:
-    return pieces.cut.result(pieces.results)
+def _result_of(pieces: VerifiedPieces) -> PartitionResult:
+    return pieces.verify(_ignore)
+
+
+def _ignore(_more_bytes: int) -> None:
+    pass
 
 
 def _row(finding: Finding) -> tuple[Any, ...]:

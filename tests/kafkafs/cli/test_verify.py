@@ -165,3 +165,27 @@ def test_what_cannot_be_read(store: Path) -> None:
     data = log_of(store, 1).read_bytes()
     log_of(store, 1).write_bytes(data + b"?")
     assert verify(store).exit_code == 1
+
+
+def test_beside_a_broker(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    priorities: list[tuple[int, ...]] = []
+    monkeypatch.setattr(os, "setpriority", lambda *said: priorities.append(said))
+    log_of(store).write_bytes(log_of(store).read_bytes() + b"?")
+    assert (verify(store, "--polite").stdout, verify(store).exit_code) == (verify(store).stdout, 1)
+    assert priorities == [(os.PRIO_PROCESS, 0, 19)]
+    for rate in ("0", "-1", "fast", "1T", ""):
+        result = verify(store, "--rate", rate)
+        assert (result.exit_code, "is not a number of bytes from 1" in result.stderr) == (2, True)
+    assert verify(store, "--rate", "2k").exit_code == 1
+
+
+def test_an_interrupted_verification_goes_on(store: Path, tmp_path: Path) -> None:
+    log_of(store).write_bytes(log_of(store).read_bytes() + b"?")
+    due, kept = verify(store), tmp_path / "kept"
+    result = verify(store, "--resume", kept)
+    assert (result.stdout, result.stderr, result.exit_code) == (due.stdout, due.stderr, 1)
+    assert not kept.exists()
+    kept.write_text("my notes\n")
+    result = verify(store, "--resume", kept)
+    assert (result.exit_code, kept.read_text()) == (3, "my notes\n")
+    assert "it is no record of a verification" in result.stderr

@@ -10,7 +10,7 @@ from keyed_logs import COMPACT, KeyedLog
 from memory_logs import DIRECTORY
 
 from storage.cleanup.cleaner import Cleaner
-from storage.cleanup.pace import CleanerLimits, Throttle
+from storage.cleanup.pace import CleanerLimits
 from storage.config import StoreConfig
 from storage.errors import (
     ChecksumError,
@@ -21,6 +21,7 @@ from storage.errors import (
 )
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.testing.faults import Cut, Effect
+from storage.throttle import Throttle
 
 if TYPE_CHECKING:
     from storage.log.log import Log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,7 @@ from storage.ids import format_id, parse_id
 from storage.log.partition_metadata import read_topic_id, write_topic_id
 from storage.record import batches_of_rows
 from storage.store.store import Mode, Store
+from storage.verify import division
 from storage.verify import verification as verify
 from storage.verify.finding import FindingKind, Severity
 from storage.verify.verification import Verification
@@ -267,3 +269,33 @@ def test_several_processes_find_the_same(paths: list[Path], monkeypatch: pytest.
     assert sorted(findings, key=lambda finding: finding.path) == sorted(expected, key=lambda finding: finding.path)
     assert together.counts == alone.counts
     assert (together.batches, together.done_bytes) == (alone.batches, alone.done_bytes)
+
+
+def test_several_processes_share_a_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store.create([tmp_path], files=Files(), clock=Clock(), open_log=open_closed_log) as store:
+        for topic, size in (("giant", 40), ("small", 2)):
+            store.topics.create(topic, 1, {"segment.index.bytes": "1200", "segment.bytes": "300"})
+            for at in range(size):
+                (batch,) = batches_of_rows([(NOW_MS + at, b"key", b"value" * 10, ())])
+                store.log(topic, 0).append_as_leader(batch, leader_epoch=0)
+    for number, log in enumerate(sorted((tmp_path / "giant-0").glob("*.log"))):
+        data = bytearray(log.read_bytes())
+        data[70 if number % 2 else 17] ^= 1  # the record, which the checksum is of; and a field before it
+        log.write_bytes(data)
+    alone, expected = verified([tmp_path])
+    monkeypatch.setattr(verify, "_SPREAD_FROM_BYTES", 0)
+    monkeypatch.setattr(division, "_CUT_FROM_BYTES", 0)
+    monkeypatch.setattr(division, "verify_partition", None)  # were it called here: the workers have their own
+    together, findings = verified([tmp_path], jobs=2)
+    assert len(division.Division.of(together.targets, 2).cut) == 1
+    assert together.segments > 10
+    assert len(expected) > 10
+    assert findings == expected
+    assert (together.counts, together.batches, together.done_bytes) == (alone.counts, alone.batches, alone.done_bytes)
+
+
+def test_it_reads_no_faster_than_it_may(paths: list[Path]) -> None:
+    begun = time.monotonic()
+    verification = Verification(Files(), paths)
+    assert list(verification.run(lambda: None, bytes_per_second_max=verification.total_bytes * 4)) == []
+    assert time.monotonic() - begun >= 0.25
