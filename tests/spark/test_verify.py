@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from kafkafs.cli import main
 from kafkafs.spark import jobs
 from storage.split.splits import packed
+from storage.verify import division
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ def cut_to(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def cut(size_bytes: int) -> None:
         module = import_module("kafkafs.spark.jobs.verify")
         monkeypatch.setattr(module, "packed", lambda units, _: packed(units, size_bytes))
-        monkeypatch.setattr(module, "_CUT_FROM_BYTES", CUT_FROM_BYTES)
+        monkeypatch.setattr(division, "_CUT_FROM_BYTES", CUT_FROM_BYTES)
 
     return cut
 
