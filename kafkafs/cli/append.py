@@ -61,7 +61,7 @@ def append(
     ):
         node = node_at(tree, path)
         if not isinstance(node, WritableFile):
-            raise click.UsageError(f"{node.path} cannot be written to; orders/0/append can")
+            raise click.UsageError(f"{node.path} cannot be written to; {_writable_near(str(node.path))} can")
         writing = node.open_writing()
         stored = _Stored(writing.read, is_printing=receipts)
         try:
@@ -118,3 +118,9 @@ def _read(change: Change) -> bytes:
         except OSError as error:
             error.filename = "standard input"
             raise
+
+
+def _writable_near(path: str) -> str:
+    """Return the path of a file that can be written, in the same partition if the path has one."""
+    topic, partition, *_ = *path.strip("/").split("/"), "", ""
+    return f"{topic}/{partition}/append" if partition.isdecimal() else "orders/0/append"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafkafs.allocation import keep_freed_memory
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND
 from kafkafs.cli.output import Progress, camel, counted, json_line, print_line
 from kafkafs.cli.store import (
@@ -120,7 +121,9 @@ def verify(
         jobs, bytes_per_second_max = jobs or 1, bytes_per_second_max or _POLITE_BYTES_PER_SECOND
     jobs = jobs or os.cpu_count() or 1
     files = store_files(spares_cache=polite)
-    verification = Verification(files, store, topics=topics, jobs=jobs, server_properties=settings)
+    verification = Verification(
+        files, store, topics=topics, jobs=jobs, prepare=keep_freed_memory, server_properties=settings
+    )
     with nullcontext() if resume is None else _journal(resume, store, topics) as journal:
         _print_findings(verification, journal, bytes_per_second_max or math.inf)
     if journal is not None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from storage.verify.log_dir_check import PartitionTarget
     from storage.verify.segment_result import SegmentResult
+    from storage.verify.workers import Crew
 
 _CUT_FROM_BYTES: Final = 128 * 1024 * 1024  # below, reading a log twice costs more than it saves
 _PARTS: Final = 2  # a partition stays whole up to this part of the work of each process
@@ -95,15 +96,13 @@ class Division(NamedTuple):
 
 
 def verify_in_processes(
-    division: Division, jobs: int, *, advance: Callable[[int], None], bytes_per_second_max: float
+    division: Division, crew: Crew, *, advance: Callable[[int], None]
 ) -> Iterator[tuple[PartitionTarget, PartitionResult]]:
     """Yield each partition and its result, as they come."""
     cuts = {target.expected.directory.path: cut for target, cut in division.cut}
     verified: dict[str, dict[int, SegmentResult | None]] = {path: {} for path in cuts}
     waiting: deque[Work] = deque(division.units)
-    for work, result in spread(
-        waiting, min(jobs, len(waiting)), advance=advance, bytes_per_second_max=bytes_per_second_max
-    ):
+    for work, result in spread(waiting, crew, advance=advance):
         if isinstance(work, PartitionPiece):
             path = work.target.expected.directory.path
             cut, known = cuts[path], verified[path]

@@ -38,6 +38,7 @@ from storage.verify.division import Division, verify_in_processes
 from storage.verify.finding import Finding, FindingKind, Severity, damage, notice, unreadable
 from storage.verify.log_dir_check import Compacted, LogDirCheck, PartitionTarget
 from storage.verify.partition import verify_partition
+from storage.verify.workers import Crew, do_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -58,9 +59,9 @@ class Verification:
     """The verification of a store: `run` it once, for the findings, or verify its `targets` elsewhere and `judge` them.
 
     The broker's `server_properties` say what is compacted where nothing else does. With `topics` only their partitions
-    are read, and the files outside of partitions. Raises `NotAStoreError` for a directory that is no log directory or
-    is given twice, `UnknownPartitionError` for a topic that the store does not have, and `OSError` if a log directory
-    cannot be listed.
+    are read, and the files outside of partitions. Up to `jobs` processes share the work, and each calls `prepare`
+    first. Raises `NotAStoreError` for a directory that is no log directory or is given twice, `UnknownPartitionError`
+    for a topic that the store does not have, and `OSError` if a log directory cannot be listed.
 
     `total_bytes` is the size of the logs when this was made, and `done_bytes` how many of them were read. `counts` are
     the findings by severity.
@@ -73,11 +74,13 @@ class Verification:
         *,
         topics: Collection[str] = (),
         jobs: int = 1,
+        prepare: Callable[[], None] = do_nothing,
         server_properties: Mapping[str, str] = _NONE,
     ) -> None:
         self.partitions = self.segments = self.batches = self.size_bytes = self.done_bytes = 0
         self.counts: Counter[Severity] = Counter()
         self._jobs = jobs
+        self._prepare = prepare
         self._log_dirs = _log_dirs(files, paths)
         self._findings: list[Finding] = []
         settings = self._settings()
@@ -181,9 +184,8 @@ class Verification:
         if self._jobs > 1 and sum(target.size_bytes for target in targets) >= _SPREAD_FROM_BYTES:
             division = Division.of(targets, self._jobs)
             if len(division.units) > 1:
-                yield from verify_in_processes(
-                    division, self._jobs, advance=grow, bytes_per_second_max=bytes_per_second_max
-                )
+                crew = Crew(self._jobs, bytes_per_second_max, self._prepare)
+                yield from verify_in_processes(division, crew, advance=grow)
                 return
         throttle = Throttle(Clock(), bytes_per_second_max, time.sleep)
 

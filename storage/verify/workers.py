@@ -34,27 +34,39 @@ class Work(Protocol):
         """Return the result, which is sent back; call `advance` with the bytes of logs read since the last call."""
 
 
+def do_nothing() -> None:
+    """Do nothing."""
+
+
+class Crew(NamedTuple):
+    """So many processes, which together read `bytes_per_second_max`. Each calls `prepare` before it does anything."""
+
+    jobs: int
+    bytes_per_second_max: float
+    prepare: Callable[[], None] = do_nothing
+
+
 class _Done(NamedTuple):
     """The result of a piece of work."""
 
     result: Any
 
 
-def spread(
-    waiting: deque[Work], jobs: int, *, advance: Callable[[int], None], bytes_per_second_max: float
-) -> Iterator[tuple[Work, Any]]:
+def spread(waiting: deque[Work], crew: Crew, *, advance: Callable[[int], None]) -> Iterator[tuple[Work, Any]]:
     """Yield each piece of work and its result, as they come. The first ones are begun first.
 
-    The caller may add work whenever it has received a result. All processes together read `bytes_per_second_max`.
-    Raises `StorageError` if a worker ends before its work is done, and the `ObjectStoreError` that one meets.
+    The caller may add work whenever it has received a result. Raises `StorageError` if a worker ends before its work is
+    done, and the `ObjectStoreError` that one meets.
     """
+    jobs = min(crew.jobs, len(waiting))
+    each = crew._replace(jobs=1, bytes_per_second_max=crew.bytes_per_second_max / jobs)
     context = get_context("spawn")
     busy: dict[Connection, Work] = {}
     idle: list[Connection] = []
     with ExitStack() as stopping:
         for _ in range(jobs):
             ours, theirs = context.Pipe()
-            worker = context.Process(target=_work, args=(theirs, bytes_per_second_max / jobs), daemon=True)
+            worker = context.Process(target=_work, args=(theirs, each), daemon=True)
             worker.start()
             theirs.close()
             stopping.callback(worker.join, _PATIENCE_S)
@@ -90,10 +102,11 @@ def _hand_out(idle: list[Connection], waiting: deque[Work], busy: dict[Connectio
         busy[connection] = work
 
 
-def _work(connection: Connection, bytes_per_second_max: float) -> None:
+def _work(connection: Connection, crew: Crew) -> None:
     """Do what comes through the connection until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the process that started this one reports an interrupt
-    throttle = Throttle(Clock(), bytes_per_second_max, time.sleep)
+    crew.prepare()
+    throttle = Throttle(Clock(), crew.bytes_per_second_max, time.sleep)
     with suppress(EOFError, OSError), closing(connection):
         while True:
             work: Work = connection.recv()

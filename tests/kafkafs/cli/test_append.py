@@ -111,8 +111,8 @@ def test_what_is_malformed_leaves_nothing(filled_store: Path, name: str, data: b
 
 def test_where_nothing_is_appended(filled_store: Path) -> None:
     before = printed(filled_store, "orders/0/records.jsonl")
-    assert "/orders/0/values cannot be written to; orders/0/append can" in refused(
-        b"x\n", filled_store, "orders/0/values", code=2
+    assert "/orders/1/values cannot be written to; orders/1/append can" in refused(
+        b"x\n", filled_store, "orders/1/values", code=2
     )
     assert "'nothing' is not in a partition" in refused(b"x\n", filled_store, "orders/0/nothing", code=2)
     assert refused(b"x\n", filled_store, "none/0/append", code=1) == "kafkafs: there is no topic 'none'"

@@ -225,7 +225,7 @@ OF_COMMANDS: Final = {
     "kafkafs cat store orders/0/offset/0 -f %x": "<text> is nothing a format can have; the tokens are <tokens>, and %%",
     "kafkafs cat store orders/0/offset/0 -f '%s{x}'": "<token> has a modifier that does not exist; {hex} and {base64} "
     "do",
-    "kafkafs append second orders/0/values < /dev/null": "<path> cannot be written to; orders/0/append can",
+    "kafkafs append second orders/0/values < /dev/null": "<path> cannot be written to; <path> can",
     "kafkafs topics create second orders": "there is a topic <topic> already",
     "kafkafs topics config second orders retention.ms": "<name> is not of the form KEY=VALUE.",
     "kafkafs topics list second --json --csv": "--<option> and --<option> exclude each other.",
