@@ -144,6 +144,8 @@ _HINTS = {
     "fix repair": "`kafkafs recover STORE` shows what would repair a store, and repairs it with --apply",
     "extract rescue": "`kafkafs salvage STORE TOPIC/PARTITION DIR` copies what is intact of a damaged partition",
     "produce put write": "`kafkafs append STORE TOPIC/PARTITION/append` stores each line of its input as a record",
+    "complete completion completions": "`kafkafs help cli` says how shells complete its commands",
+    "restore": "a run of `kafkafs backup` is a store by itself; `kafkafs revive RUN --into DIR` makes one for a broker",
     "version": "`kafkafs --version` prints the version",
 }
 

@@ -32,16 +32,16 @@ _DETAILS: Final = ("hasSameRecords", "isReconciled", "isOtherReconciled", "side"
 @store_argument
 @other_store_argument
 @follow_links_option
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.argument("topics", nargs=-1, metavar="[TOPIC[/PARTITION]]...")
 @output_options
 @click.pass_context
 def diff(ctx: click.Context, *, store: tuple[Path, ...], other: tuple[Path, ...], topics: tuple[str, ...]) -> None:
     """Compare the partitions of two stores: replicas, or a backup and its origin.
 
-    TOPIC may be a pattern. Of each partition the first batch is shown in which the copies differ: its offset, leader
-    epochs and what differs in it; control batches and producers count too. The leader epochs tell if a broker's
-    truncation would reconcile the copies, whichever of them leads. Segments may be cut differently, and one copy may
-    begin later than the other. Nothing is changed, and brokers may be running.
+    TOPIC and PARTITION may be patterns. Of each partition the first batch is shown in which the copies differ: its
+    offset, leader epochs and what differs in it; control batches and producers count too. The leader epochs tell if a
+    broker's truncation would reconcile the copies, whichever of them leads. Segments may be cut differently, and one
+    copy may begin later than the other. Nothing is changed, and brokers may be running.
 
     Exit code 0 means that all are the same, 1 that something differs, 3 that something could not be read.
     """
@@ -84,7 +84,7 @@ def _rows(one: Store, two: Store, topics: Sequence[str], progress: Progress) -> 
     chosen = [_chosen(store, topics) for store in (one, two)]
     partitions = dict.fromkeys([*chosen[0], *chosen[1]])
     if topics and not partitions:
-        raise UnknownPartitionError(f"neither store has a topic {', '.join(topics)}")
+        raise UnknownPartitionError(f"neither store has {', '.join(topics)}")
     for number, partition in enumerate(partitions, start=1):
         progress.show_count("comparing partitions", number, len(partitions))
         topic, index = partition

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
 import sys
+import tempfile
 import time
 from functools import wraps
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -19,7 +23,7 @@ from kafkafs.dump.record_decoders import InternalTopic, decoder_of
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.times import parse_time
 from kafkafs.plain_text import lines, one_line
-from storage.files import NamedFiles
+from storage.files import NamedFiles, ReadableFile
 from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from storage.internal import Release
 
 _WRITE_BYTES: Final = 1024 * 1024
+_READ_BYTES: Final = 1024 * 1024
+_STANDARD_INPUT: Final = "-"
 
 
 def _milliseconds(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
@@ -184,8 +190,8 @@ def dump(
     """Print a broker's files as kafka-dump-log --deep-iteration --print-data-log does.
 
     FILE is a .log, .index, .timeindex, .txnindex or .snapshot, also a renamed one (.log.deleted), a metadata snapshot
-    (.checkpoint), or a checkpoint of offsets or leader epochs. Options that choose records are for logs. A time is
-    epoch milliseconds, ISO 8601 (UTC without a zone), `now`, or `-15m` (s m h d w).
+    (.checkpoint), or a checkpoint of offsets or leader epochs; `-` is a log on standard input. Options that choose
+    records are for logs. A time is epoch milliseconds, ISO 8601 (UTC without a zone), `now`, or `-15m` (s m h d w).
 
     A decoder reads the logs of an internal topic. If it cannot read a record, the record's line says so.
 
@@ -232,7 +238,7 @@ def _form(*, as_json: bool, with_data: bool, decoder: RecordDecoder | None, rele
 
 def _dump_file(path: str, options: DumpOptions, output: Output) -> int:
     """Dump one file, and return its exit code."""
-    kind = kind_of(path)
+    kind = FileKind.LOG if path == _STANDARD_INPUT else kind_of(path)
     if kind is None:
         return _not_looked_at(
             output, f"{path}: not the name of a log, an index, a snapshot or a checkpoint", EXIT_USAGE
@@ -241,7 +247,7 @@ def _dump_file(path: str, options: DumpOptions, output: Output) -> int:
         return _not_looked_at(output, f"{path}: an index's name begins with the base offset of its segment", EXIT_USAGE)
     files = NamedFiles()
     try:
-        file = files.open_reading(path)
+        file = _standard_input() if path == _STANDARD_INPUT else files.open_reading(path)
     except FileNotFoundError as error:
         return _not_looked_at(output, f"{path}: {error.strerror}", EXIT_FOUND)
     except OSError as error:
@@ -254,6 +260,16 @@ def _dump_file(path: str, options: DumpOptions, output: Output) -> int:
         output.flush()
         click.echo("\n".join(map(one_line, report)), err=True)
     return max(exit_code, EXIT_FOUND if dump.damaged else EXIT_DONE)
+
+
+def _standard_input() -> ReadableFile:
+    """Return standard input as a file that can be read at any position: a copy of it, if it is a pipe or a terminal."""
+    if stat.S_ISREG(os.fstat(0).st_mode):
+        return ReadableFile(_STANDARD_INPUT, os.dup(0))
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy, _READ_BYTES)
+        copy.flush()
+        return ReadableFile(_STANDARD_INPUT, os.dup(copy.fileno()))
 
 
 def _write_runs(path: str, dump: Dump, size_bytes: int, output: Output) -> int:

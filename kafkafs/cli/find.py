@@ -35,7 +35,7 @@ _NUMBER: Final = click.IntRange(min=0)
 )
 @store_argument
 @follow_links_option
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.argument("topics", nargs=-1, metavar="[TOPIC[/PARTITION]]...")
 @query_options
 @click.option("--from", "since", callback=chosen_time, metavar="TIME", help="Begin where by-time/TIME is.")
 @click.option("--until", callback=chosen_time, metavar="TIME", help="End before where by-time/TIME is.")
@@ -72,9 +72,9 @@ def find(
 ) -> None:
     """Print the records that match, of some topics of a store or of all.
 
-    TOPIC may be a pattern, such as 'ord*'. A record has to match all that is asked for. Nothing is changed, and a
-    broker may be running. Each log is read from where its time index says, on all processors, and no further than
-    needed.
+    TOPIC and PARTITION may be patterns, such as 'ord*' or 'orders/[0-3]'. A record has to match all that is asked for.
+    Nothing is changed, and a broker may be running. Each log is read from where its time index says, on all processors,
+    and no further than needed.
 
     Exit code 1 means that no record matches, 3 that a log could not be read to its end: the others are searched all the
     same. With --damage skip, damaged batches are reported and left out.

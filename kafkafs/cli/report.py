@@ -50,7 +50,7 @@ _STANDARD_OUTPUT: Final = "-"
 )
 @store_argument
 @follow_links_option
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.argument("topics", nargs=-1, metavar="[TOPIC[/PARTITION]]...")
 @click.option("-o", "--output", metavar="FILE", help="The file of the page, which is replaced; - is standard output.")
 @click.option("--full", "is_full", is_flag=True, help="Read every log whole: nothing is sampled, everything verified.")
 @click.option("--no-keys", is_flag=True, help="Leave out the keys of records, for a page that others get.")
@@ -79,7 +79,7 @@ def report(
 
     It has sizes, growth and rates, a map of segments with what becomes of each next, codecs and what they save, the
     keys that most records have, groups and their lag, open transactions, and what is wrong, with next steps. It needs
-    no network and no other file. It is about all topics, or some; TOPIC may be a pattern, such as 'ord*'.
+    no network and no other file. TOPIC and PARTITION may be patterns, such as 'ord*' or 'orders/[0-3]'.
 
     Only headers, indexes and some batches are read, and the page says what is sampled; --full reads everything. Nothing
     is changed, and a broker may be running. A partition that cannot be read is a row that says why. With --json or

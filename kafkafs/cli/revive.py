@@ -133,6 +133,8 @@ def revive(
     log_dirs = tuple(plain_path(path.absolute()) for path in target)
     level = _level(metadata_version, cluster, target)
     making = reviving.Making(log_dirs, _NODE_ID, level, links, broker_settings(server_properties))
+    if not is_plan:
+        reviving.prepare_target([files.add_root(path) for path in log_dirs])  # before everything is read
     progress = Progress.on_terminal()
     with finishing("everything was revived", is_changing=not is_plan) as change:
         plan = reviving.make_plan(disks, cluster, choice, _advance("reading", progress, change)).noting(flaws)

@@ -43,16 +43,16 @@ _COLUMNS = (
 @click.command(epilog="\b\nExample:\n  kafkafs stats /var/lib/kafka orders --table")
 @store_argument
 @follow_links_option
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.argument("topics", nargs=-1, metavar="[TOPIC[/PARTITION]]...")
 @output_options
 @click.pass_context
 def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...]) -> None:
     """Count records, batches and bytes of each partition of a store, or of some of its topics.
 
-    TOPIC may be a pattern, such as 'ord*'. Every log is read once. Nothing is changed, and a broker may be running.
-    firstTimestamp is the smallest first timestamp of a batch, lastTimestamp the largest of all. damages counts the
-    places after which a segment could not be read; they are printed on standard error, and the rest of the segment is
-    not counted.
+    TOPIC and PARTITION may be patterns, such as 'ord*' or 'orders/[0-3]'. Every log is read once. Nothing is changed,
+    and a broker may be running. firstTimestamp is the smallest first timestamp of a batch, lastTimestamp the largest of
+    all. damages counts the places after which a segment could not be read; they are printed on standard error, and the
+    rest of the segment is not counted.
     """
     form = chosen_form(ctx) or Form.TABLE
     progress = Progress.on_terminal()

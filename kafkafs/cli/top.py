@@ -40,7 +40,7 @@ _INTERVAL_S: Final = 2.0
 )
 @store_argument
 @follow_links_option
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.argument("topics", nargs=-1, metavar="[TOPIC[/PARTITION]]...")
 @click.option("--partitions", is_flag=True, help="A row for each partition, in place of one for each topic.")
 @click.option(
     "--sort",
@@ -79,8 +79,9 @@ def top(
 ) -> None:
     """Show live which topics of a store grow, how large they are, how far groups are behind, and what is freed next.
 
-    TOPIC may be a pattern, such as 'ord*'. Nothing is changed, and a broker or a mount may be running. On a terminal
-    the keys are named at ? and q leaves. In a pipe, and with -n, --once or a form of output, each look is printed.
+    TOPIC and PARTITION may be patterns, such as 'ord*' or 'orders/[0-3]'. Nothing is changed, and a broker or a mount
+    may be running. On a terminal the keys are named at ? and q leaves. In a pipe, and with -n, --once or a form of
+    output, each look is printed.
 
     A rate is what was appended between two looks, so the first is printed after one interval. LAG is that of the group
     that is furthest behind, OLDEST the age of the oldest batch. FREED NEXT is what retention deletes first, and when:

@@ -23,14 +23,14 @@ from kafkafs.cli.store import (
     store_files,
 )
 from storage.clock import Clock
-from storage.config import parse_config_lines
+from storage.config import parse_settings
 from storage.errors import ConfigError, InvalidTopicError, StorageError, TopicExistsError
 from storage.ids import format_id
 from storage.log_dir import are_vacant
 from storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -189,13 +189,13 @@ def _usage_errors() -> Iterator[None]:
         raise SystemExit(EXIT_USAGE) from None
 
 
-def _changes(settings: Iterable[str]) -> Mapping[str, str | None]:
+def _changes(settings: Collection[str]) -> Mapping[str, str | None]:
     """Return the settings with their values, None for those to unset."""
     for setting in settings:
         if "=" not in setting or "\n" in setting:
             raise click.UsageError(f"{setting!r} is not of the form KEY=VALUE.")
     with _usage_errors():
-        return parse_config_lines("\n".join(settings))
+        return parse_settings(settings)
 
 
 def _topic_rows(store: Store, unreadable: list[str]) -> Iterator[dict[str, object]]:

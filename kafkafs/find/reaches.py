@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from kafkafs.find.search import Reach
+from kafkafs.locator.patterns import PartitionPattern
+from storage.errors import UnknownPartitionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,19 +17,22 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 
-def matching_partitions(store: Store, patterns: Sequence[str]) -> list[Partition]:
-    """Return the partitions of the topics that patterns of a shell match, or of all topics if none is given.
+def matching_partitions(store: Store, texts: Sequence[str]) -> list[Partition]:
+    """Return the partitions that patterns match, or all if none is given.
 
-    Raises `UnknownPartitionError` if one matches no topic.
+    Raises `UnknownPartitionError` if one matches no partition.
     """
-    topics = store.topics.inventory.topics
-    chosen: dict[str, None] = {}
-    for pattern in patterns or ("*",):
-        found = [topic for topic in topics if fnmatchcase(topic, pattern)]
-        if not found and patterns:
-            store.topics.partitions(pattern)  # which says that there is none
+    topics = store.topics
+    chosen: dict[Partition, None] = {}
+    for text in texts or ("*",):
+        pattern = PartitionPattern.of(text)
+        named = [topic for topic in topics.inventory.topics if pattern.means_topic(topic)]
+        found = [(topic, each) for topic in named for each in topics.partitions(topic) if pattern.means(topic, each)]
+        if not found and texts:
+            topics.partitions(named[0] if named else pattern.topic)  # which says that there is no such topic
+            raise UnknownPartitionError(f"the topic {pattern.topic} has no partition {pattern.partition}")
         chosen |= dict.fromkeys(found)
-    return [(topic, partition) for topic in chosen for partition in store.topics.partitions(topic)]
+    return list(chosen)
 
 
 def reach_of(view: LogView, since: Time | None, until: Time | None, isolation: Isolation, now_ms: int) -> Reach:

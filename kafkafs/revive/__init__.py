@@ -16,7 +16,7 @@ A plan reads every batch of every replica, and nothing is written but the new di
 
 from __future__ import annotations
 
-from kafkafs.revive.building import Making, revive
+from kafkafs.revive.building import Making, prepare_target, revive
 from kafkafs.revive.commands import command_lines
 from kafkafs.revive.disks import read_disks
 from kafkafs.revive.known import Cluster, read_cluster
@@ -41,6 +41,7 @@ __all__ = [
     "outcome_lines",
     "plan_lines",
     "plan_object",
+    "prepare_target",
     "read_cluster",
     "read_disks",
     "release_lines",

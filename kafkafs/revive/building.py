@@ -119,6 +119,25 @@ def revive(
         run.end()
 
 
+def prepare_target(directories: Sequence[Directory]) -> bool:
+    """Return True if the log directories are to be made, and False if an earlier run has begun with them.
+
+    What a run left that was interrupted before that is removed. Raises `NotAStoreError` if something else is there.
+    """
+    first = directories[0]
+    if first.status(_STATE_NAME) is not None:
+        return False
+    with suppress(FileNotFoundError):
+        first.remove(f"{_STATE_NAME}{TEMPORARY_SUFFIX}")
+    if first.status(PROPERTIES_NAME) is not None:
+        reason = f"a store was revived here before: start a broker with its {PROPERTIES_NAME}"
+        raise NotAStoreError(f"{reason}, or give an empty directory", path=first)
+    for directory in directories:
+        if not are_vacant([directory]):
+            raise NotAStoreError("a store can be revived into an empty directory only", path=directory)
+    return True
+
+
 class _Run:
     """One run of `revive`."""
 
@@ -136,19 +155,8 @@ class _Run:
 
     def make(self, files: Files) -> None:
         """Make the directories, unless an earlier run has made them."""
-        first = self._directories[0]
-        if first.exists():
-            if first.status(_STATE_NAME) is not None:
-                return
-            with suppress(FileNotFoundError):
-                first.remove(f"{_STATE_NAME}{TEMPORARY_SUFFIX}")  # which an earlier run left as it began
-            if first.status(PROPERTIES_NAME) is not None:
-                reason = f"a store was revived here before: start a broker with its {PROPERTIES_NAME}"
-                raise NotAStoreError(f"{reason}, or give an empty directory", path=first)
-        for directory in self._directories:
-            if not are_vacant([directory]):
-                raise NotAStoreError("a store can be revived into an empty directory only", path=directory)
-        make_directories(files, self._directories)
+        if prepare_target(self._directories):
+            make_directories(files, self._directories)
 
     def begin(self, entropy: Callable[[int], bytes]) -> None:
         """Begin, or go on with an earlier run; raises `BuildError` if that had another plan."""

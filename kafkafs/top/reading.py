@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.locator.patterns import PartitionPattern
 from kafkafs.top.next_freed import NextFreed, next_freed
 from storage.clock import Clock
 from storage.cluster import group_rows
@@ -117,7 +117,7 @@ class Reader:
         self.store = store
         self._clock = clock
         self._system_clock = Clock()  # the one that stamps files
-        self._patterns = tuple(patterns) or _ANY
+        self._patterns = [PartitionPattern.of(each) for each in patterns or _ANY]
         self.progress = progress
         self._retention = StoreRetention(store, clock)
         self._groups = InternalTopics(store, clock, self._internal_log)
@@ -134,8 +134,8 @@ class Reader:
         partitions = [
             (topic, partition)
             for topic, found in self.store.topics.inventory.topics.items()
-            if any(fnmatchcase(topic, pattern) for pattern in self._patterns)
             for partition in found
+            if any(pattern.means(topic, partition) for pattern in self._patterns)
         ]
         self._known = {each: self._known.get(each) or _Known() for each in partitions}
         found: dict[Partition, PartitionReading] = {}

@@ -8,7 +8,7 @@ Every name, default and range is that of Kafka 3.9; each setting notes what Kafk
 from __future__ import annotations
 
 from storage.config.broker_settings import BROKER_SETTINGS
-from storage.config.config_lines import parse_config_lines
+from storage.config.config_lines import parse_config_lines, parse_settings
 from storage.config.setting import BrokerKey, Setting
 from storage.config.sources import Sources
 from storage.config.store_config import StoreConfig
@@ -25,4 +25,5 @@ __all__ = [
     "TopicConfig",
     "check_topic_setting",
     "parse_config_lines",
+    "parse_settings",
 ]

@@ -10,7 +10,7 @@ from storage.config.topic_settings import check_topic_setting, topic_setting
 from storage.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _UNSET: Final = "default"
 # Comments on values that the topic itself does not have: writing a copied file must not give them to it.
@@ -35,6 +35,14 @@ def parse_config_lines(text: str) -> Mapping[str, str | None]:
             raise ConfigError(f"line {number}: {error.reason}") from None
         changes[key] = value
     return changes
+
+
+def parse_settings(settings: Iterable[str]) -> Mapping[str, str | None]:
+    """Return the settings that words of a command change, each of the form `key=value` or `key=default`.
+
+    Raises `ConfigError` if any is malformed.
+    """
+    return dict(map(_change, settings))
 
 
 def _change(content: str) -> tuple[str, str | None]:

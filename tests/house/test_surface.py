@@ -77,6 +77,7 @@ SURFACE = {
         "TopicConfig",
         "check_topic_setting",
         "parse_config_lines",
+        "parse_settings",
     ],
     "storage.internal": [
         "RESOURCE_NAMES",

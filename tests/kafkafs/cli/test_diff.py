@@ -130,8 +130,9 @@ def test_what_only_one_has_and_what_neither_has(stores: tuple[Path, Path], tmp_p
         "orders/0": "only in first",
         "others/0": "only in second",
     }
-    done = run(first, tmp_path / "third", "nothing")
-    assert (done.exit_code, "neither store has a topic nothing" in done.stderr) == (1, True)
+    assert list(rows(first, tmp_path / "third", "orders/0", "orders/9", "o*/[1-9]")) == ["orders/0"]
+    done = run(first, tmp_path / "third", "nothing", "orders/1")
+    assert (done.exit_code, "neither store has nothing, orders/1" in done.stderr) == (1, True)
 
 
 def test_followers_truncate_as_brokers_do(tmp_path: Path) -> None:

@@ -258,3 +258,25 @@ def test_a_decoder_without_data_is_wrong_usage(log: Path) -> None:
     result = dump("--offsets-decoder", "--no-data", log)
     assert result.exit_code == 2
     assert "--no-data and decoders exclude each other." in result.stderr
+
+
+def test_a_log_on_standard_input(log: Path) -> None:
+    due = dump(log).stdout.replace(str(log), "-").replace("Log starting offset: 0\n", "")  # which its name says
+    with log.open("rb") as file:
+        named = subprocess.run([*KAFKAFS, "dump", "-"], stdin=file, capture_output=True, check=False)
+    piped = subprocess.run([*KAFKAFS, "dump", "-"], input=log.read_bytes(), capture_output=True, check=False)
+    for done in (named, piped):
+        assert (done.returncode, done.stdout.decode(), done.stderr) == (0, due, b"")
+    torn = subprocess.run([*KAFKAFS, "dump", "-"], input=log.read_bytes()[:-1], capture_output=True, check=False)
+    assert (torn.returncode, b"Found 106 invalid bytes at the end of -" in torn.stdout) == (1, True), torn.stdout
+    nothing = subprocess.run([*KAFKAFS, "dump", "-"], input=b"", capture_output=True, check=False)
+    assert (nothing.returncode, nothing.stdout.splitlines()[0]) == (0, b"Dumping -")
+
+
+def test_a_pipe_for_which_there_is_no_room(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    limited = ["bash", "-c", 'ulimit -f 64; exec "$@"', "bash", *KAFKAFS, "dump", "-"]
+    with open("/dev/zero", "rb") as endless:  # noqa: PTH123
+        done = subprocess.run(limited, stdin=endless, capture_output=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (3, b"kafkafs: -: File too large\n")
+    assert list(tmp_path.iterdir()) == []
