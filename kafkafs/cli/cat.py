@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.failures import EXIT_DONE, exit_code, say, sentence
-from kafkafs.cli.output import write_pieces
+from kafkafs.cli.output import Progress, write_pieces
 from kafkafs.cli.standard_streams import is_of_output
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
 from kafkafs.cli.tree import (
@@ -73,17 +73,21 @@ def cat(
     """
     options = tree_options(isolation, damage)
     code = EXIT_DONE
+    progress = Progress.on_terminal()
     with opened_tree(store, Mode.READ_ONLY, options, server_properties) as tree, _damage_said_once(options):
         for path in _each(tree, paths):
             try:
                 if isinstance(path, TreeError):
                     raise path
-                _print(tree, path, record_format)
+                with progress.beating(f"reading {path}"):
+                    _print(tree, path, record_format, progress)
             except (TreeError, StorageError, OSError) as error:
+                progress.erase()
                 if is_of_output(error):
                     raise
                 code = max(code, exit_code(error))
                 say(sentence(error))
+        progress.erase()
         sys.stdout.buffer.flush()
     if code:
         raise SystemExit(code)
@@ -110,24 +114,24 @@ def _damage_said_once(options: TreeOptions) -> Iterator[None]:
         batch_cache.logger.setLevel(before)
 
 
-def _print(tree: Tree, path: str, record_format: KcatFormat | None) -> None:
+def _print(tree: Tree, path: str, record_format: KcatFormat | None, progress: Progress) -> None:
     node = followed(tree, node_at(tree, path))
     if record_format is None:
-        _copy(node)
+        _copy(node, progress)
     else:
-        _print_records(tree, node, record_format)
+        _print_records(tree, node, record_format, progress)
 
 
-def _copy(node: Node) -> None:
+def _copy(node: Node, progress: Progress) -> None:
     if isinstance(node, Directory):
         raise click.UsageError(f"{node.path} is a directory; kafkafs ls lists it")
     assert isinstance(node, File)
-    write_pieces(node.contents())
+    write_pieces(node.contents(), progress)
 
 
-def _print_records(tree: Tree, node: Node, record_format: KcatFormat) -> None:
+def _print_records(tree: Tree, node: Node, record_format: KcatFormat, progress: Progress) -> None:
     found = records_at(tree, node)
     if found is None:
         raise click.UsageError(f"{node.path} is not made of records, so that --format means nothing for it")
     source, records = found
-    write_pieces(map(record_format.over(source.topic, source.partition), records))
+    write_pieces(map(record_format.over(source.topic, source.partition), records), progress)

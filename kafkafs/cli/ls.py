@@ -63,13 +63,17 @@ def ls(
     listed or not. Nothing is changed, and a broker may be running.
     """
     form = chosen_form(ctx)
-    with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, list_limit=limit), server_properties) as tree:
+    progress = Progress.on_terminal(is_erased_for_results=True)
+    with (
+        progress.beating(f"listing {path}"),
+        opened_tree(store, Mode.READ_ONLY, tree_options(isolation, list_limit=limit), server_properties) as tree,
+    ):
         nodes = [node_at(tree, each) for each in expanded(tree, path)]
         if form is None and not is_long:
             for name in chain.from_iterable(_names(node, is_one=len(nodes) == 1) for node in nodes):
+                progress.erase()
                 print_line(name)
         else:
-            progress = Progress.on_terminal(is_erased_for_results=True)
             rows = chain.from_iterable(_rows(tree, node, progress, is_one=len(nodes) == 1) for node in nodes)
             write_rows(("name", "kind", "bytes", "modified"), rows, form or Form.TABLE)
 

@@ -6,7 +6,10 @@ import csv
 import json
 import sys
 import time
+from contextlib import contextmanager
 from enum import Enum
+from functools import partial
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import click
@@ -17,7 +20,7 @@ from kafkafs.plain_text import one_line
 from kafkafs.quantities import size_text, span_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TextIO
 
     from typing_extensions import Buffer
@@ -28,6 +31,7 @@ _CHOSEN: Final = f"{__name__}.form"
 _LEFT_OUT: Final = frozenset({"device", "inode"})  # they tell files apart, and mean nothing to users
 _PATIENCE_S: Final = 2.0  # shorter work says nothing
 _INTERVAL_S: Final = 0.2
+_BEAT_S: Final = 1.0
 _FLUSH_S: Final = 0.5
 _ERASE_LINE: Final = "\r\x1b[K"
 
@@ -148,11 +152,13 @@ def print_line(text: str) -> None:
     sys.stdout.flush()
 
 
-def write_pieces(pieces: Iterable[Buffer]) -> None:
+def write_pieces(pieces: Iterable[Buffer], progress: Progress | None = None) -> None:
     """Print bytes as they are, in pieces of which none waits long for others, which may be slow to make."""
     output = sys.stdout.buffer
     due_s = time.monotonic() + _FLUSH_S
     for data in pieces:
+        if progress is not None:
+            progress.erase()
         output.write(data)
         if (now_s := time.monotonic()) >= due_s:
             output.flush()
@@ -202,6 +208,9 @@ class Progress:
         self._begun = clock()
         self._due = self._begun + _PATIENCE_S
         self._is_visible = False
+        self._lock = Lock()
+        self._saying: Callable[[], str] | None = None  # what is being done, for `beating`
+        self._rests_until = 0.0
 
     @classmethod
     def on_terminal(cls, *, is_erased_for_results: bool = False) -> Self:
@@ -212,25 +221,60 @@ class Progress:
         is_free = is_erased_for_results or not sys.stdout.isatty()
         return cls(sys.stderr if sys.stderr.isatty() and is_free else None)
 
+    @contextmanager
+    def beating(self, what: str = "") -> Iterator[None]:
+        """While a block runs, say again and again what is being done, and for how long: a step of it may take long.
+
+        That is `what` at first, and then what was said last.
+        """
+        if self._stream is None:
+            yield
+            return
+        if what:
+            self._saying = lambda: what
+        stopped = Event()
+        heart = Thread(target=self._beat, args=(stopped,), daemon=True)
+        heart.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            heart.join()
+            self.erase()
+
+    def _beat(self, stopped: Event) -> None:
+        while not stopped.wait(_BEAT_S):
+            with self._lock:
+                if self._saying is not None and self.is_due and self._clock() >= self._rests_until:
+                    self._write(f"{self._saying()}, {span_text(self._clock() - self._begun)} so far")
+
     def show(self, what: str, done_bytes: int, total_bytes: int) -> None:
         """Say how much of it is done, how fast, and how long the rest takes at that rate, if a message is due."""
-        if self.is_due:
-            text = f"{what}: {100 * done_bytes // max(total_bytes, 1)} % of {size_text(total_bytes)}"
-            if done_bytes:
-                rate = done_bytes / (self._clock() - self._begun)
-                left = span_text((total_bytes - done_bytes) / rate)
-                text = f"{text}, {size_text(rate)}/s, {left} left"
-            self._write(text)
+        self._say(partial(self._share, what, done_bytes, total_bytes))
+
+    def _share(self, what: str, done_bytes: int, total_bytes: int) -> str:
+        text = f"{what}: {100 * done_bytes // max(total_bytes, 1)} % of {size_text(total_bytes)}"
+        if done_bytes:
+            rate = done_bytes / (self._clock() - self._begun)
+            left = span_text((total_bytes - done_bytes) / rate)
+            text = f"{text}, {size_text(rate)}/s, {left} left"
+        return text
 
     def show_count(self, what: str, number: int, total: int) -> None:
         """Say which of all is being done, if a message is due."""
-        if self.is_due:
-            self._write(f"{what}: {number} of {total}")
+        self._say(lambda: f"{what}: {number} of {total}")
 
     def show_number(self, what: str, number: int) -> None:
         """Say how many of it are done, where their count is unknown, if a message is due."""
-        if self.is_due:
-            self._write(f"{what}: {number}")
+        self._say(lambda: f"{what}: {number}")
+
+    def _say(self, saying: Callable[[], str]) -> None:
+        if self._stream is None:
+            return
+        with self._lock:
+            self._saying = saying
+            if self.is_due:
+                self._write(saying())
 
     @property
     def is_due(self) -> bool:
@@ -246,11 +290,15 @@ class Progress:
         self._stream.flush()
 
     def erase(self) -> None:
-        """Erase the line."""
-        if self._stream is not None and self._is_visible:
-            self._erase_line()
-            self._stream.flush()
-            self._is_visible = False
+        """Erase the line, for a result or at the end. While results come nothing is said in between by `beating`."""
+        if self._stream is None:
+            return
+        with self._lock:
+            if self._is_visible:
+                self._erase_line()
+                self._stream.flush()
+                self._is_visible = False
+            self._rests_until = self._clock() + _PATIENCE_S
 
     def _erase_line(self) -> None:
         assert self._stream is not None

@@ -60,7 +60,7 @@ def salvage(
     records decode. Nothing vouches for such records: any byte of them may be wrong.
     """
     progress = Progress.on_terminal()
-    with opened_store(store, server_properties) as opened:
+    with progress.beating(f"reading {path}"), opened_store(store, server_properties) as opened:
         try:
             source = find_source(opened, path)
         except BadNameError as error:

@@ -141,11 +141,12 @@ def _print_findings(
 ) -> None:
     progress = Progress.on_terminal()
     try:
-        for finding in verification.run(
-            lambda: _show(progress, verification), journal=journal, bytes_per_second_max=bytes_per_second_max
-        ):
-            progress.erase()
-            print_line(finding_line(finding))
+        with progress.beating("verifying"):
+            for finding in verification.run(
+                lambda: _show(progress, verification), journal=journal, bytes_per_second_max=bytes_per_second_max
+            ):
+                progress.erase()
+                print_line(finding_line(finding))
     finally:
         progress.erase()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from storage.verify.context import PartitionContext, SegmentExpectation
 
 _ENTRY_BYTES: Final = TRANSACTION_ENTRY.size
+_ENTRIES_A_STEP: Final = 10_000  # between two signs of life
 
 
 class TransactionIndexCheck:
@@ -32,6 +33,7 @@ class TransactionIndexCheck:
 
     def __init__(self, context: PartitionContext, expected: SegmentExpectation, name: str) -> None:
         self._findings = context.findings
+        self._advance = context.advance
         self._name = name
         self._is_active = expected.is_active
         self._lost: list[tuple[int, int | None]] = []
@@ -79,7 +81,9 @@ class TransactionIndexCheck:
 
     def _entries(self, index: TransactionIndex) -> Iterator[AbortedTransaction]:
         try:
-            for entry in index:
+            for number, entry in enumerate(index):
+                if number % _ENTRIES_A_STEP == 0:
+                    self._advance(0)
                 if not self._last_offset < entry.last_offset or not entry.first_offset <= entry.last_offset:
                     self._report(entry, "is not after its first record and the entry before it")
                 else:

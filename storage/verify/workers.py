@@ -128,9 +128,9 @@ class _Progress:
         self._pending_bytes = 0
 
     def advance(self, more_bytes: int) -> None:
-        """Add bytes that were read."""
+        """Add bytes that were read; none is a sign of life."""
         self._pending_bytes += more_bytes
-        if self._pending_bytes >= _PROGRESS_BYTES:
+        if self._pending_bytes >= _PROGRESS_BYTES or not more_bytes:
             self.flush()
 
     def flush(self) -> None:

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,6 +48,28 @@ def test_long_work_is_said_now_and_then_and_erased() -> None:
     assert shown(1, 2, 2.1, 2.5) == (
         f"{ERASE}0.log: 50 % of 40 MB, 10 MB/s, 2s left{ERASE}0.log: 100 % of 40 MB, 16 MB/s, 0s left{ERASE}"
     )
+
+
+def test_one_that_takes_long_is_said_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_PATIENCE_S", "_INTERVAL_S", "_BEAT_S"):
+        monkeypatch.setattr(output_of_commands, name, 0.001)
+    beaten = threading.Event()
+
+    class Stream(io.StringIO):
+        def write(self, text: str) -> int:
+            if text.startswith("looking: 3 of 7, "):
+                beaten.set()
+            return super().write(text)
+
+    stream = Stream()
+    progress = Progress(stream)
+    with progress.beating():
+        progress.show_count("looking", 3, 7)
+        assert beaten.wait(60)
+    progress.erase()
+    assert stream.getvalue().endswith(ERASE)
+    with Progress(None).beating():
+        pass
 
 
 def test_nothing_is_not_a_number() -> None:
