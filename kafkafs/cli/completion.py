@@ -115,7 +115,7 @@ def _names(store: tuple[Path, ...], asked: str, incomplete: str) -> Iterator[str
 
     options = tree_options("read_uncommitted", list_limit=_LISTED_RECORDS_MAX)
     with opened_tree(store, Mode.READ_ONLY, options) as tree:
-        if asked == "TOPIC":
+        if asked.startswith("TOPIC"):
             yield from tree.context.store.topics.inventory.topics
             return
         before, slash, last = ("/.kafkafs/groups", "", "") if asked == "GROUP" else incomplete.rpartition("/")

@@ -125,10 +125,9 @@ def revive(
     if as_commands and (is_plan or as_json):
         raise click.UsageError("--commands reads what was revived: leave out --plan and --json")
     files = store_files()
-    states = {DirectoryState.CURRENT, *(DirectoryState(f"-{each}") for each in included)}
     disks = reviving.read_disks(files, sources)
     chosen = reviving.with_groups(topics, disks) if as_commands else topics
-    choice = reviving.Choice(chosen, until_ms, frozenset(states | {DirectoryState.DELETE} if undelete else states))
+    choice = reviving.Choice(chosen, until_ms, _states(included, undelete=undelete))
     cluster, flaws = reviving.read_cluster(disks, Clock())
     log_dirs = tuple(plain_path(path.absolute()) for path in target)
     level = _level(metadata_version, cluster, target)
@@ -148,6 +147,12 @@ def revive(
             _print_outcome(reviving.look(making.log_dirs, files, Clock()), making, tell)
         if as_commands:
             _print_commands(plan, making, files)
+
+
+def _states(included: Sequence[str], *, undelete: bool) -> frozenset[DirectoryState]:
+    """Return the states of the directories that are taken."""
+    states = {DirectoryState.CURRENT, *(DirectoryState(f"-{each}") for each in included)}
+    return frozenset(states | {DirectoryState.DELETE} if undelete else states)
 
 
 def _level(metadata_version: str | None, cluster: reviving.Cluster, target: Sequence[Path]) -> int:

@@ -168,7 +168,7 @@ WRONG = (
     ("cat S orders/0/values/x", 2, "'x' is not there: /orders/0/values is a file and has"),
     ("explain S .kafkafs/info", 2, "'info' is not in .kafkafs; there are README, version,"),
     ("salvage S orders/0", 2, "Missing argument 'DIR'."),
-    ("recover file", 2, "there is no such directory (file)"),
+    ("recover file", 2, "a store is a directory, and this is a file (file)"),
     ("backup S new --keep", 2, "No such option '--keep'. Did you mean '--help'?"),
     ("mount S mnt -o isolation=maybe", 2, "Invalid value for '-o': the option isolation cannot be"),
 )
