@@ -116,7 +116,10 @@ def _names(store: tuple[Path, ...], asked: str, incomplete: str) -> Iterator[str
     options = tree_options("read_uncommitted", list_limit=_LISTED_RECORDS_MAX)
     with opened_tree(store, Mode.READ_ONLY, options) as tree:
         if asked.startswith("TOPIC"):
-            yield from tree.context.store.topics.inventory.topics
+            topics = tree.context.store.topics.inventory.topics
+            topic, slash, _ = incomplete.partition("/")
+            takes_partition = slash and asked != "TOPIC"
+            yield from (f"{topic}/{number}" for number in topics.get(topic, ())) if takes_partition else topics
             return
         before, slash, last = ("/.kafkafs/groups", "", "") if asked == "GROUP" else incomplete.rpartition("/")
         directory = node_at(tree, before or "/")

@@ -76,7 +76,7 @@ def verify_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
 @click.option(
     "--polite",
     is_flag=True,
-    help="Spare a broker on this machine: lowest priority, 50 MB a second, and nothing else leaves the page cache.",
+    help="Spare a broker on this machine: read at the lowest priority, 50 MB a second, and leave its page cache.",
 )
 @click.option(
     "--rate",
@@ -110,7 +110,7 @@ def verify(
     severity is `damage`, `unreadable`, or `notice` for what sound brokers of some version leave. It has the path below
     the log directory and, if known, the positions of the bytes and the offsets of the records around them.
 
-    A verification beside a running broker is best --polite, and one of many terabytes begun with --resume.
+    Beside a running broker, verify with --polite; begin a verification that takes hours with --resume.
 
     What a broker that starts does about it is in `startAction` (nothing, truncate, rebuild, remove, stray, offline,
     refuse) and, as a sentence, in `atStart`.

@@ -44,20 +44,24 @@ class LeaderEpochs:
     """The epochs of a partition's log, both epochs and offsets ascending.
 
     Every change is on disk before it is visible. `entries` is never changed in place, so readers may read it while one
-    thread writes.
+    thread writes. `contradicted` is how many lines of the file were passed over when it was loaded, because another
+    contradicts them.
     """
 
-    def __init__(self, directory: Directory, entries: tuple[EpochStart, ...] = ()) -> None:
+    def __init__(self, directory: Directory, entries: tuple[EpochStart, ...] = (), contradicted: int = 0) -> None:
         self.entries = entries
+        self.contradicted = contradicted
         self._directory = directory
 
     @classmethod
     def load(cls, directory: Directory) -> Self:
-        """Load the file's epochs, without those that a later line contradicts; none if there is no file.
+        """Load the file's epochs, without those that another line contradicts; none if there is no file.
 
         Raises `CorruptCheckpointError`; that is a `NulFilledCheckpointError` if a loss of power wiped the file.
         """
-        return cls(directory, _with((), read_checkpoint(directory, EPOCHS_NAME, _entry)))
+        lines = read_checkpoint(directory, EPOCHS_NAME, _entry)
+        entries = _with((), lines)
+        return cls(directory, entries, len(lines) - len(entries))
 
     @classmethod
     def make(cls, directory: Directory, starts: Iterable[EpochStart]) -> Self:

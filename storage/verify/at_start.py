@@ -203,6 +203,11 @@ def stray_without_id(finding: Finding) -> Finding:
     return _told(finding, AtStart(StartAction.STRAY, "a broker renames its directory to -stray, and serves it no more"))
 
 
+def passed_over(finding: Finding) -> Finding:
+    """Return the finding of lines in a checkpoint that others contradict, with what a broker does about it."""
+    return _told(finding, AtStart(StartAction.NOTHING, "a broker passes over the lines that another one contradicts"))
+
+
 def _looked_up(at: _Segment) -> AtStart:
     """Look up the table. Damaged batches that are in no segment are those of a snapshot of the cluster's metadata."""
     kind = at.finding.kind

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from storage.errors import CorruptCheckpointError
 from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
 from storage.record.layout import NO_LEADER_EPOCH
-from storage.verify.finding import Finding, FindingKind, damage, unreadable
+from storage.verify.at_start import passed_over
+from storage.verify.finding import Finding, FindingKind, damage, notice, unreadable
 
 if TYPE_CHECKING:
     from storage.log.epochs import EpochStart
@@ -104,7 +105,11 @@ class EpochCheck:
         self._passed = 0  # entries whose offsets have passed
         self._reported: tuple[int, int | None] | None = None
         try:
-            self._entries = LeaderEpochs.load(context.directory).entries
+            epochs = LeaderEpochs.load(context.directory)
+            self._entries = epochs.entries
+            if epochs.contradicted:
+                reason = "its epochs and offsets do not ascend"
+                self._findings.add(passed_over(notice(FindingKind.EPOCH_CHECKPOINT, EPOCHS_NAME, reason)))
         except CorruptCheckpointError as error:
             self._is_usable = False
             self._findings.add(damage(FindingKind.EPOCH_CHECKPOINT, EPOCHS_NAME, error.reason))

@@ -59,14 +59,14 @@ def spread(waiting: deque[Work], crew: Crew, *, advance: Callable[[int], None]) 
     done, and the `ObjectStoreError` that one meets.
     """
     jobs = min(crew.jobs, len(waiting))
-    each = crew._replace(jobs=1, bytes_per_second_max=crew.bytes_per_second_max / jobs)
+    share = crew._replace(jobs=1, bytes_per_second_max=crew.bytes_per_second_max / jobs)
     context = get_context("spawn")
     busy: dict[Connection, Work] = {}
     idle: list[Connection] = []
     with ExitStack() as stopping:
         for _ in range(jobs):
             ours, theirs = context.Pipe()
-            worker = context.Process(target=_work, args=(theirs, each), daemon=True)
+            worker = context.Process(target=_work, args=(theirs, share), daemon=True)
             worker.start()
             theirs.close()
             stopping.callback(worker.join, _PATIENCE_S)

@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.golden, pytest.mark.property]
 
 IS_PROOF = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove"
 SETS = ("kafka-2.2", "kafka-3.9", "kafka-3.9-killed")
-FLIPS = 10_000 if IS_PROOF else 90
-SHARES = 20 if IS_PROOF else 3
+FLIPS = 10_000 if IS_PROOF else 48
+SHARES = 20 if IS_PROOF else 1
 LOG_DIRS = ("d1", "d2")
 UNREAD = (".lock", ".kafka_cleanshutdown")  # only that they are there counts
 TRANSACTION_ENTRY_BYTES, STABLE_OFFSET_AT = 34, 26

@@ -75,6 +75,18 @@ def test_epochs() -> None:
     assert FindingKind.LOST_TAIL in {kind for kind, _ in damages(log)}
 
 
+def test_epochs_that_do_not_ascend() -> None:
+    log = closed_log()
+    whole = log.files.read(f"{DIRECTORY}/leader-epoch-checkpoint")
+    _, _, *lines = whole.decode().splitlines()
+    epoch, end = lines[-1].split(" ")[0], 10**6
+    for text in (f"{epoch} {end}", lines[-1]):
+        replace(log, "leader-epoch-checkpoint", "\n".join(["0", str(len(lines) + 1), *lines, text, ""]).encode())
+        (finding,) = findings(log.files)
+        assert (finding.severity, finding.kind) == (Severity.NOTICE, FindingKind.EPOCH_CHECKPOINT)
+        assert (finding.start_action, finding.reason) == ("nothing", "its epochs and offsets do not ascend")
+
+
 def test_the_epochs_of_deleted_records_may_be_gone_before_them() -> None:
     log = closed_log()
     replace(log, "leader-epoch-checkpoint", b"0\n0\n")
