@@ -24,6 +24,7 @@ from kafkafs.cli.output import (
 )
 from kafkafs.cli.store import (
     broker_settings,
+    check_file_outside,
     follow_links_option,
     opened_store,
     server_properties_option,
@@ -89,7 +90,7 @@ def report(
     if (output is None) == (form is None):
         raise click.UsageError("name the file of the page with -o FILE, or ask for --json or --jsonl, not both", ctx)
     if output is not None and output != _STANDARD_OUTPUT:
-        _check_output(Path(output), store)
+        check_file_outside(Path(output), store, "-o")
     extent = Extent(is_full=is_full, has_keys=not no_keys, jobs=jobs)
     found = _gathered(store, topics, extent, server_properties)
     if form is not None:
@@ -123,20 +124,6 @@ def _gathered(
         found = gathering.report(chosen, named, __version__)
     progress.erase()
     return found
-
-
-def _check_output(path: Path, store: tuple[Path, ...]) -> None:
-    """Refuse a file that could not be written, before the store is read, or that would be a change to the store."""
-    if path.is_dir():
-        raise click.BadParameter(f"{path} is a directory; name a file in it", param_hint="-o")
-    if not path.parent.is_dir():
-        raise click.BadParameter(f"there is no directory {path.parent}", param_hint="-o")
-    target = os.path.realpath(path)
-    for log_dir in store:
-        if target.startswith(os.path.realpath(log_dir).rstrip("/") + "/"):
-            raise click.BadParameter(
-                f"{path} is in the store, of which nothing is changed; name a file elsewhere", param_hint="-o"
-            )
 
 
 def _summary(found: Report) -> str:

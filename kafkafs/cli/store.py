@@ -209,3 +209,17 @@ def say_unknown_settings(store: Sequence[Path], unknown: Mapping[str, str]) -> N
 def _first_of(topics: Sequence[str]) -> str:
     first, *others = topics
     return first + (f" and of {counted(len(others), 'more topic')}" if others else "")
+
+
+def check_file_outside(path: Path, store: tuple[Path, ...], option: str) -> None:
+    """Refuse a file that could not be written, before the store is read, or that would be a change to the store."""
+    if path.is_dir():
+        raise click.BadParameter(f"{path} is a directory; name a file in it", param_hint=option)
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no directory {path.parent}", param_hint=option)
+    target = os.path.realpath(path)
+    for log_dir in store:
+        if target.startswith(os.path.realpath(log_dir).rstrip("/") + "/"):
+            raise click.BadParameter(
+                f"{path} is in the store, of which nothing is changed; name a file elsewhere", param_hint=option
+            )

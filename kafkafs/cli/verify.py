@@ -17,6 +17,7 @@ from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND
 from kafkafs.cli.output import Progress, camel, counted, json_line, print_line
 from kafkafs.cli.store import (
     broker_settings,
+    check_file_outside,
     follow_links_option,
     server_properties_option,
     store_argument,
@@ -87,7 +88,7 @@ def verify_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
 )
 @click.option(
     "--resume",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Keep in FILE which partitions are done, and go on after them if the same command was interrupted.",
 )
@@ -115,6 +116,8 @@ def verify(
     What a broker that starts does about it is in `startAction` (nothing, truncate, rebuild, remove, stray, offline,
     refuse) and, as a sentence, in `atStart`.
     """
+    if resume is not None:
+        check_file_outside(resume, store, "--resume")
     settings = broker_settings(server_properties)
     if polite:
         os.setpriority(os.PRIO_PROCESS, 0, _LOWEST_PRIORITY)

@@ -207,6 +207,16 @@ class WritableFile(ReadableFile):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
         self._descriptor, self._rested = descriptor, None
 
+    def try_lock(self) -> bool:
+        """Lock the file until it is closed, and return True; False if another opened file has it locked so."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise located(error, self.path) from None
+        return True
+
     def write_at(self, position: int, buffers: Sequence[Buffer]) -> None:
         """Write the buffers one after the other. An error may leave any part of them written."""
         try:

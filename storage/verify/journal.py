@@ -32,7 +32,8 @@ _OTHER: Final = "it is no record of a verification; name a file that does not ex
 class VerificationJournal:
     """The results of the partitions that one verification, of these log directories and topics, has verified.
 
-    Raises `CorruptMetadataError` for a file that is not such a record, or of a verification of something else.
+    Raises `CorruptMetadataError` for a file that is not such a record, or of a verification of something else, or in
+    use.
     """
 
     def __init__(self, files: Files, path: Path, log_dirs: Sequence[str], topics: Sequence[str]) -> None:
@@ -79,6 +80,8 @@ class VerificationJournal:
 
     def _read(self) -> None:
         """Take in the whole lines of the file, and drop what follows them."""
+        if not self._file.try_lock():
+            raise self._refused("another verification is using it; name another file")
         size_bytes = self._file.size_bytes()
         if size_bytes > SNAPSHOT_BYTES_MAX:
             raise self._refused(f"it has {size_bytes} bytes, and is read up to {SNAPSHOT_BYTES_MAX}")

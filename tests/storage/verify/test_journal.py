@@ -120,6 +120,12 @@ def test_the_record_of_another_verification(paths: list[Path], tmp_path: Path) -
             opened(tmp_path / "kept", log_dirs, topics)
 
 
+def test_two_at_once(paths: list[Path], tmp_path: Path) -> None:
+    with closing(opened(tmp_path / "kept", paths)), pytest.raises(CorruptMetadataError, match="another verification"):
+        opened(tmp_path / "kept", paths)
+    opened(tmp_path / "kept", paths).close()
+
+
 def test_lines_that_kafkafs_does_not_write(paths: list[Path], tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     run(paths, kept)
