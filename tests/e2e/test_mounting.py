@@ -132,7 +132,7 @@ sys.executable = os.path.abspath("python")
 main(["mount", "store", "mnt"], prog_name="kafkafs")
 ' > said 2>&1 &
 front=$!
-until server=$(pgrep -P $front); do kill -0 $front || exit 1; done
+until read -r server _ < <(cat /proc/$front/task/$front/children; echo) && [[ $server ]]; do kill -0 $front || exit 1; done
 """
 
 

@@ -111,7 +111,7 @@ read -r namespace <&$told; read -r server <&$told; echo $namespace $server
 $KAFKAFS umount mnt; echo $?
 $KAFKAFS umount --force mnt; echo $?
 $KAFKAFS mount store other; echo $?
-nsenter -t $sleeper -m -- cat $PWD/mnt/.kafkafs/options | grep pid=
+grep pid= /proc/$sleeper/root$PWD/mnt/.kafkafs/options
 kill $server; tail --pid=$server -f /dev/null; kill $sleeper; ls -A store | grep clean
 """
         done = apart(script, place)

@@ -114,8 +114,9 @@ def _name_space(process: str) -> str:
 
 
 def _fuse_descriptors(pid: int) -> Iterator[str]:
+    """Yield the names of descriptors of the device; in a chroot another name space shows a longer path to it."""
     directory = Path(f"/proc/{pid}/fd")
-    return (link.name for link in directory.iterdir() if os.readlink(link) == "/dev/fuse")  # noqa: PTH115
+    return (link.name for link in directory.iterdir() if os.readlink(link).endswith("/dev/fuse"))  # noqa: PTH115
 
 
 def _connection(pid: int, descriptor: str) -> str | None:
