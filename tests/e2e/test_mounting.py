@@ -132,7 +132,8 @@ sys.executable = os.path.abspath("python")
 main(["mount", "store", "mnt"], prog_name="kafkafs")
 ' > said 2>&1 &
 front=$!
-until read -r server _ < <(cat /proc/$front/task/$front/children; echo) && [[ $server ]]; do kill -0 $front || exit 1; done
+until server=$(< /proc/$front/task/$front/children) && [[ $server ]]; do kill -0 $front || exit 1; done
+server=${server% }
 """
 
 
