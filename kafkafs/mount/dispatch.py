@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 
-QUICK_NS: Final = 1_000_000
 SLOW_NS: Final = 1_500_000
+SLOW_IN_WALK_NS: Final = 4_000_000
+"""The same for listings in a walk, which tell the sizes of all that is listed: many of 2 ms each."""
 PROBATION: Final = 8  # how many go to threads after one that was slow
 STREAK_NS: Final = 3_000_000
 WAIT_MS: Final = 1
@@ -99,11 +100,15 @@ class Share:
 
 
 class Pace:
-    """How quick recent work of one kind was; long work is timed apart from short work."""
+    """How quick recent work of one kind was; long work is timed apart from short work.
 
-    __slots__ = ("_in_thread", "_in_threads", "_to_prove")
+    Work is slow from `slow_ns` on, and proves to be quick in two thirds of that.
+    """
 
-    def __init__(self, share: Share | None = None) -> None:
+    __slots__ = ("_in_thread", "_in_threads", "_slow_ns", "_to_prove")
+
+    def __init__(self, share: Share | None = None, slow_ns: int = SLOW_NS) -> None:
+        self._slow_ns = slow_ns
         self._to_prove = [1, 1]  # short and long
         self._in_threads = 0
         self._in_thread = in_thread if share is None else share.run
@@ -117,13 +122,13 @@ class Pace:
             except MustWaitError:
                 self._to_prove[is_long] = PROBATION
             finally:
-                if perf_counter_ns() - begun_ns > SLOW_NS:
+                if perf_counter_ns() - begun_ns > self._slow_ns:
                     self._to_prove[is_long] = PROBATION
         return await self.run_in_thread(work, is_long=is_long)
 
     async def run_in_thread(self, work: Callable[[], T], *, is_long: bool = False) -> T:
         """Run it in a thread, however quick it may be."""
-        taken_ns = SLOW_NS
+        taken_ns = self._slow_ns
 
         def timed() -> T:
             nonlocal taken_ns
@@ -138,7 +143,7 @@ class Pace:
             return await self._in_thread(timed)
         finally:
             self._in_threads -= 1
-            self._to_prove[is_long] -= taken_ns <= QUICK_NS
+            self._to_prove[is_long] -= taken_ns <= self._slow_ns * 2 // 3
 
 
 class DirectoryPaces:
@@ -146,6 +151,7 @@ class DirectoryPaces:
 
     def __init__(self) -> None:
         self.lookup, self.opendir, self.readdir = Pace(), Pace(), Pace()
+        self.walk = Pace(slow_ns=SLOW_IN_WALK_NS)
 
 
 async def in_thread(work: Callable[[], T]) -> T:

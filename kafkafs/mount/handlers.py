@@ -214,7 +214,8 @@ class TreeOperations(ForbiddenOperations):
         walk = None if found.log is None else self._walks.opened(found.log)
         node = await self._paces.opendir.run(partial(self._directory, found, is_walk=walk is not None))
         handle = next(self._handles)
-        self._listings[handle] = Listing(found, node, self._paces.readdir, walk)
+        pace = self._paces.readdir if walk is None else self._paces.walk
+        self._listings[handle] = Listing(found, node, pace, walk)
         return handle
 
     @guarded(is_open=True)

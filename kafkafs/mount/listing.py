@@ -115,6 +115,8 @@ class Listing:
         self.inode = inode
         self.walk = walk
         self._directory = directory
+        path = inode.path
+        self._is_of_records = isinstance(path, PartitionDirectoryPath) and path.view in (View.OFFSET, View.DAMAGE)
         self._pace = pace
         self._entries: Iterator[Entry] = iter(())
         self._start = 0
@@ -127,10 +129,10 @@ class Listing:
         is_first = not self._is_begun or position < self._start
         while is_first or (position >= self._start + len(self._window) and not self._is_ended):
             work = partial(self._next, is_first=is_first)
-            # What decodes records may need much memory, for which the event loop cannot wait.
-            path = self.inode.path
-            is_of_records = isinstance(path, PartitionDirectoryPath) and path.view in (View.OFFSET, View.DAMAGE)
-            chunk = await (self.inode.quick.run_in_thread(work) if is_of_records else self._pace.run(work))
+            # What decodes records may need much memory, for which the event loop cannot wait. A walk tries, as it has
+            # much to list: its pace begins again in a thread.
+            is_tried = not self._is_of_records or (is_first and self.walk is not None)
+            chunk = await (self._pace.run(work) if is_tried else self.inode.quick.run_in_thread(work))
             is_first = False
             self._is_ended = len(chunk) < CHUNK_NAMES
             dropped = max(len(self._window) + len(chunk) - _WINDOW_NAMES, 0)

@@ -15,22 +15,24 @@ if TYPE_CHECKING:
 
 
 class _Looked(NamedTuple):
-    """What was found in a segment's file when the file system said this of it, after so many truncations."""
+    """What was found in a segment's file when it had this size and time, after so many truncations of its log."""
 
-    status: FileStatus
+    identity: tuple[int, int]
+    size_bytes: int
+    modified_ms: int
     truncations: int
     damage: LogDamage
 
     def is_of(self, status: FileStatus) -> bool:
         """True if the file is as it was."""
-        return _mark(self.status) == _mark(status)
+        seen = (self.identity, self.size_bytes, self.modified_ms)
+        return seen == (status.identity, status.size_bytes, status.modified_ms)
 
     def has_grown_to(self, status: FileStatus, truncations: int) -> bool:
         """True if the file has become longer, which only appending does."""
-        seen = self.status
         return (
-            seen.identity == status.identity
-            and seen.size_bytes < status.size_bytes
+            self.identity == status.identity
+            and self.size_bytes < status.size_bytes
             and self.truncations == truncations
             and not self.damage.ranges
         )
@@ -38,6 +40,8 @@ class _Looked(NamedTuple):
 
 class KnownDamage:
     """The ranges of a log that do not decode, as far as they were looked for. Any thread may use it."""
+
+    __slots__ = ("_lock", "_looked")
 
     def __init__(self) -> None:
         self._lock = Lock()  # held while a log is read, so that one reader does
@@ -82,9 +86,7 @@ class KnownDamage:
         if looked is None or not looked.is_of(status):
             has_grown = looked is not None and looked.has_grown_to(status, view.truncations)
             found = damaged_ranges(part, looked.damage if looked is not None and has_grown else None)
-            looked = self._looked[part.segment.base_offset] = _Looked(status, view.truncations, found)
+            looked = self._looked[part.segment.base_offset] = _Looked(
+                status.identity, status.size_bytes, status.modified_ms, view.truncations, found
+            )
         return looked.damage.ranges
-
-
-def _mark(status: FileStatus) -> tuple[object, ...]:
-    return status.identity, status.size_bytes, status.modified_ms

@@ -64,7 +64,9 @@ class LogSource:
         self.partition = partition
         self.home = directory
         self._directory = directory
-        self._followed: Directory | None = None  # the directory that the path was made of
+        # The directory that the path was made of. A path takes as much memory as a log's view.
+        is_same = isinstance(log, FollowedLog) and str(directory) == log.directory.path
+        self._followed: Directory | None = log.directory if is_same else None
         self.log = log
         self.options = options
         self.files = files

@@ -195,14 +195,15 @@ class Directory(ABC):
             return SymbolicLinkError(self.path_of(name))
         if status.special:
             return SpecialFileError(errno.EINVAL, NO_FILE, self.path_of(name))
-        if status.names > 1 and not status.is_directory and self.is_of_store and status.uid not in self._owners():
+        if status.names > 1 and not status.is_directory and self.is_of_store and not self._is_owned(status.uid):
             reason = f"{OTHERS_FILE} user {status.uid}, and kafkafs does not open it"
             return SpecialFileError(errno.EPERM, reason, self.path_of(name))
         return None
 
-    def _owners(self) -> set[int]:
-        found = (self.own_status(), None if self.above is None else self.above.own_status())
-        return {status.uid for status in found if status is not None}
+    def _is_owned(self, uid: int) -> bool:
+        """Return True if this user has the directory, or the log directory above it."""
+        statuses = (each.own_status() for each in (self, self.above) if each is not None)
+        return any(status is not None and status.uid == uid for status in statuses)
 
     @abstractmethod
     def link_target(self, name: str) -> str:
