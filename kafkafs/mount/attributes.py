@@ -31,6 +31,7 @@ class EntryMaker:
 
     def __init__(self, ownership: Ownership, of_store: Callable[[], Access], growth: Growth) -> None:
         self._ownership = ownership
+        self._is_as_given = ownership == (None, None, None)
         self._of_store = of_store
         self._growth = growth
 
@@ -43,7 +44,9 @@ class EntryMaker:
 
     def of_listed(self, key: int, number: int, node_type: int, attributes: Attributes) -> pyfuse3.EntryAttributes:
         """Return the entry of a node that is known from a listing alone, for a moment."""
-        owner = self._given(attributes.access or self._of_store())
+        owner = attributes.access or self._of_store()
+        if not self._is_as_given:
+            owner = self._given(owner)
         entry = pyfuse3.EntryAttributes()
         entry.st_ino = number
         if key != number:
