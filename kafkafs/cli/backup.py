@@ -9,7 +9,8 @@ import click
 
 from kafkafs.backup import Backup, RunCheck
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, say
-from kafkafs.cli.output import Form, Progress, chosen_form, counted, output_options, write_rows
+from kafkafs.cli.output import Form, chosen_form, counted, output_options, write_rows
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import (
     broker_settings,
     follow_links_option,

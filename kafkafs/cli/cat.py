@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.failures import EXIT_DONE, exit_code, say, sentence
-from kafkafs.cli.output import Progress, write_pieces
+from kafkafs.cli.output import write_pieces
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.standard_streams import is_of_output
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
 from kafkafs.cli.tree import (

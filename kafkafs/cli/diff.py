@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, say, sentence
-from kafkafs.cli.output import Progress, chosen_form, counted, output_options, print_line, write_detailed_rows
+from kafkafs.cli.output import chosen_form, counted, output_options, print_line, write_detailed_rows
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import follow_links_option, opened_store, other_store_argument, store_argument
 from kafkafs.find.comparison import compare
 from kafkafs.find.reaches import matching_partitions

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EXIT_USAGE, say
-from kafkafs.cli.output import Progress
+from kafkafs.cli.progress import Progress
 from kafkafs.dump.dump_by_kind import DumpOptions, dump_of
 from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of
 from kafkafs.dump.index_dump import IndexView

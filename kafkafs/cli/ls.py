@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs.cli.failures import sentence
-from kafkafs.cli.output import Form, Progress, chosen_form, output_options, print_line, write_rows
+from kafkafs.cli.output import Form, chosen_form, output_options, print_line, write_rows
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
 from kafkafs.cli.tree import count_size, expanded, isolation_option, node_at, opened_tree, tree_options
 from kafkafs.locator.times import Instant

@@ -14,13 +14,13 @@ from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import (
     Form,
     JsonArray,
-    Progress,
     chosen_form,
     counted,
     json_line,
     output_options_of,
     print_line,
 )
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.recovery_report import outcome_lines, outcome_object
 from kafkafs.cli.store import (
     broker_settings,

@@ -12,7 +12,6 @@ import click
 from kafkafs import __version__
 from kafkafs.cli.output import (
     Form,
-    Progress,
     chosen_form,
     counted,
     json_line,
@@ -22,6 +21,7 @@ from kafkafs.cli.output import (
     write_objects,
     write_pieces,
 )
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import (
     broker_settings,
     check_file_outside,

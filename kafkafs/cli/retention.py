@@ -10,7 +10,8 @@ import click
 
 from kafkafs.cli.failures import EXIT_FAILED, say, sentence
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import Progress, chosen_form, counted, output_options, print_line, row_of, write_detailed_rows
+from kafkafs.cli.output import chosen_form, counted, output_options, print_line, row_of, write_detailed_rows
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import (
     change_any_option,
     check_may_change,

@@ -8,7 +8,8 @@ import click
 
 from kafkafs import revive as reviving
 from kafkafs.cli.finishing import finishing
-from kafkafs.cli.output import Progress, json_line, print_line
+from kafkafs.cli.output import json_line, print_line
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import (
     Command,
     broker_settings,

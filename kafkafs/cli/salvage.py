@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.finishing import print_afterwards
-from kafkafs.cli.output import Progress, json_line
+from kafkafs.cli.output import json_line
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import (
     follow_links_option,
     opened_store,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.failures import say
-from kafkafs.cli.output import Form, Progress, chosen_form, output_options, write_rows
+from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import follow_links_option, opened_store, store_argument
 from kafkafs.find.reaches import matching_partitions
 from storage.errors import UnknownPartitionError

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkafs.cli.finishing import Change
-    from kafkafs.cli.output import Progress
+    from kafkafs.cli.progress import Progress
     from kafkafs.tree.node import Node
     from kafkafs.tree.segment_files import SegmentTextFile
     from kafkafs.tree.stream_file import StreamFile

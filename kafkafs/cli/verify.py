@@ -14,7 +14,8 @@ import click
 
 from kafkafs.allocation import keep_freed_memory
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND
-from kafkafs.cli.output import Progress, camel, counted, json_line, print_line
+from kafkafs.cli.output import camel, counted, json_line, print_line
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import (
     broker_settings,
     check_file_outside,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkafs.cli.failures import EXIT_FAILED, say, sentence
-from kafkafs.cli.output import Form, Progress, chosen_form, output_options, write_rows
+from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import follow_links_option, server_properties_option, store_argument
 from kafkafs.cli.tree import count_size, damage_option, isolation_option, node_at, opened_tree, tree_options
 from kafkafs.tree.errors import TreeError

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 import click
 
-from kafkafs.cli.output import Progress
+from kafkafs.cli.progress import Progress
 from kafkafs.spark.errors import JobError
 from kafkafs.spark.failures import (
     first_line,

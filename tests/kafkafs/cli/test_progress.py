@@ -5,15 +5,19 @@ from __future__ import annotations
 import io
 import os
 import pty
+import signal
 import subprocess
 import sys
 import threading
+import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkafs.cli import output as output_of_commands
-from kafkafs.cli.output import Progress
+from kafkafs.cli import progress as progress_of_commands
+from kafkafs.cli.output import write_pieces
+from kafkafs.cli.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +26,8 @@ if TYPE_CHECKING:
 ERASE = "\r\x1b[K"
 IMPATIENT = """
 import sys
-from kafkafs.cli import output
-output._PATIENCE_S = output._INTERVAL_S = 0
+from kafkafs.cli import progress
+progress._PATIENCE_S = progress._INTERVAL_S = 0
 from kafkafs.cli import main
 main(sys.argv[1:])
 """
@@ -52,7 +56,7 @@ def test_long_work_is_said_now_and_then_and_erased() -> None:
 
 def test_one_that_takes_long_is_said_again(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_PATIENCE_S", "_INTERVAL_S", "_BEAT_S"):
-        monkeypatch.setattr(output_of_commands, name, 0.001)
+        monkeypatch.setattr(progress_of_commands, name, 0.001)
     beaten = threading.Event()
 
     class Stream(io.StringIO):
@@ -70,6 +74,22 @@ def test_one_that_takes_long_is_said_again(monkeypatch: pytest.MonkeyPatch) -> N
     assert stream.getvalue().endswith(ERASE)
     with Progress(None).beating():
         pass
+
+
+def test_a_thread_that_leaves_no_other_a_turn_says_it_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one does that asks for the status of a million files."""
+    for name in ("_PATIENCE_S", "_INTERVAL_S", "_BEAT_S"):
+        monkeypatch.setattr(progress_of_commands, name, 0.001)
+    monkeypatch.setattr(progress_of_commands, "_beat_in_thread", lambda _: nullcontext())
+    before = signal.getsignal(signal.SIGALRM)
+    stream = io.StringIO()
+    ends_s = time.monotonic() + 60
+    with Progress(stream).beating("looking"):
+        while "looking, " not in stream.getvalue():
+            assert time.monotonic() < ends_s
+    assert stream.getvalue().endswith(ERASE)
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 def test_nothing_is_not_a_number() -> None:
@@ -120,14 +140,14 @@ def test_progress_is_shown_on_a_terminal_only(
 
 def test_cat_writes_what_it_has_while_the_rest_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
-    output = io.TextIOWrapper(io.BufferedWriter(raw))  # type: ignore[arg-type]
-    monkeypatch.setattr(output_of_commands.sys, "stdout", output)
-    monkeypatch.setattr(output_of_commands.time, "monotonic", iter(range(100)).__next__)
+    output = io.TextIOWrapper(io.BufferedWriter(raw))
+    monkeypatch.setattr(sys, "stdout", output)
+    monkeypatch.setattr(time, "monotonic", iter(range(100)).__next__)
 
     def pieces() -> Iterator[bytes]:
         yield b"first\n"
         assert raw.getvalue() == b"first\n"
         yield b"second\n"
 
-    output_of_commands.write_pieces(pieces())
+    write_pieces(pieces())
     assert raw.getvalue() == b"first\nsecond\n"

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
-from kafkafs.cli.output import Progress
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.spark.session import TaskProgress, chosen_settings, job_options
 from kafkafs.spark.jobs.announcing import announce, announced
 
