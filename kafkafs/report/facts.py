@@ -70,6 +70,7 @@ class PartitionFacts:
     """A partition. With an `error` it could not be read, and the other fields say nothing.
 
     `retention` and `compaction` say in a sentence what is due, `freed_bytes` what retention deletes at its next run.
+    `segments` are the newest ones of a partition that has very many, and `unlisted_segments` come before them.
     """
 
     topic: str
@@ -89,12 +90,18 @@ class PartitionFacts:
     compaction_is_due: bool = False
     dirty_bytes: int = 0
     codecs: Mapping[str, CodecFacts] = field(default_factory=dict)
+    unlisted_segments: int = 0
     segments: tuple[SegmentFacts, ...] = ()
 
     @property
     def name(self) -> str:
         """The name of its directory."""
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def segment_count(self) -> int:
+        """How many segments it has."""
+        return self.unlisted_segments + len(self.segments)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -297,7 +304,7 @@ def _add(facts: TopicFacts, partition: PartitionFacts) -> None:
     facts.failures += partition.error is not None
     facts.size_bytes += partition.size_bytes
     facts.records += partition.records
-    facts.segments += len(partition.segments)
+    facts.segments += partition.segment_count
     facts.first_timestamp = earliest(facts.first_timestamp, partition.first_timestamp)
     facts.last_timestamp = latest(facts.last_timestamp, partition.last_timestamp)
     facts.freed_bytes += partition.freed_bytes

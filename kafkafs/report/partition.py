@@ -6,9 +6,10 @@ some of them, or of all. A look has no effect but its result, so a partition tha
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafkafs.report.contents import Contents
 from kafkafs.report.facts import FindingFacts, PartitionFacts, earliest, latest
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from storage.store import Store, StoreCompaction, StoreRetention
 
 RECORDS_OF_SAMPLE_MAX = 1000
+SEGMENTS_MAX: Final = 10_000
+"""How many segments of a partition are listed, the newest ones; its sizes, times and plans are those of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +81,39 @@ class PartitionReading:
             problems.guarded(lambda: self._compaction.plan(topic, number, view)),
         )
         contents, samples = self._depth.contents(), self._depth.samples
-        segments: list[SegmentFacts] = []
+        listed: deque[SegmentFacts] = deque(maxlen=SEGMENTS_MAX)
+        times: list[int | None] = [None, None]
         written: list[list[Written]] = []
-        records = 0
+        size_bytes = records = 0
         for part in view.slices(0):
             self._advance()
             look = SegmentLook(part, view.start_offset, plans, problems)
             found = look.found(contents if samples is None else None, is_active=part.segment is view.segments[-1])
-            segments.append(found.facts)
-            written.append(found.written)
+            segment = found.facts
+            listed.append(segment)
+            times = [earliest(times[0], segment.first_timestamp), latest(times[1], segment.last_timestamp)]
+            size_bytes += segment.size_bytes
             records += found.records
+            if found.written:
+                written.append(found.written)
         if samples is not None:
             records = view.end_offset - view.start_offset
             _sample(view, samples, contents, problems)
-        for segment in view.segments[-1:]:
-            segment.unload()
+        for active in view.segments[-1:]:
+            active.unload()
         facts = PartitionFacts(
             topic=topic,
             partition=number,
             log_dir=str(log_dir.path),
             start_offset=view.start_offset,
             end_offset=view.end_offset,
-            size_bytes=sum(each.size_bytes for each in segments),
+            size_bytes=size_bytes,
             records=records,
-            first_timestamp=earliest(*(each.first_timestamp for each in segments)),
-            last_timestamp=latest(*(each.last_timestamp for each in segments)),
+            first_timestamp=times[0],
+            last_timestamp=times[1],
             codecs=contents.codecs,
-            segments=tuple(segments),
+            unlisted_segments=len(view.segments) - len(listed),
+            segments=tuple(listed),
             **plans.as_facts(),
         )
         return Found(facts, written, contents, problems.found)

@@ -82,7 +82,8 @@ class Problems:
     """What a partition is found to have: damage, and files that cannot be read."""
 
     def __init__(self, directory: str) -> None:
-        self.found: list[FindingFacts] = []
+        self.found: list[FindingFacts] = []  # each once
+        self._seen: set[FindingFacts] = set()
         self._directory = directory
 
     def guarded(self, ask: Callable[[], T]) -> T | None:
@@ -125,7 +126,8 @@ class Problems:
             at_start=None,
             next_step=next_step(kind),
         )
-        if finding not in self.found:
+        if finding not in self._seen:
+            self._seen.add(finding)
             self.found.append(finding)
 
 
@@ -180,7 +182,7 @@ class SegmentLook:
             next=fate,
             expires_ms=self._plans.expires_ms(guarded(lambda: segment.age_timestamp)),
             reason=reason,
-            damage=next((each.reason for each in self._problems.found[known:]), None),
+            damage=self._problems.found[known].reason if len(self._problems.found) > known else None,
         )
         if not is_active:
             segment.unload()

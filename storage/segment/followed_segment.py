@@ -80,7 +80,7 @@ class FollowedSegment(Segment):
         self._end: SegmentEnd | None = None
         self._is_short = False
         self._tail: tuple[int, int, bool] | None = None  # the last bytes read after the end
-        self._trail: list[SegmentEnd] = []  # where at least the last `_TRAIL_BATCHES` end, ascending
+        self._trail: list[SegmentEnd] | None = None  # where at least the last `_TRAIL_BATCHES` end, ascending
         self._looking = RLock()  # held while the end, or a value that depends on it, is looked for
 
     @property
@@ -158,7 +158,7 @@ class FollowedSegment(Segment):
         It is one of the ends of the last batches that were seen to arrive; None if none of those batches is there.
         """
         with self._looking, self.open_log() as file:
-            return next((end.next_offset for end in reversed(self._trail) if _has(file, end)), None)
+            return next((end.next_offset for end in reversed(self._trail or ()) if _has(file, end)), None)
 
     def refresh_indexes(self) -> None:
         """Refresh the indexes that were used."""
@@ -236,16 +236,14 @@ class FollowedSegment(Segment):
             try:
                 for batch in scan:
                     previous, last, largest_before = last, batch, largest
-                    self._trail.append(SegmentEnd.after(batch))
-                    if len(self._trail) > 2 * _TRAIL_BATCHES:
-                        del self._trail[:-_TRAIL_BATCHES]
+                    self._remember(SegmentEnd.after(batch))
                     if batch.max_timestamp > largest[0]:
                         largest = (batch.max_timestamp, batch.last_offset)
             except FramingError as error:
                 reason = error.reason
             before = end if previous is None else SegmentEnd.after(previous)
             if last is not None:
-                end = self._credible(self._trail[-1], before)
+                end = self._credible(SegmentEnd.after(last), before)
             if reason is None:
                 return end if end.is_clean else end._replace(zeros_end=0, damage=None), largest
             if _is_unused(file, end.position, known.zeros_end, scan.end):
@@ -254,6 +252,13 @@ class FollowedSegment(Segment):
                 return end._replace(zeros_end=scan.end, damage=None), largest
             looks = looks + 1 if last is None else 1
         return end._replace(zeros_end=0, damage=reason), largest
+
+    def _remember(self, end: SegmentEnd) -> None:
+        if self._trail is None:
+            self._trail = []
+        self._trail.append(end)
+        if len(self._trail) > 2 * _TRAIL_BATCHES:
+            del self._trail[:-_TRAIL_BATCHES]
 
     def _credible(self, end: SegmentEnd, before: SegmentEnd) -> SegmentEnd:
         """Return the end; if its offset cannot be right, with the least that a batch after `before` ends with."""

@@ -32,6 +32,8 @@ LOOKUP_WINDOW_BYTES: Final = 32 * 1024
 """The size of a read in a lookup, which begins near the batch that it looks for."""
 
 _LAST_TIMESTAMP: Final = 2**63 - 1
+_making: Final = Lock()
+"""Held while a segment's index object is made or dropped, so that there is one of each. A log has many segments."""
 
 
 class TimestampAndOffset(NamedTuple):
@@ -59,7 +61,6 @@ class Segment:
         "_first_timestamp",
         "_is_finished",
         "_largest",
-        "_lock",
         "_offset_reader",
         "_size_bytes",
         "_time_reader",
@@ -91,7 +92,6 @@ class Segment:
         self._offset_reader: OffsetIndexReader | None = None
         self._time_reader: TimeIndexReader | None = None
         self._transaction_reader: TransactionIndexReader | None = None
-        self._lock = Lock()  # held while an index object is made, so that there is one of each
 
     @property
     def directory(self) -> Directory:
@@ -123,31 +123,38 @@ class Segment:
     @property
     def offset_index(self) -> OffsetIndex:
         """The index from offsets to positions."""
-        if self._offset_reader is None:
-            with self._lock:
-                if self._offset_reader is None:
-                    source = self.own_files.index(Kind.OFFSET_INDEX)
-                    self._offset_reader = OffsetIndexReader(source, self.base_offset)
-        return self._offset_reader
+        reader = self._offset_reader
+        if reader is None:
+            with _making:
+                reader = self._offset_reader
+                if reader is None:
+                    reader = OffsetIndexReader(self.own_files.index(Kind.OFFSET_INDEX), self.base_offset)
+                    self._offset_reader = reader
+        return reader
 
     @property
     def time_index(self) -> TimeIndex:
         """The index from timestamps to offsets."""
-        if self._time_reader is None:
-            with self._lock:
-                if self._time_reader is None:
-                    self._time_reader = TimeIndexReader(self.own_files.index(Kind.TIME_INDEX), self.base_offset)
-        return self._time_reader
+        reader = self._time_reader
+        if reader is None:
+            with _making:
+                reader = self._time_reader
+                if reader is None:
+                    reader = TimeIndexReader(self.own_files.index(Kind.TIME_INDEX), self.base_offset)
+                    self._time_reader = reader
+        return reader
 
     @property
     def transaction_index(self) -> TransactionIndex:
         """The index of the transactions that were aborted in this segment."""
-        if self._transaction_reader is None:
-            with self._lock:
-                if self._transaction_reader is None:
-                    source = self.own_files.index(Kind.TRANSACTION_INDEX)
-                    self._transaction_reader = TransactionIndexReader(source, self.base_offset)
-        return self._transaction_reader
+        reader = self._transaction_reader
+        if reader is None:
+            with _making:
+                reader = self._transaction_reader
+                if reader is None:
+                    reader = TransactionIndexReader(self.own_files.index(Kind.TRANSACTION_INDEX), self.base_offset)
+                    self._transaction_reader = reader
+        return reader
 
     def batches(self, start: int = 0, end: int | None = None, *, window_bytes: int = WINDOW_BYTES) -> Iterator[Batch]:
         """Yield the batches from the position `start`, at which one begins, up to the end."""
@@ -321,6 +328,9 @@ class Segment:
     def unload(self) -> None:
         """Free the memory of the indexes and the descriptor of the log; both are opened again when needed."""
         self.own_files.release_log()
-        for index in (self._offset_reader, self._time_reader, self._transaction_reader):
-            if index is not None:
+        with _making:
+            indexes = (self._offset_reader, self._time_reader, self._transaction_reader)
+            self._offset_reader = self._time_reader = self._transaction_reader = None
+        for index in indexes:
+            if index is not None:  # another thread may have it
                 index.unload()

@@ -124,7 +124,9 @@ def _fate(segment: SegmentFacts) -> str:
 
 def _sentence(partition: PartitionFacts, together: int) -> str:
     segments = partition.segments
-    parts = [f"{counted(len(segments), 'segment')}, {bytes_text(partition.size_bytes)}"]
+    parts = [f"{counted(partition.segment_count, 'segment')}, {bytes_text(partition.size_bytes)}"]
+    if partition.segment_count > len(segments):
+        parts[0] += f", of which the newest {len(segments)} are shown"
     if partition.first_timestamp is not None:
         parts.append(f"from {time_text(partition.first_timestamp)} to {time_text(partition.last_timestamp)}")
     for which, what in ((Next.DELETED, "deleted next"), (Next.COMPACTED, "compacted next")):
@@ -151,7 +153,7 @@ def _figures(partition: PartitionFacts, shown: Sequence[SegmentFacts]) -> Markup
         for segment in shown
     )
     columns = ("Base offset", "Codec", "Next", "Retention by time", "From (UTC)", "To (UTC)", "Size")
-    which = "Newest segments" if len(shown) < len(partition.segments) else "Segments"
+    which = "Newest segments" if len(shown) < partition.segment_count else "Segments"
     caption = f"{which} of {partition.name}"
     return folded(f"{caption}: figures", table(caption, columns, rows, numbers_from=4))
 

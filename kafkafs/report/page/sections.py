@@ -236,7 +236,7 @@ def _partition(partition: PartitionFacts, numbers: Mapping[str, int] | None) -> 
         partition.name,
         *where,
         bytes_text(partition.size_bytes),
-        len(partition.segments),
+        partition.segment_count,
         partition.start_offset,
         partition.end_offset,
         partition.records,

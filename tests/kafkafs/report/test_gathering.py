@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -116,3 +117,20 @@ def test_groups_and_transactions_are_those_of_the_internal_topics(paths: list[Pa
     }
     assert lags
     assert all(each.lag == lags.get((each.group, each.topic, each.partition), each.lag) for each in report.groups)
+
+
+@pytest.mark.golden
+def test_of_very_many_segments_the_newest_are_listed_and_all_are_counted(
+    paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(paths) as store:
+        whole = gathered(store, is_full=False)
+        monkeypatch.setattr("kafkafs.report.partition.SEGMENTS_MAX", 1)
+        capped = gathered(store, is_full=False)
+    assert max(len(each.segments) for each in whole.partitions) > 1
+    for each, other in zip(whole.partitions, capped.partitions, strict=True):
+        assert other.segments == each.segments[-1:]
+        assert other.segment_count == each.segment_count == len(each.segments)
+        assert replace(other, segments=(), unlisted_segments=0) == replace(each, segments=(), unlisted_segments=0)
+    assert capped.topics == whole.topics
+    assert (capped.growth, capped.day) == (whole.growth, whole.day)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import pytest
 
@@ -45,6 +46,16 @@ def test_a_lookup_that_holds_leaves_the_log_open_for_the_next(tmp_path: Path) ->
     assert open_in(tmp_path) == [str(FileName(0, Kind.LOG))]
     segment.unload()
     assert open_in(tmp_path) == []
+
+
+def test_a_segment_that_was_used_takes_no_more_memory_than_before(tmp_path: Path) -> None:
+    """A log may have a million segments, each of which a report looks into."""
+    (segment,) = segments_in(tmp_path, 1)
+    indexes = [ref(segment.offset_index), ref(segment.time_index), ref(segment.transaction_index)]
+    look_up([segment])
+    segment.unload()
+    assert [each() for each in indexes] == [None, None, None]
+    look_up([segment])
 
 
 def test_no_more_logs_are_held_than_the_bound(tmp_path: Path) -> None:
