@@ -25,7 +25,7 @@ from kafkafs.cli.store import (
     store_files,
 )
 from kafkafs.quantities import size_of
-from storage.files import NamedFiles
+from storage.files import NamedFiles, absolute_path, is_in_object_store
 from storage.verify import Severity, Verification, VerificationJournal
 
 if TYPE_CHECKING:
@@ -128,15 +128,16 @@ def verify(
     verification = Verification(
         files, store, topics=topics, jobs=jobs, prepare=keep_freed_memory, server_properties=settings
     )
-    with nullcontext() if resume is None else _journal(resume, store, topics) as journal:
+    with nullcontext() if resume is None else journal_of(resume, store, topics) as journal:
         _print_findings(verification, journal, bytes_per_second_max or math.inf)
     if journal is not None:
         journal.remove()
     end_with_verdict(ctx, verification)
 
 
-def _journal(path: Path, store: tuple[Path, ...], topics: tuple[str, ...]) -> closing[VerificationJournal]:
-    log_dirs = [str(each.resolve()) for each in store]
+def journal_of(path: Path, store: tuple[Path, ...], topics: tuple[str, ...]) -> closing[VerificationJournal]:
+    """Return the record of a verification of this store, in a file that is made if it is missing."""
+    log_dirs = [absolute_path(each if is_in_object_store(each) else each.resolve()) for each in store]
     return closing(VerificationJournal(NamedFiles(), path, log_dirs, topics))
 
 

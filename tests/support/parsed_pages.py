@@ -93,7 +93,7 @@ def check_page(page: bytes) -> ParsedPage:
 
 
 def _check_alone(parsed: ParsedPage) -> None:
-    """Check that no element and no style leads anywhere else, whatever stands in texts."""
+    """Check that no element and no style leads anywhere else, also where texts look like markup."""
     allowed = {"a", "article", "body", "caption", "code", "dd", "details", "div", "dl", "dt", "figcaption", "figure"}
     allowed |= {"footer", "h1", "h2", "h3", "head", "header", "html", "i", "li", "main", "meta", "nav", "ol", "p"}
     allowed |= {"path", "section", "small", "span", "style", "summary", "svg", "table", "tbody", "td", "th", "thead"}

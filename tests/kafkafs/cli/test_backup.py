@@ -92,7 +92,7 @@ def test_rot_and_what_does_not_belong_are_found(store: str, tmp_path: Path) -> N
     }
 
 
-def test_a_run_is_checked_whatever_store_the_environment_names(
+def test_a_run_is_checked_although_the_environment_names_a_store(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup(store, tmp_path / "backups")

@@ -126,7 +126,7 @@ def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(map(len, narrow)) <= 80
 
 
-def test_a_table_is_straight_whatever_letters_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_straight_with_wide_and_combining_letters(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[dict[str, object]] = [{"group": "名前", "lag": 1}, {"group": "cafe\u0301", "lag": 2}]
     assert table_for(rows, None, monkeypatch) == ["group  lag", "名前     1", "cafe\u0301     2"]
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,14 +14,14 @@ from click.testing import CliRunner
 from partition_writer import open_closed_log
 
 from kafkafs.cli import main
+from kafkafs.cli.verify import journal_of
 from storage.clock import Clock
+from storage.errors import CorruptMetadataError
 from storage.files import Files
 from storage.record import batches_of_rows
 from storage.store.store import Store
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
 
@@ -189,3 +190,16 @@ def test_an_interrupted_verification_goes_on(store: Path, tmp_path: Path) -> Non
     result = verify(store, "--resume", kept)
     assert (result.exit_code, kept.read_text()) == (3, "my notes\n")
     assert "it is no record of a verification" in result.stderr
+
+
+def test_the_record_of_an_object_store_is_its_own_in_every_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, store = tmp_path / "kept", (Path("s3://bucket/store"),)
+    with journal_of(kept, store, ()):
+        pass
+    monkeypatch.chdir(tmp_path)
+    with journal_of(kept, store, ()):
+        pass
+    with pytest.raises(CorruptMetadataError), journal_of(kept, (Path("s3://bucket/other"),), ()):
+        pass
