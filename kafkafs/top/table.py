@@ -75,19 +75,19 @@ def _size(value: float | None) -> str:
 
 
 _OF_BOTH: Final = (
-    Column("BYTES/S", lambda row: _size(row.bytes_per_second), 7),
-    Column("REC/S", lambda row: _number(row.records_per_second), 5),
+    Column("BYTES/S", lambda row: _size(row.bytes_per_second), 7, rank=1),
+    Column("REC/S", lambda row: _number(row.records_per_second), 5, rank=3),
     Column("SIZE", lambda row: _size(row.size_bytes), 6),
-    Column("LAG", lambda row: _number(row.lag), 5),
-    Column("OF GROUP", lambda row: fitted_group(row.group), 8, rank=3, is_text=True),
-    Column("OLDEST", lambda row: age_text(row.oldest_ms, row.now_ms), 6, rank=1),
-    Column("FREED NEXT", freed_text, 12),
+    Column("LAG", lambda row: _number(row.lag), 5, rank=2),
+    Column("OF GROUP", lambda row: fitted_group(row.group), 8, rank=7, is_text=True),
+    Column("OLDEST", lambda row: age_text(row.oldest_ms, row.now_ms), 6, rank=5),
+    Column("FREED NEXT", freed_text, 12, rank=4),
 )
-OF_TOPICS: Final = (Column("PARTS", lambda row: str(row.partitions), 5, rank=2), *_OF_BOTH)
+OF_TOPICS: Final = (Column("PARTS", lambda row: str(row.partitions), 5, rank=6), *_OF_BOTH)
 OF_PARTITIONS: Final = (
-    Column("START", lambda row: "" if row.start_offset is None else str(row.start_offset), 5, rank=5),
-    Column("END", lambda row: "" if row.end_offset is None else str(row.end_offset), 5, rank=4),
-    Column("SEGS", lambda row: "" if row.segments is None else str(row.segments), 4, rank=2),
+    Column("START", lambda row: "" if row.start_offset is None else str(row.start_offset), 5, rank=9),
+    Column("END", lambda row: "" if row.end_offset is None else str(row.end_offset), 5, rank=8),
+    Column("SEGS", lambda row: "" if row.segments is None else str(row.segments), 4, rank=6),
     *_OF_BOTH,
 )
 

@@ -132,6 +132,14 @@ def test_80_columns_have_what_matters_and_200_have_everything() -> None:
     ]
 
 
+@pytest.mark.parametrize("width", [24, 30, 40, 60])
+def test_a_narrow_screen_leaves_out_figures_rather_than_names(width: int) -> None:
+    rows = topic_rows(READING)
+    head, *lines = (line.text for line in table_lines(rows, OF_TOPICS, width))
+    assert "SIZE" in head
+    assert all(line.startswith(row.name[:12]) for line, row in zip(lines, rows, strict=False))
+
+
 def test_the_keys_are_told_in_80_columns() -> None:
     shown = pages()
     press(shown, "?")
