@@ -71,7 +71,11 @@ def _choosing(command: Command) -> Command:
             "--until", "until_ms", metavar="TIME", callback=_time, help="Revive what was there before this time."
         ),
         click.option(
-            "--topics", multiple=True, metavar="TOPIC,...", callback=_topics, help="Revive these topics only."
+            "--topics",
+            multiple=True,
+            metavar="TOPIC,...",
+            callback=_topics,
+            help="Revive these topics only; the groups' offsets come with __consumer_offsets.",
         ),
     ):
         command = option(command)
@@ -145,7 +149,7 @@ def revive(
             reviving.revive(plan, making, files, Clock(), advance=_advance("copying", progress, change))
             progress.erase()
         if not (is_plan or as_json):
-            _print_outcome(reviving.look(making.log_dirs, files, Clock()), making, tell)
+            _print_outcome(reviving.look(making.log_dirs, files, Clock()), plan, making, tell)
         if as_commands:
             _print_commands(plan, making, files)
 
@@ -173,8 +177,10 @@ def _print_commands(plan: reviving.Plan, making: reviving.Making, files: Files) 
         print_line(line)
 
 
-def _print_outcome(outcome: reviving.Outcome, making: reviving.Making, tell: Callable[[str], None]) -> None:
-    for line in reviving.outcome_lines(outcome):
+def _print_outcome(
+    outcome: reviving.Outcome, plan: reviving.Plan, making: reviving.Making, tell: Callable[[str], None]
+) -> None:
+    for line in reviving.outcome_lines(outcome, plan):
         tell(line)
     tell(f"revived into {', '.join(map(str, making.log_dirs))}; start the broker with")
     tell(f"  {reviving.start_command(making.log_dirs)}")

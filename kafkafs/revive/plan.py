@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 EMPTY_PARTITIONS_MAX: Final = 10_000
 """How many partitions of a topic may be on no disk. The name of one directory can tell of billions."""
 
+COUNTED: Final = {offsets.TOPIC: "groups", transactions.TOPIC: "transactional ids", shares.TOPIC: "share groups"}
+"""The topics in which brokers find a key by the number of partitions, and the keys."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -107,11 +110,17 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole plan; `notes` are sentences about the disks and about what is left out."""
+    """The whole plan; `notes` are sentences about the disks and about what is left out.
+
+    `not_chosen` are the topics that the disks have and the choice of topics leaves out. `on_disk` are all topics of
+    which the disks have a directory, in any state.
+    """
 
     topics: tuple[TopicPlan, ...]
     cluster: Cluster
     notes: tuple[str, ...]
+    not_chosen: frozenset[str]
+    on_disk: frozenset[str]
 
     def noting(self, notes: Iterable[str]) -> Plan:
         """Return the same plan with more notes."""
@@ -147,7 +156,9 @@ def make_plan(disks: Sequence[Disk], cluster: Cluster, choice: Choice, advance: 
     for topic, candidates in sorted(by_topic.items()):
         topics.append(_TopicPlanning(topic, cluster, disks, choice).plan(reading.read(candidates)))
     notes = [note for disk in disks for note in disk.flaws] + reading.flaws
-    return Plan(tuple(topics), cluster, tuple(notes))
+    on_disk = frozenset(name.topic for disk in disks for name in disk.names) - {CLUSTER_METADATA}
+    not_chosen = on_disk.difference(choice.topics) if choice.topics else frozenset[str]()
+    return Plan(tuple(topics), cluster, tuple(notes), not_chosen, on_disk)
 
 
 def _candidates(disks: Iterable[Disk], choice: Choice) -> Mapping[str, list[Candidate]]:
@@ -230,9 +241,9 @@ class _TopicPlanning:
         count = self._count(by_number, topic_id)
         partitions = tuple(self._partition(number, by_number.get(number, ())) for number in range(count))
         compacted = is_compacted(self._topic, known)
-        if self._choice.until_ms is not None and self._topic in _COUNTED:
+        if self._choice.until_ms is not None and self._topic in COUNTED:
             self._notes.append(
-                f"of {_COUNTED[self._topic]} it has what is left from before that time: older records of theirs may "
+                f"of {COUNTED[self._topic]} it has what is left from before that time: older records of theirs may "
                 "have been compacted away"
             )
         if compacted is None and any(self._was_compacted(each) for each in partitions):
@@ -288,10 +299,10 @@ class _TopicPlanning:
         if missing:
             listed = ", ".join(map(str, missing))
             self._notes.append(f"no disk has the partitions {listed} of {count}: they begin empty")
-        if not is_told and self._topic in _COUNTED:
+        if not is_told and self._topic in COUNTED:
             self._notes.append(
                 f"the number of its partitions is taken to be {count}, the most that the disks have; if it was "
-                f"another, {_COUNTED[self._topic]} are looked for in the wrong partitions"
+                f"another, {COUNTED[self._topic]} are looked for in the wrong partitions"
             )
         return count
 
@@ -340,7 +351,3 @@ class _TopicPlanning:
 
     def _was_compacted(self, plan: PartitionPlan) -> bool:
         return plan.first_dirty is not None or any(each.replica.lacks_offsets for each in plan.sources)
-
-
-_COUNTED = {offsets.TOPIC: "groups", transactions.TOPIC: "transactional ids", shares.TOPIC: "share groups"}
-"""The topics in which brokers find a key by the number of partitions, and the keys."""

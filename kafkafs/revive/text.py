@@ -6,9 +6,11 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from kafkafs.revive.holding import is_unknown, release_command
+from kafkafs.revive.plan import COUNTED
 from kafkafs.revive.properties import BOOTSTRAP
 from kafkafs.revive.records import carried_features
 from storage.ids import format_id
+from storage.internal import offsets as committed_offsets
 from storage.log_dir import BROKERS_OWN, DirectoryName
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ def plan_lines(plan: Plan, level: int) -> Iterator[str]:
     for topic in plan.topics:
         yield from _topic_lines(topic)
     yield from (f"note: {note}" for note in plan.notes)
+    yield from _not_chosen_lines(plan)
     yield from _cluster_lines(plan, level)
     missing = sum(each.missing for each in plan.partitions)
     lost = f", {missing} offsets below the high watermark on no disk" if missing else ""
@@ -80,6 +83,12 @@ def _why_not(chosen: Replica, other: Replica) -> str:
     return "it is the same"
 
 
+def _not_chosen_lines(plan: Plan) -> Iterator[str]:
+    for topic, keys in COUNTED.items():
+        if topic in plan.not_chosen:
+            yield f"note: --topics leaves out {topic}, and with it all {keys}: name it too to revive them"
+
+
 def _cluster_lines(plan: Plan, level: int) -> Iterator[str]:
     image = plan.cluster.image
     if not plan.cluster.is_known:
@@ -97,10 +106,16 @@ def _cluster_lines(plan: Plan, level: int) -> Iterator[str]:
         yield f"note: the features {', '.join(left_out)} need a newer --metadata-version, and are left out"
     if image.tokens:
         yield f"note: {len(image.tokens)} delegation tokens are left out: create new ones"
-    here = {topic.name for topic in plan.topics}
-    absent = sorted(name for name in image.topic_ids if name not in here)
+    absent = sorted(image.topic_ids.keys() - plan.on_disk)
     if absent:
         yield f"note: the metadata log has topics of which no partition is here: {', '.join(absent)}"
+    planned = {topic.name for topic in plan.topics}
+    passed_over = sorted(image.topic_ids.keys() & plan.on_disk - plan.not_chosen - planned)
+    if passed_over:
+        yield (
+            "note: the metadata log has topics of which these disks have only directories that --undelete or --include "
+            f"takes in: {', '.join(passed_over)}"
+        )
 
 
 def release_lines(plan: Plan) -> Iterator[str]:
@@ -113,12 +128,12 @@ def release_lines(plan: Plan) -> Iterator[str]:
         yield release_command(topic.name, topic.held, BOOTSTRAP)
 
 
-def outcome_lines(outcome: Outcome) -> Iterator[str]:
+def outcome_lines(outcome: Outcome, plan: Plan) -> Iterator[str]:
     """Yield what is in the result: groups, offsets beyond an end, open transactions and what ends them."""
-    if not outcome.has_groups:
-        yield "note: no disk has __consumer_offsets: there are no groups"
-    else:
+    if outcome.has_groups:
         yield _counted(outcome.groups, "group")
+    else:
+        yield f"note: {_why_no_groups(plan)}: there are no groups"
     for ahead in outcome.ahead:
         name = DirectoryName(*ahead.partition)
         where = f"offset {ahead.offset} of {name}, which ends at {ahead.end_offset}"
@@ -139,6 +154,14 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
     yield from (f"note: {shortcoming}" for shortcoming in outcome.shortcomings)
 
 
+def _why_no_groups(plan: Plan) -> str:
+    if committed_offsets.TOPIC in plan.not_chosen:
+        return f"--topics leaves out {committed_offsets.TOPIC}"
+    if committed_offsets.TOPIC in plan.on_disk:
+        return f"the disks have {committed_offsets.TOPIC} only in directories that --undelete or --include takes in"
+    return f"no disk has {committed_offsets.TOPIC}"
+
+
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
@@ -147,7 +170,7 @@ def plan_object(plan: Plan, level: int) -> dict[str, Any]:
     """Return the plan as JSON values."""
     return {
         "topics": [_topic_object(topic) for topic in plan.topics],
-        "notes": [*plan.notes, *(line for line in _cluster_lines(plan, level))],
+        "notes": [*plan.notes, *_not_chosen_lines(plan), *_cluster_lines(plan, level)],
         "bytes": plan.size_bytes,
     }
 

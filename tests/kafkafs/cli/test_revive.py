@@ -156,6 +156,38 @@ def test_a_metadata_log_tells_settings_quotas_acls_and_users(datasets: Callable[
     assert planned(alone, "--topics", "t-txn")["t-txn"]["settings"] == topics["t-txn"]["settings"]
 
 
+def test_topics_that_were_not_chosen_are_not_said_to_be_missing(
+    datasets: Callable[[str], Path], tmp_path: Path
+) -> None:
+    disks = [datasets("kafka-3.9") / "kafka-3.9" / log_dir for log_dir in ("d1", "d2")]
+    chosen = ("--topics", "t-zstd", "--into", tmp_path / "node")
+    printed = revive(*disks, *chosen)
+    assert "no partition is here" not in printed
+    assert "no disk has" not in printed
+    assert "note: --topics leaves out __consumer_offsets, and with it all groups: name it too to revive them" in printed
+    assert "note: --topics leaves out __consumer_offsets: there are no groups" in printed
+    notes = json.loads(revive(*disks, *chosen[:2], "--into", "/nowhere/at-all", "--plan", "--json"))["notes"]
+    assert any("--topics leaves out __transaction_state" in note for note in notes)
+    with_groups = revive(*disks, "--topics", "t-zstd,__consumer_offsets", "--into", "/nowhere/at-all", "--plan")
+    assert "leaves out __consumer_offsets" not in with_groups
+
+
+def test_topics_are_said_to_be_absent_only_if_no_directory_is_there(
+    datasets: Callable[[str], Path], tmp_path: Path
+) -> None:
+    for log_dir in ("d1", "d2"):
+        shutil.copytree(datasets("kafka-3.9") / "kafka-3.9" / log_dir, tmp_path / log_dir)
+    for number in (0, 1):
+        (found,) = tmp_path.glob(f"d?/t-zstd-{number}")
+        found.rename(f"{found}.0123456789abcdef0123456789abcdef-stray")
+        (gone,) = tmp_path.glob(f"d?/t-gzip-{number}")
+        shutil.rmtree(gone)
+    printed = revive(tmp_path / "d1", tmp_path / "d2", "--into", "/nowhere/at-all", "--plan").splitlines()
+    assert "note: the metadata log has topics of which no partition is here: t-gzip" in printed
+    (passed_over,) = [line for line in printed if "--undelete or --include takes in" in line]
+    assert passed_over.endswith("takes in: t-zstd")
+
+
 def test_the_commands_for_a_running_cluster_are_a_script(disk: Path, tmp_path: Path) -> None:
     arguments = [str(disk), "--into", f"{tmp_path / 'a'},{tmp_path / 'it' / '..' / 'b c'}", "--commands"]
     result = CliRunner().invoke(main, ["revive", *arguments])
