@@ -33,10 +33,12 @@ def groups(ctx: click.Context, *, store: tuple[Path, ...], group: str | None) ->
 
     There is a row for each partition with a committed offset or a member of the group, and one for each member without
     partitions. The groups are those in the store's partitions of __consumer_offsets, so each broker of a cluster has
-    some. endOffset is the end of the log in this store, and ageSeconds is how long ago the offset was committed. The
-    startOffset of a share group is its first unfinished offset, if the store has that partition of
-    __share_group_state, and its lag leaves out finished records. Some states are not recorded: a classic group that is
-    rebalancing is shown as Stable.
+    some. logStartOffset and endOffset are the start and the end of the log in this store, and ageSeconds is how long
+    ago the offset was committed. outOfRange is BelowLogStart or AboveLogEnd for a committed offset that the log does
+    not have: its consumers fall back to auto.offset.reset. The logStartOffset of a tiered topic is not known here. The
+    startOffset of a share group is its first unfinished offset, if the store has that partition of __share_group_state,
+    and its lag leaves out finished records. Some states are not recorded: a classic group that is rebalancing is shown
+    as Stable.
 
     Nothing is changed, and a broker may be running. Damage is skipped and reported on standard error.
     """

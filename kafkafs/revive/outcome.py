@@ -57,9 +57,9 @@ def look(log_dirs: Sequence[Path], files: Files, clock: Clock) -> Outcome:
         ahead = []
         for group_id in sorted(groups.groups):
             for (topic, partition), committed in sorted(groups.groups[group_id].offsets.items()):
-                end_offset = topics.end_offset((topic, partition))
-                if end_offset is not None and committed.offset > end_offset:
-                    ahead.append(Ahead(group_id, (topic, partition), committed.offset, end_offset))
+                bounds = topics.bounds((topic, partition))
+                if bounds is not None and committed.offset > bounds.end_offset:
+                    ahead.append(Ahead(group_id, (topic, partition), committed.offset, bounds.end_offset))
         found = topics.transactions()
         there = store.topics.inventory.topics
         return Outcome(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from storage.cluster import GroupDescription, GroupRow
-    from storage.store import InternalTopics
+    from storage.store import InternalTopics, LogBounds
 
 COLUMNS: Final = (
     "group",
@@ -31,6 +31,8 @@ COLUMNS: Final = (
     "host",
     "state",
     "kind",
+    "logStartOffset",
+    "outOfRange",
 )
 
 
@@ -38,16 +40,21 @@ def shown_groups(
     topics: InternalTopics, groups: list[GroupDescription], now_ms: int
 ) -> Iterator[dict[str, str | int | None]]:
     """The rows of some groups, in their order, each with a value or None for every column."""
-    ends: dict[tuple[str, int], int | None] = {}
+    known: dict[tuple[str, int], LogBounds | None] = {}
+
+    def bounds(partition: tuple[str, int]) -> LogBounds | None:
+        if partition not in known:
+            known[partition] = topics.bounds(partition)
+        return known[partition]
 
     def end_offset(partition: tuple[str, int]) -> int | None:
-        if partition not in ends:
-            ends[partition] = topics.end_offset(partition)
-        return ends[partition]
+        found = bounds(partition)
+        return None if found is None else found.end_offset
 
     for group in groups:
         for row in group_rows(group, end_offset):
-            yield _shown(row, now_ms)
+            log = None if row.topic is None or row.partition is None else bounds((row.topic, row.partition))
+            yield _shown(row, log, now_ms)
 
 
 def in_a_line(value: str | int | None) -> str | int:
@@ -69,7 +76,7 @@ def row_in_a_line(row: Mapping[str, str | int | None]) -> dict[str, str | int | 
     return {name: in_a_line(value) for name, value in row.items()}
 
 
-def _shown(row: GroupRow, now_ms: int) -> dict[str, str | int | None]:
+def _shown(row: GroupRow, log: LogBounds | None, now_ms: int) -> dict[str, str | int | None]:
     committed, member = row.committed, row.member
     is_dated = committed is not None and committed.committed_ms >= 0
     return {
@@ -88,4 +95,6 @@ def _shown(row: GroupRow, now_ms: int) -> dict[str, str | int | None]:
         "host": None if member is None else member.host,
         "state": row.group.state,
         "kind": row.group.kind.value,
+        "logStartOffset": None if log is None else log.start_offset,
+        "outOfRange": None if log is None or committed is None else log.out_of_range(committed.offset),
     }

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from storage.store.commit_recovery import RecoveredCommit
-from storage.store.internal_topics import FoundGroups, InternalTopics
+from storage.store.internal_topics import FoundGroups, InternalTopics, LogBounds
 from storage.store.log_opener import FlushThread, LogOpener
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.staging import Staging
@@ -25,6 +25,7 @@ __all__ = [
     "FlushThread",
     "FoundGroups",
     "InternalTopics",
+    "LogBounds",
     "LogOpener",
     "Maintenance",
     "Mode",

@@ -36,8 +36,23 @@ if TYPE_CHECKING:
     LogOf: TypeAlias = Callable[[str, int], Log | FollowedLog]
 
 _KEPT_S: Final = 1.0
+BELOW_LOG_START: Final = "BelowLogStart"
+ABOVE_LOG_END: Final = "AboveLogEnd"
 OPEN_TRANSACTIONS_MAX: Final = 10_000
 """How many open transactions of one partition are told: the oldest."""
+
+
+class LogBounds(NamedTuple):
+    """Where a log starts and ends. The start of a tiered log is not known: remote storage may have earlier records."""
+
+    start_offset: int | None
+    end_offset: int
+
+    def out_of_range(self, offset: int) -> str | None:
+        """Return on which side of the log an offset lies that a consumer cannot go on from; None for all others."""
+        if offset > self.end_offset:
+            return ABOVE_LOG_END
+        return BELOW_LOG_START if self.start_offset is not None and offset < self.start_offset else None
 
 
 class DescribedGroups(Mapping[str, "GroupDescription"]):
@@ -129,12 +144,14 @@ class InternalTopics:
             self._transactions.look(self._logs(transactions.TOPIC, []))
             return list(self._transactions.ids())
 
-    def end_offset(self, partition: tuple[str, int]) -> int | None:
-        """Return the end offset of a partition, None if it is not in this store or cannot be opened."""
+    def bounds(self, partition: tuple[str, int]) -> LogBounds | None:
+        """Return where a partition's log starts and ends, None if it is not in this store or cannot be opened."""
         try:
-            return self._log_of(*partition).view.end_offset
+            log = self._log_of(*partition)
+            view = log.view
         except (StorageError, OSError):
             return None
+        return LogBounds(None if log.config.remote_storage_enable else view.start_offset, view.end_offset)
 
     def _find_groups(self) -> FoundGroups:
         failures: list[str] = []

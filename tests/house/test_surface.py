@@ -273,6 +273,7 @@ SURFACE = {
         "FlushThread",
         "FoundGroups",
         "InternalTopics",
+        "LogBounds",
         "LogOpener",
         "Maintenance",
         "Mode",

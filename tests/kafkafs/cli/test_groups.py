@@ -105,10 +105,28 @@ def test_rows_and_forms(store: Path) -> None:
     assert [json.loads(line)["lag"] for line in done(store, "billing", "--jsonl").splitlines()] == [None, 5]
     assert [row["lag"] for row in csv.DictReader(io.StringIO(done(store, "billing", "--csv")))] == ["", "5"]
     lines = [line.split() for line in done(store, "billing").splitlines()]
-    assert {len(line) for line in lines} == {15}
+    assert {len(line) for line in lines} == {17}
     assert lines[1][:6] == ["billing", "elsewhere", "3", "7", "-", "-"]
     assert lines[2][8] == "a\\tb\\u001B"
     assert done(store, "billing") == done(store, "billing", "--table")
+
+
+def test_committed_offsets_below_the_log_start_and_above_its_end_are_marked(store: Path) -> None:
+    with Store.open([store], mode=Mode.READ_WRITE, files=Files(), clock=Clock()) as opened:
+        opened.log("orders", 0).advance_start(5)  # type: ignore[attr-defined]
+        commit(opened, "ahead", "orders", 0, 12)
+        commit(opened, "sound", "orders", 0, 5)
+    rows = [row for row in json.loads(done(store, "--json")) if row["topic"] == "orders"]
+    assert {(row["group"], row["logStartOffset"], row["outOfRange"]) for row in rows} == {
+        ("billing", 5, "BelowLogStart"),
+        ("ahead", 5, "AboveLogEnd"),
+        ("sound", 5, None),
+    }
+    assert {row["startOffset"] for row in rows} == {None}
+    (elsewhere,) = [row for row in json.loads(done(store, "billing", "--json")) if row["topic"] == "elsewhere"]
+    assert (elsewhere["logStartOffset"], elsewhere["outOfRange"]) == (None, None)
+    names, *lines = [line.split() for line in done(store, "ahead", "--table").splitlines()]
+    assert [dict(zip(names, line, strict=True))["outOfRange"] for line in lines] == ["AboveLogEnd"]
 
 
 def test_an_offset_that_expired_by_its_own_word_is_not_shown(store: Path) -> None:

@@ -16,6 +16,7 @@ from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.internal import offsets, transactions
+from storage.log.log import Log
 from storage.store.store import Store
 from storage.testing.memory_files import MemoryFiles
 
@@ -79,6 +80,8 @@ def test_groups_are_followed(made: Shown) -> None:
         "host": "-",
         "state": "Empty",
         "kind": "Classic",
+        "logStartOffset": "0",
+        "outOfRange": "-",
     }
     assert opened(made, f"/.kafkafs/groups/{long}")[1][:7] == ["x" * 300, "elsewhere", "1", "5", "-", "-", "-"]
     write(made.store, "orders", b"k", b"v")
@@ -89,6 +92,41 @@ def test_groups_are_followed(made: Shown) -> None:
     for name in (long, "none"):
         with pytest.raises(NotThereError):
             made.node(f"/.kafkafs/groups/{name}")
+
+
+def test_committed_offsets_that_the_log_does_not_have_are_marked(made: Shown) -> None:
+    made.store.topics.create(offsets.TOPIC, 1)
+    for _ in range(4):
+        write(made.store, "orders", b"k", b"v")
+    for group, offset in (("below", 1), ("first", 2), ("last", 4), ("above", 5)):
+        commit(made.store, group, "orders", 0, offset)
+    log = made.store.log("orders", 0)
+    assert isinstance(log, Log)
+    log.advance_start(2)
+    shown = {}
+    for group in made.names("/.kafkafs/groups"):
+        names, row = opened(made, f"/.kafkafs/groups/{group}")
+        found = dict(zip(names, row, strict=True))
+        shown[group] = (found["startOffset"], found["logStartOffset"], found["endOffset"], found["outOfRange"])
+    assert shown == {
+        "below": ("-", "2", "4", "BelowLogStart"),
+        "first": ("-", "2", "4", "-"),
+        "last": ("-", "2", "4", "-"),
+        "above": ("-", "2", "4", "AboveLogEnd"),
+    }
+
+
+def test_the_start_of_a_tiered_log_is_not_known(made: Shown) -> None:
+    made.store.topics.create(offsets.TOPIC, 1)
+    write(made.store, "orders", b"k", b"v")
+    commit(made.store, "billing", "orders", 0, 0)
+    log = made.store.log("orders", 0)
+    assert isinstance(log, Log)
+    log.advance_start(1)
+    made.store.topics.change_config("orders", {"remote.storage.enable": "true"})
+    names, row = opened(made, "/.kafkafs/groups/billing")
+    found = dict(zip(names, row, strict=True))
+    assert (found["logStartOffset"], found["outOfRange"]) == ("-", "-")
 
 
 def test_what_an_open_transaction_holds_up(made: Shown) -> None:
@@ -130,7 +168,7 @@ def test_what_cannot_be_read_is_an_error_at_the_end_unless_damage_is_skipped(mad
     assert node.attributes().size_bytes is None
     reading = node.open()  # type: ignore[union-attr]
     data = reading.read(0, 1 << 20)
-    assert data.endswith(b"\tClassic\n")
+    assert data.endswith(b"\tClassic\t0\t-\n")
     with pytest.raises(DamagedError, match="a kind that is not known here"):
         reading.read(len(data), 1)
     node = made.tree_with(TreeOptions(damage=Damage.SKIP)).node(parse_path("/.kafkafs/groups/billing"))
