@@ -11,7 +11,13 @@ from kafkafs.cli.store import follow_links_option, server_properties_option, sto
 from kafkafs.cli.tree import followed, node_at, opened_tree, tree_options
 from kafkafs.find.explanation import Partition
 from kafkafs.find.explanation import explain as explained
-from kafkafs.find.explanation_text import COLUMNS, DETAILS, lines_of_explanation, row_of_explanation
+from kafkafs.find.explanation_text import (
+    COLUMNS,
+    DETAILS,
+    lines_of_explanation,
+    row_of_explanation,
+    why_nothing_is_there,
+)
 from kafkafs.locator.descent import parse_path
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.offsets import AtOffset
@@ -53,7 +59,7 @@ def explain(ctx: click.Context, *, store: tuple[Path, ...], path: str, server_pr
         partition = Partition(source.topic, source.partition, source.directory, source.log, is_topics)
         found = explained(tree.context.store, partition, offset, Clock())
         if found is None:
-            raise NotThereError(f"{path}: the log has no batch at offset {offset} or after it")
+            raise NotThereError(f"{path}: {why_nothing_is_there(offset, source.log.view.end_offset)}")
         if form is None:
             print_line("\n".join(lines_of_explanation(found)))
         else:

@@ -56,10 +56,13 @@ class Explanation:
     `record` is None if no record has the offset: it was compacted away, or its batch does not decode, for the reason in
     `damage`. `index_entry` and `time_entry` are those from which a lookup of the offset, or of the batch's time, reads
     on; None where it reads from the segment's beginning. `epoch` is that of the batch's leader with its first offset.
+    An offset below `log_start` is not read, even if its record is still in the file.
     """
 
     partition: Partition
     offset: int
+    log_start: int
+    log_end: int
     segment: Segment
     segment_end: int
     is_active: bool
@@ -138,6 +141,8 @@ def _explained(store: Store, partition: Partition, offset: int, view: LogView, c
     return Explanation(
         partition=partition,
         offset=offset,
+        log_start=view.start_offset,
+        log_end=view.end_offset,
         segment=segment,
         segment_end=segment.size_bytes if part.end is None else part.end,
         is_active=segment is view.segments[-1],

@@ -20,8 +20,19 @@ COLUMNS: Final = (
     *("leaderEpochOffset", "leaderEpochTimestamp", "crc", "damage", "retention", "retentionTimestamp", "compaction"),
     *("dd", "dump"),
 )
-DETAILS: Final = ("path", "segmentBytes", "isActive", "magic", "indexEntry", "timeIndexEntry", "previous", "next")
+DETAILS: Final = (
+    *("path", "segmentBytes", "isActive", "magic", "indexEntry", "timeIndexEntry", "previous", "next"),
+    *("logStartOffset", "logEndOffset"),
+)
 """What only JSON has room for."""
+
+
+def why_nothing_is_there(offset: int, end_offset: int) -> str:
+    """Return the sentence about an offset that no batch has, nor one after it, with where the log ends."""
+    said = f"the log has no batch at offset {offset} or after it"
+    if offset < end_offset:
+        return said
+    return f"{said}: it ends at offset {end_offset}, so that none was written there yet, or it was truncated"
 
 
 def row_of_explanation(found: Explanation) -> dict[str, Any]:
@@ -71,6 +82,8 @@ def row_of_explanation(found: Explanation) -> dict[str, Any]:
         "timeIndexEntry": _entry(found.time_entry, "timestamp", "offset"),
         "previous": _neighbour(found.previous),
         "next": _neighbour(found.following),
+        "logStartOffset": found.log_start,
+        "logEndOffset": found.log_end,
     }
 
 
@@ -106,17 +119,25 @@ def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
 
 def _record(found: Explanation) -> str:
     record = found.record
+    if found.offset < found.log_start:
+        why = "as after retention or kafka-delete-records"
+        if found.partition.log.config.remote_storage_enable:
+            why = "and remote storage may have what is before it"
+        return f"the log starts at offset {found.log_start}, {why}; {_shown_batch(found)} is shown"
     if found.damage is not None:
         return "its batch does not decode"
     if found.batch.is_control:
         return f"no record, but a control record ({found.control})" if found.control else "no record: a control batch"
     if record is None:
-        where = "its batch" if found.batch.read_first_offset() <= found.offset else "the next batch"
-        return f"no record has it, as after a compaction; {where} is shown"
+        return f"no record has it, as after a compaction; {_shown_batch(found)} is shown"
     key = "no key" if record.key_size < 0 else f"a key of {record.key_size} bytes"
     value = "a null value" if record.value_size < 0 else f"a value of {record.value_size} bytes"
     headers = f"{record.header_count} {'header' if record.header_count == 1 else 'headers'}"
     return f"{_time(record.timestamp)} ({found.batch.timestamp_type.label}), {key}, {value}, {headers}"
+
+
+def _shown_batch(found: Explanation) -> str:
+    return "its batch" if found.batch.read_first_offset() <= found.offset else "the next batch"
 
 
 def _index(found: Explanation) -> str:

@@ -172,8 +172,21 @@ def _find(path: OffsetPath, source: LogSource, now_ms: int) -> tuple[VisibleLog,
 
     visible, found = source.ask(lambda visible: (visible, _found(name, visible)))
     if found is None:
-        raise NotThereError(f"{path}: there is no such record to be seen")
+        raise NotThereError(f"{path}: there is no such record to be seen{_why_not(name, visible)}")
     return visible, found
+
+
+def _why_not(name: RecordName, visible: VisibleLog) -> str:
+    """Return on which side of what can be seen an offset lies, as the end of a sentence."""
+    if not isinstance(name, AtOffset):
+        return ""
+    if name.offset < visible.start_offset:
+        return f": the log starts at offset {visible.start_offset}"
+    if name.offset >= visible.view.end_offset:
+        return f": the log ends at offset {visible.view.end_offset}"
+    if name.offset >= visible.end_offset:
+        return f": the last stable offset is {visible.end_offset}"
+    return ""
 
 
 def _found(name: RecordName, visible: VisibleLog) -> Found | None:

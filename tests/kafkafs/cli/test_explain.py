@@ -14,6 +14,10 @@ from click.testing import CliRunner
 from crc32c import crc32c
 
 from kafkafs.cli import main
+from storage.clock import Clock
+from storage.files import Files
+from storage.log import Log
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,10 +101,36 @@ def test_the_rules_that_will_take_it_and_when(filled_store: Path) -> None:
     assert "cleanup.policy does not say so" in row["compaction"]
 
 
+def test_an_offset_below_the_log_start_is_told_from_one_that_was_compacted_away(filled_store: Path) -> None:
+    with Store.open([filled_store], mode=Mode.READ_WRITE, files=Files(), clock=Clock()) as store:
+        log = store.log("orders", 0)
+        assert isinstance(log, Log)
+        log.advance_start(15)
+    row = explained(str(filled_store), "orders/0/offset/3")
+    assert (row["offset"], row["logStartOffset"], row["logEndOffset"]) == (3, 15, 20)
+    done = CliRunner().invoke(main, ["explain", str(filled_store), "orders/0/offset/3"], prog_name="kafkafs")
+    said = done.stdout.splitlines()[0]
+    assert "offset 3: the log starts at offset 15, as after retention or kafka-delete-records; the next batch" in said
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize(("topic", "start"), [("t-delrec", 750), ("t-retain", 900)])
+def test_what_real_brokers_deleted_is_not_said_to_be_compacted_away(
+    datasets: Callable[[str], Path], topic: str, start: int
+) -> None:
+    store = ",".join(str(datasets("kafka-3.9") / "kafka-3.9" / name) for name in ("d1", "d2"))
+    done = CliRunner().invoke(main, ["explain", store, f"{topic}/0/offset/100"], prog_name="kafkafs")
+    assert f"offset 100: the log starts at offset {start}, as after retention" in done.stdout
+    assert "as after a compaction" not in done.stdout
+    done = CliRunner().invoke(main, ["cat", store, f"{topic}/0/offset/100"], prog_name="kafkafs")
+    assert done.stderr.endswith(f"offset/100: there is no such record to be seen: the log starts at offset {start}\n")
+
+
 @pytest.mark.parametrize(
     ("path", "code", "said"),
     [
         ("orders/0/offset/20", 1, "the log has no batch at offset 20 or after it"),
+        ("orders/0/offset/20", 1, "it ends at offset 20, so that none was written there yet, or it was truncated"),
         ("orders/0/values", 2, "is not one record; name one, such as orders/0/offset/42"),
         ("orders/0/offset/1..3", 2, "is not one record"),
         ("nothing/0/offset/1", 1, "nothing"),

@@ -214,7 +214,8 @@ OF_COMMANDS: Final = {
     "kafkafs cat store by-time/x": "<name> is not a time; these are: <examples>",
     "kafkafs ls store nothing": "there is no topic <topic>",
     "kafkafs ls store orders/9": "the topic <topic> has no partition <number>",
-    "kafkafs cat store orders/0/offset/999": "<path>: there is no such record to be seen",
+    "kafkafs cat store orders/0/offset/999": "<path>: there is no such record to be seen: "
+    "the log ends at offset <offset>",
     "kafkafs cat store orders/0/by-time/now": "<path>: there is no record at or after that time",
     "kafkafs cat store .kafkafs/log": "<path>: there is such a file only in a mount",
     "kafkafs cat store .kafkafs/cluster/x": "<path>: there is no such file",

@@ -100,8 +100,10 @@ def test_nothing_is_in_an_empty_log(views: Views, name: str) -> None:
 def test_what_is_below_the_start_is_not_there(views: Views, lab: LogOnMemory) -> None:
     lab.log.advance_start(2)
     source = views.memory(lab)
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotThereError, match=r"there is no such record to be seen: the log starts at offset 2$"):
         views.node(source, "1")
+    with pytest.raises(NotThereError, match=r"there is no such record to be seen: the log ends at offset 4$"):
+        views.node(source, "4")
     assert views.read(source, "earliest.key") == views.read(source, "2.key")
 
 
