@@ -54,6 +54,9 @@ def salvage(
     before it gets its name, and DIR is then a store with TOPIC-PARTITION in it, for `kafkafs ls`, `mount` and `revive`.
     More partitions may be salvaged into the same DIR. The store is only read.
 
+    There are two ways back: put DIR/TOPIC-PARTITION in the place of the damaged directory while the broker is stopped,
+    or give DIR to `kafkafs revive`, which makes log directories for a fresh broker. `kafkafs help revive` shows both.
+
     The account says which offsets are lost, which bytes of which file are damaged and why. It is printed, and kept in
     DIR/TOPIC-PARTITION.salvage.json.
 

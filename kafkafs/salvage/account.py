@@ -5,10 +5,13 @@ Its JSON is kept in a file beside the partition's directory. The damage in it ha
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect_left
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkafs.damage import range_row
+from storage.files import is_in_object_store
 from storage.verify import Finding, FindingKind, Severity
 
 if TYPE_CHECKING:
@@ -116,6 +119,16 @@ def account_lines(account: Mapping[str, Any]) -> Iterator[str]:
         f"salvaged {account['topic']}/{account['partition']} into {account['salvaged']}: offsets "
         f"{account['startOffset']} to {account['endOffset']}, {batches}, {account['bytes'] / 1e6:.1f} MB, verified"
     )
+    yield _next_step(account["source"], PurePath(account["salvaged"]))
+
+
+def _next_step(source: str, salvaged: PurePath) -> str:
+    """Return the ways back into a broker; only the directory of a partition that is in use can be replaced."""
+    revive = f"kafkafs revive {shlex.quote(str(salvaged.parent))} --into DEST"
+    fresh = f"{revive} makes log directories with it for a fresh broker"
+    if PurePath(source).name != salvaged.name or is_in_object_store(source):
+        return f"next: {fresh}"
+    return f"next: put it in the place of {source} while the broker is stopped, or {fresh}"
 
 
 def _bounded(lines: Iterator[str], what: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -47,10 +48,12 @@ def test_both_sides_of_the_damage_come_out(damaged_store: Path, tmp_path: Path) 
     assert result.exit_code == 0, result.output
     assert state(damaged_store) == before
     lines = result.stdout.splitlines()
+    revive = f"kafkafs revive {tmp_path}/out --into DEST makes log directories with it for a fresh broker"
     assert lines[0].startswith(f"damaged: {0:020}.log, bytes ")
     assert lines[1:] == [
         "lost: offsets 10 to 11, which is excluded",
         f"salvaged orders/0 into {tmp_path}/out/orders-0: offsets 0 to 20, 19 batches, 0.0 MB, verified",
+        f"next: put it in the place of {damaged_store}/orders-0 while the broker is stopped, or {revive}",
     ]
     assert values(tmp_path / "out") == [f"{n}={'x' * n}" for n in range(20) if n != 10]
     assert run("verify", tmp_path / "out").exit_code == 0
@@ -88,8 +91,20 @@ def test_directories_of_no_topic_are_salvaged(damaged_store: Path, tmp_path: Pat
     (damaged_store / "orders-0").rename(damaged_store / name)
     for number, path in enumerate((f".kafkafs/unattached/{name}", name)):
         out = tmp_path / f"out{number}"
-        assert run("salvage", damaged_store, path, out).exit_code == 0
+        result = run("salvage", damaged_store, path, out)
+        assert result.exit_code == 0
         assert len(values(out)) == 19
+        last = result.stdout.splitlines()[-1]
+        assert last == f"next: kafkafs revive {out} --into DEST makes log directories with it for a fresh broker"
+
+
+def test_a_salvaged_partition_takes_the_place_of_the_damaged_one(damaged_store: Path, tmp_path: Path) -> None:
+    assert run("salvage", damaged_store, "orders/0", tmp_path / "out").exit_code == 0
+    (damaged_store / "orders-0").rename(tmp_path / "orders-0.damaged")
+    shutil.copytree(tmp_path / "out" / "orders-0", damaged_store / "orders-0")
+    assert values(damaged_store) == values(tmp_path / "out")
+    recovered = run("recover", damaged_store, "--ignore-clean-shutdown").stdout
+    assert f"{damaged_store}/orders-0" not in recovered, "it is not cut at the gap"
 
 
 def test_several_partitions_share_a_directory_which_revive_takes(damaged_store: Path, tmp_path: Path) -> None:
