@@ -60,7 +60,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPlan:
-    """A partition to be revived; without a `composition` no disk has it, and it begins empty.
+    """A partition to be revived; without a `composition` none is taken in, and it begins empty.
 
     `high_watermark` is the largest that a disk's checkpoint has, None if none has one. Of a partition that ends before
     it, `missing` counts the offsets that were replicated once. `remote` are the first offset of a tiered log
@@ -284,7 +284,7 @@ class _TopicPlanning:
         return topic_id, [each for each in sources if each.candidate.topic_id in (None, topic_id)]
 
     def _count(self, found: Mapping[int, object], topic_id: UUID | None) -> int:
-        """Return the number of partitions, and note those that no disk has."""
+        """Return the number of partitions, and note those that begin empty."""
         count = max(found, default=-1) + 1
         topic = self._cluster.image.topic(self._topic)
         is_told = topic is not None and topic_id in (None, topic.topic_id)
@@ -295,10 +295,17 @@ class _TopicPlanning:
                 f"the directories have partition {count - 1} of {self._topic!r}, and {count - len(found)} of those "
                 "before it are in none of them: give those that have them too, or leave the topic out with --topics"
             )
-        missing = [number for number in range(count) if number not in found]
-        if missing:
-            listed = ", ".join(map(str, missing))
+        on_disk = {name.partition for disk in self._disks for name in disk.names if name.topic == self._topic}
+        empty = set(range(count)).difference(found)
+        if empty - on_disk:
+            listed = ", ".join(map(str, sorted(empty - on_disk)))
             self._notes.append(f"no disk has the partitions {listed} of {count}: they begin empty")
+        if empty & on_disk:
+            listed = ", ".join(map(str, sorted(empty & on_disk)))
+            self._notes.append(
+                f"the disks have the partitions {listed} of {count} only in directories that are left out: they begin "
+                "empty; --undelete and --include take in more"
+            )
         if not is_told and self._topic in COUNTED:
             self._notes.append(
                 f"the number of its partitions is taken to be {count}, the most that the disks have; if it was "

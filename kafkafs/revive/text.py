@@ -50,7 +50,7 @@ def _topic_lines(topic: TopicPlan) -> Iterator[str]:
 def _partition_lines(plan: PartitionPlan) -> Iterator[str]:
     composition, name = plan.composition, DirectoryName(*plan.partition)
     if composition is None:
-        yield f"  {name}: empty: it is on no disk"
+        yield f"  {name}: empty: no directory is taken in"
         return
     yield f"  {name}: offsets {plan.start_offset} to {plan.end_offset} from {composition.chosen.directory}"
     for source in plan.sources:

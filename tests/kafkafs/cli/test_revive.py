@@ -188,6 +188,21 @@ def test_topics_are_said_to_be_absent_only_if_no_directory_is_there(
     assert passed_over.endswith("takes in: t-zstd")
 
 
+def test_a_partition_that_is_left_out_is_not_said_to_be_on_no_disk(disk: Path, tmp_path: Path) -> None:
+    with kafkafs.open([tmp_path / "more"], write=True) as store:
+        store.create("wide", 4)
+    (tmp_path / "more" / "wide-1").rename(tmp_path / "more" / "wide-1.0123456789abcdef0123456789abcdef-stray")
+    shutil.rmtree(tmp_path / "more" / "wide-2")
+    notes = planned(disk, tmp_path / "more", "--topics", "wide")["wide"]["notes"]
+    left_out = "the disks have the partitions 1 of 4 only in directories that are left out: they begin empty"
+    assert notes == [
+        "no disk has the partitions 2 of 4: they begin empty",
+        f"{left_out}; --undelete and --include take in more",
+    ]
+    printed = revive(tmp_path / "more", "--into", "/nowhere/at-all", "--plan")
+    assert "  wide-1: empty: no directory is taken in\n" in printed
+
+
 def test_the_commands_for_a_running_cluster_are_a_script(disk: Path, tmp_path: Path) -> None:
     arguments = [str(disk), "--into", f"{tmp_path / 'a'},{tmp_path / 'it' / '..' / 'b c'}", "--commands"]
     result = CliRunner().invoke(main, ["revive", *arguments])
