@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from kafkafs.cli.finishing import Change
     from kafkafs.cli.recovery_report import Outcome
 
+_SALVAGE: Final = "kafkafs salvage STORE TOPIC/PARTITION DIR"
+
 
 @click.command(epilog="\b\nExample:\n  kafkafs recover /var/lib/kafka\n  kafkafs recover /var/lib/kafka --apply")
 @store_argument
@@ -73,7 +75,8 @@ def recover(
     Logs that were not closed properly are read from the offset up to which they are known to be on disk. Damaged ends
     are cut, indexes and producer snapshots are built again, and then the store counts as closed properly. This is what
     a starting broker does, also for copies between log directories (-future) and strays; afterwards a broker starts at
-    once. A broker's clean-shutdown marker is trusted, as a broker trusts it, unless --ignore-clean-shutdown is given.
+    once. Whole batches after damage are cut with it: `kafkafs salvage` keeps them if it is run before that. A broker's
+    clean-shutdown marker is trusted, as a broker trusts it, unless --ignore-clean-shutdown is given.
 
     The cluster's metadata log is not cut where it is damaged, unless --cut-metadata is given: a broker that starts
     without its last records renames the partitions of all topics made in them to -stray.
@@ -157,6 +160,8 @@ class _Printing:
             self._progress.erase()
             print_line(self.tally.sentence())
             if self._is_plan and self.tally.has_changes:
+                if self.tally.loses_batches:
+                    print_line(f"whole batches would be lost; `{_SALVAGE}` keeps them if it is run before")
                 print_line("nothing has changed; --apply does this")
 
 
@@ -164,7 +169,7 @@ class _Tally:
     """The totals of all partitions."""
 
     def __init__(self, *, is_plan: bool) -> None:
-        self.has_failed = self.has_changes = False
+        self.has_failed = self.has_changes = self.loses_batches = False
         self._is_plan = is_plan
         self._failed = 0
         self._partitions = self._repaired = self._lost_bytes = self._checkpoints = 0
@@ -186,6 +191,7 @@ class _Tally:
             self._repaired += bool(recovered.report.steps)
             self.has_changes = self.has_changes or bool(recovered.report.steps)
             self._lost_bytes += recovered.report.lost_bytes
+            self.loses_batches = self.loses_batches or recovered.report.lost_from_offset is not None
 
     def sentence(self) -> str:
         would = "to be repaired" if self._is_plan else "repaired"

@@ -10,7 +10,7 @@ from storage.log_dir import DirectoryName
 from storage.store import Recovered, RecoveredCommit, RecoveredLogDir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import TypeAlias
 
     from storage.log import Step
@@ -49,8 +49,20 @@ def _partition_lines(recovered: Recovered) -> Iterator[str]:
     if report.steps or is_short:
         yield f"{name}: offsets {report.start_offset} to {report.end_offset}"
     yield from map(_step_line, report.steps)
+    if report.lost_from_offset is not None:
+        yield f"  lost     whole batches, too, from offset {report.lost_from_offset} on"
     if is_short:
-        yield f"  missing  offsets {report.end_offset} to {recovered.high_watermark}, which other replicas had as well"
+        below = f"offsets {report.end_offset} to {recovered.high_watermark}, below the high watermark"
+        yield f"  missing  {below}; {_other_copies(recovered.replicas)}"
+
+
+def _other_copies(replicas: Sequence[int]) -> str:
+    """Return where else the records below the high watermark are."""
+    if not replicas:
+        return "only another replica, if there is one, still has them"
+    if len(replicas) == 1:
+        return "this is the only replica"
+    return f"of the replicas on brokers {', '.join(map(str, sorted(replicas)))}, another one that was in sync has them"
 
 
 def _reason(recovered: Recovered) -> str:
@@ -112,6 +124,7 @@ def _partition_object(recovered: Recovered) -> dict[str, object]:
         "startOffset": report.start_offset,
         "endOffset": report.end_offset,
         "highWatermark": recovered.high_watermark,
+        "replicas": list(recovered.replicas) or None,
         "lostBytes": report.lost_bytes,
         "believedSegments": report.trusted_segments,
         "scannedSegments": report.scanned_segments,
@@ -124,6 +137,7 @@ def _partition_object(recovered: Recovered) -> dict[str, object]:
                 "lostBytes": step.lost_bytes,
                 "position": step.position,
                 "offset": step.offset,
+                "nextGoodOffset": step.next_good_offset,
             }
             for step in report.steps
         ],

@@ -148,6 +148,14 @@ class ClusterImage:
         topic_id = self.topic_ids.get(name)
         return None if topic_id is None else self.topics[topic_id]
 
+    def replicas(self) -> dict[tuple[str, int], tuple[int, ...]]:
+        """Return the brokers that have each partition, by topic and number."""
+        return {
+            (topic.name, number): tuple(fields["replicas"])
+            for topic in self.topics.values()
+            for number, fields in topic.partitions.items()
+        }
+
     def settings_of(self, kind: int, name: str) -> Mapping[str, RecordedSetting]:
         """Return the settings of a topic, a broker or another resource itself."""
         return self.settings.get(Resource(kind, name), {})

@@ -8,6 +8,7 @@ properly. A plan and the recovery name the same steps, and each file that change
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 class Recovered(NamedTuple):
     """The outcome for a partition's log: a report, or the error that kept it from being recovered.
 
-    Everything before the high watermark was replicated once, as far as the last checkpoint knew.
+    Everything before the high watermark was once in all replicas that were in sync, as far as the last checkpoint knew.
+    `replicas` are the brokers that the cluster's metadata log gives the partition; none where that is not known.
     """
 
     topic: str
@@ -52,6 +54,7 @@ class Recovered(NamedTuple):
     high_watermark: int
     report: RecoveryReport | None
     error: StorageError | OSError | None
+    replicas: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,7 @@ class _Run:
         self._failed: set[Partition] = set()
         self._changed: set[LogDir] = set()
         self._trusted: Counter[LogDir] = Counter()
+        self._replicas = _replicas_in(store)  # before the metadata log is recovered, so that a plan says the same
 
     def recover(self) -> None:
         """Recover each log, or plan it in a store that is open for reading."""
@@ -169,7 +173,8 @@ class _Run:
             self._trusted[log_dir] += report.trusted_segments
             if report.steps:
                 self._changed.add(log_dir)
-            self._tell(Recovered(*partition, Path(directory), watermark, report, None))
+            replicas = self._replicas.get(partition, ()) if name.state is DirectoryState.CURRENT else ()
+            self._tell(Recovered(*partition, Path(directory), watermark, report, None, replicas))
 
     def _recover(self, log_dir: LogDir, name: DirectoryName) -> RecoveryReport:
         store, partition = self._store, (name.topic, name.partition)
@@ -227,6 +232,16 @@ class _Run:
                 shutdown.unchanged.add(log_dir)
             found.append(told)
         return found
+
+
+def _replicas_in(store: Store) -> Mapping[Partition, tuple[int, ...]]:
+    """Return the brokers of each partition by the metadata log; nothing of a log that is damaged."""
+    with suppress(StorageError, OSError):  # which the recovery of that log says
+        log = store.cluster.log()
+        found = {} if log is None else log.ask(lambda image: image.replicas())
+        if log is not None and log.damage is None:
+            return found
+    return {}
 
 
 def recover_requested_log(request: LogRequest, options: RecoveryOptions) -> RecoveryReport:

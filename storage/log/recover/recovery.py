@@ -22,7 +22,9 @@ from storage.segment.checked_scan import CheckedScan, lacks_offsets
 from storage.segment.finishing_check import is_finished, whole_end
 from storage.segment.index.builder import IndexBuilder, IndexChange
 from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, live_offsets, parse_name
+from storage.segment.scan import LogScan
 from storage.segment.segment import Segment
+from storage.segment.sound_batch_search import find_sound_batch
 from storage.segment.splitting import split_segment
 from storage.segment.writable_segment import remove_segment_files
 
@@ -109,7 +111,7 @@ class _Recovery:
         self._snapshots: RecoveredSnapshots | None = None
         self._end_offset: int | None = None  # None until the log's end is read
 
-    def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int) -> None:
+    def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int | None) -> None:
         self.report.steps.append(Step(repair, str(name), reason, lost_bytes, **place))
 
     def repair(self, recovery_point: int | None) -> bool:
@@ -209,9 +211,9 @@ class _Recovery:
             # If the next segment goes on here, no batch is missing, and the bytes that are cut never were the log's.
             is_end = not goes_on and (scan.trailing_bytes > 0 or not self._allows_offset_gaps(segment, later[0]))
             if is_end:
-                self._drop(later, f"the log ends before it, at offset {scan.next_offset}")
+                self._drop(later, f"the log ends before it, at offset {scan.next_offset}", are_missed=True)
             if scan.trailing_bytes:
-                self._cut(segment, scan)
+                self._cut(segment, scan, are_missed=is_end or not later)
             else:
                 self._sync(segment)
             self._write_indexes(segment, building)
@@ -275,23 +277,37 @@ class _Recovery:
             or any(lacks_offsets(segment.base_offset, framed_batches(segment)) for segment in self._segments)
         )
 
-    def _drop(self, segments: list[Segment], reason: str) -> None:
-        """Drop the log's last segments, the very last first, so that a crash leaves no segment after a gap."""
+    def _drop(self, segments: list[Segment], reason: str, *, are_missed: bool = False) -> None:
+        """Drop the log's last segments, the very last first, so that a crash leaves no segment after a gap.
+
+        Readers miss the batches in them, unless all lie before the log's start.
+        """
         for segment in reversed(segments):
             size_bytes = segment.size_bytes
+            sound = self._sound_offset(segment, 0, segment.base_offset) if are_missed else None
             remove_segment_files(self._directory, segment.base_offset)
             name = FileName(segment.base_offset, Kind.LOG)
-            self._add(Repair.DROPPED, name, reason, size_bytes, position=0, offset=segment.base_offset)
+            place = {"position": 0, "offset": segment.base_offset, "next_good_offset": sound}
+            self._add(Repair.DROPPED, name, reason, size_bytes, **place)
         self._directory.sync()
 
-    def _cut(self, segment: Segment, scan: CheckedScan) -> None:
-        """Cut the log after the last batch that is kept."""
+    def _cut(self, segment: Segment, scan: CheckedScan, *, are_missed: bool) -> None:
+        """Cut the log after the last batch that is kept. Readers miss the batches that are cut, or another has them."""
+        sound = self._sound_offset(segment, scan.position, scan.next_offset) if are_missed else None
         with self._directory.open_writing(segment.name(Kind.LOG)) as log:
             log.truncate(scan.position)
             log.sync()
         name = FileName(segment.base_offset, Kind.LOG)
         reason = "the last batch is not complete" if scan.error is None else scan.error.reason
-        self._add(Repair.CUT, name, reason, scan.trailing_bytes, position=scan.position, offset=scan.next_offset)
+        place = {"position": scan.position, "offset": scan.next_offset, "next_good_offset": sound}
+        self._add(Repair.CUT, name, reason, scan.trailing_bytes, **place)
+
+    def _sound_offset(self, segment: Segment, position: int, next_offset: int) -> int | None:
+        """Return the base offset of the segment's first sound batch from a position on; None if there is none."""
+        with segment.open_log() as file:
+            end = file.size_bytes()
+            found = find_sound_batch(file, position, end, base_offset=segment.base_offset, next_offset=next_offset)
+            return None if found is None else next(iter(LogScan(file, start=found))).read_first_offset()
 
     def _sync(self, segment: Segment, *kinds: Kind) -> None:
         """Bring the log to disk, and its indexes of these kinds that exist."""

@@ -30,6 +30,7 @@ class Step(NamedTuple):
     """One repair: of the file called `name`, and why.
 
     `lost_bytes` of a log are batches, or bytes in their place, from `position` and the record offset `offset` on.
+    Where sound batches are among them, `next_good_offset` is the base offset of the first.
     """
 
     repair: Repair
@@ -38,6 +39,7 @@ class Step(NamedTuple):
     lost_bytes: int = 0
     position: int | None = None
     offset: int | None = None
+    next_good_offset: int | None = None
 
 
 class FoundLog(NamedTuple):
@@ -73,10 +75,17 @@ class RecoveryReport:
         """The bytes of the logs that were cut or dropped."""
         return sum(step.lost_bytes for step in self.steps)
 
+    @property
+    def lost_from_offset(self) -> int | None:
+        """The base offset of the first sound batch that was cut or dropped after damage; None if there is none."""
+        return min((step.next_good_offset for step in self.steps if step.next_good_offset is not None), default=None)
+
     def summary(self) -> str:
         """Return the report in one line."""
         counts = ((repair, sum(step.repair is repair for step in self.steps)) for repair in Repair)
         done = ", ".join(f"{count} {repair.value}" for repair, count in counts if count) or "nothing to repair"
         lost = f", {self.lost_bytes} bytes of logs lost" if self.lost_bytes else ""
+        if self.lost_from_offset is not None:
+            lost += f", whole batches from offset {self.lost_from_offset} on among them"
         bounds = f"offsets from {self.start_offset} up to {self.end_offset}"
         return f"{done}{lost}; {self.scanned_segments} segments read, {self.scanned_bytes} bytes; {bounds}"

@@ -69,9 +69,10 @@ def test_a_plan_changes_nothing_and_is_what_is_done(option: tuple[str, ...], dam
     assert everything(damaged) == before
     done = recover(damaged, "--apply")
     assert (plan.exit_code, done.exit_code, plan.stderr, done.stderr) == (0, 0, "", "")
-    *planned, summary, hint = plan.stdout.splitlines()
+    *planned, summary, salvage, hint = plan.stdout.splitlines()
     assert done.stdout.splitlines()[:-1] == planned
     assert summary == "46 partitions: 46 to be repaired, 43097 bytes of logs to be cut"
+    assert salvage.startswith("whole batches would be lost; `kafkafs salvage STORE TOPIC/PARTITION DIR` keeps them")
     assert hint == "nothing has changed; --apply does this"
     assert done.stdout.splitlines()[-1] == "46 partitions: 46 repaired, 43097 bytes of logs cut"
 
@@ -175,9 +176,10 @@ def test_repairs_and_losses_are_told(damaged: str) -> None:
     assert lines[at] == f"{damaged.partition(',')[0]}/t-none-0: offsets 0 to 2110"
     cut = f"  cut      {1450:020d}.log, 432 bytes from position 51981, offset 2110: the last batch is not complete"
     assert cut in lines[at:end]
-    assert lines[end - 1] == "  missing  offsets 2110 to 2120, which other replicas had as well"
+    only = "below the high watermark; this is the only replica"
+    assert lines[end - 1] == f"  missing  offsets 2110 to 2120, {only}"
     assert any(line.startswith(f"  added    {2110:020d}.snapshot: ") for line in lines[at:end])
-    assert "  missing  offsets 0 to 500, which other replicas had as well" in lines
+    assert f"  missing  offsets 0 to 500, {only}" in lines
 
 
 def test_a_recovered_store_counts_as_closed_properly(damaged: str) -> None:
@@ -207,6 +209,7 @@ def test_each_partition_is_an_object(damaged: str) -> None:
         "startOffset": 0,
         "endOffset": 1200,
         "highWatermark": 1200,
+        "replicas": [1],
         "lostBytes": 9,
         "believedSegments": 0,
         "scannedSegments": 1,
@@ -219,6 +222,7 @@ def test_each_partition_is_an_object(damaged: str) -> None:
         "lostBytes": 9,
         "position": 63223,
         "offset": 1200,
+        "nextGoodOffset": None,
     }
     # With the index.interval.bytes that the metadata log gives the topic, both indexes are as the broker left them.
     assert [step["name"] for step in steps[1:]] == ["leader-epoch-checkpoint"]

@@ -104,6 +104,7 @@ def test_a_torn_batch_at_the_end_is_cut() -> None:
     assert repairs(report) == [(Repair.CUT, name(bench.bases[-1]))]
     (step,) = report.steps
     assert (step.position, step.offset, step.lost_bytes) == (len(whole), RECORDS, 50)
+    assert report.lost_from_offset is None
     assert "not complete" in step.reason
     assert "50 bytes of logs lost" in report.summary()
 
@@ -157,6 +158,9 @@ def test_a_bad_checksum_drops_what_follows() -> None:
     cut = report.steps[len(later)]
     assert (cut.position, cut.offset) == (batch_bytes * 2, base + 2)
     assert "CRC" in cut.reason
+    assert cut.next_good_offset == report.lost_from_offset == base + 3, "whole batches follow the bad one"
+    assert [step.next_good_offset for step in report.steps[: len(later)]] == [*reversed(later)]
+    assert f"bytes of logs lost, whole batches from offset {base + 3} on among them" in report.summary()
     assert bench.values()[2:] == [*(value_at(offset) for offset in range(2, base + 2)), b"and on"]
     assert {text for text in bench.files.names(DIRECTORY) if text.endswith(Kind.LOG)} == {name(0), name(base)}
 
@@ -166,7 +170,7 @@ def test_garbage_behind_a_segment_after_which_the_next_goes_on_is_all_that_is_cu
     bench.add(bench.path(bench.bases[1]), b"garbage" * 9)
     report = bench.repaired()
     assert repairs(report) == [(Repair.CUT, name(bench.bases[1]))]
-    assert (report.lost_bytes, report.end_offset) == (63, RECORDS)
+    assert (report.lost_bytes, report.end_offset, report.lost_from_offset) == (63, RECORDS, None)
     assert len(bench.values()) == RECORDS + 1
 
 

@@ -1,0 +1,65 @@
+"""What `kafkafs recover` says of records that are lost, or elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from kafkafs.cli import main
+from kafkafs.cli.recovery_report import outcome_lines
+from storage.log.recover.report import RecoveryReport
+from storage.store.store_recovery import Recovered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.testing import Result
+
+
+def recover(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, ["recover", *map(str, arguments)])
+    assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture
+def whole(datasets: Callable[[str], Path], tmp_path: Path) -> str:
+    """What a broker left that was stopped: two log directories."""
+    root = datasets("kafka-3.9") / "kafka-3.9"
+    for name in ("d1", "d2"):
+        shutil.copytree(root / name, tmp_path / name)
+    return f"{tmp_path / 'd1'},{tmp_path / 'd2'}"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "said"),
+    [
+        ((), "only another replica, if there is one, still has them"),
+        ((4,), "this is the only replica"),
+        ((4, 2), "of the replicas on brokers 2, 4, another one that was in sync has them"),
+    ],
+)
+def test_where_else_the_missing_records_are_is_said_as_far_as_it_is_known(replicas: tuple[int, ...], said: str) -> None:
+    report = RecoveryReport()
+    report.end_offset = 5
+    lines = list(outcome_lines(Recovered("t", 0, Path("/a/t-0"), 9, report, None, replicas), is_plan=True))
+    assert lines == ["/a/t-0: offsets 0 to 5", f"  missing  offsets 5 to 9, below the high watermark; {said}"]
+
+
+def test_whole_batches_after_damage_are_told_before_they_are_cut(whole: str) -> None:
+    log = Path(whole.partition(",")[0], "t-gzip-0", f"{0:020d}.log")
+    with log.open("r+b") as file:
+        file.seek(20_000)
+        file.write(b"\x99")
+    plan = recover(whole, "--ignore-clean-shutdown").stdout.splitlines()
+    at = plan.index(f"{log.parent}: offsets 0 to 700")
+    assert "  lost     whole batches, too, from offset 750 on" in plan[at : at + 10]
+    salvage = "whole batches would be lost; `kafkafs salvage STORE TOPIC/PARTITION DIR` keeps them if it is run before"
+    assert plan[-2:] == [salvage, "nothing has changed; --apply does this"]
+    done = recover(whole, "--ignore-clean-shutdown", "--apply").stdout.splitlines()
+    assert "  lost     whole batches, too, from offset 750 on" in done
+    assert salvage not in done
