@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import StorageError
 from storage.files import absolute_path
 from storage.ids import format_id, is_reserved
-from storage.log_dir import LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME
+from storage.log_dir import RUN_MANIFEST_NAME
+from storage.topics import bare_directories
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from storage.log_dir import Partition
     from storage.store import Store
 
-_EMPTY_NAMES: Final = frozenset({LOCK_NAME, LOST_AND_FOUND})
 _LOG_DIRS_KEYS: Final = ("log.dirs", "log.dir")
 
 
@@ -40,14 +40,8 @@ def missing_log_dirs(store: Store, earlier: Iterable[Manifest]) -> list[str]:
 
 def empty_log_dirs(store: Store) -> list[str]:
     """Return a sentence about each log directory that has nothing in it: a broker writes a file into each it has."""
-    found = []
-    for log_dir in store.log_dirs if len(store.log_dirs) > 1 else ():
-        names: set[str] = set()
-        with suppress(FileNotFoundError):
-            names = set(log_dir.directory.names())
-        if names <= _EMPTY_NAMES:
-            found.append(f"{log_dir.path} is empty: its disk may not be mounted")
-    return found
+    bare = bare_directories([each.directory for each in store.log_dirs])
+    return [f"{each.path} is empty: its disk may not be mounted" for each in bare]
 
 
 def _of_settings(store: Store) -> Iterator[str]:
@@ -69,7 +63,7 @@ def _of_metadata(store: Store) -> Iterator[str]:
     found: dict[UUID, set[Partition]] = {}
     with suppress(StorageError, OSError):  # what cannot be read is damage, and named as such
         log = store.cluster.log()
-        found = {} if log is None else log.ask(lambda image: _assigned(image, node_id))
+        found = {} if log is None else log.ask(lambda image: _by_log_dir(image, node_id))
     here = store.topics.inventory.partitions()
     for directory_id in sorted(found.keys() - ids):
         absent = len(found[directory_id] - here)
@@ -78,14 +72,12 @@ def _of_metadata(store: Store) -> Iterator[str]:
             yield f"{place}, in which this broker has {_partitions(absent)} by the metadata log, was not named"
 
 
-def _assigned(image: ClusterImage, node_id: int) -> dict[UUID, set[Partition]]:
+def _by_log_dir(image: ClusterImage, node_id: int) -> dict[UUID, set[Partition]]:
     """Return the node's partitions by the log directory that they are in."""
     found: dict[UUID, set[Partition]] = {}
-    for topic in image.topics.values():
-        for number, fields in topic.partitions.items():
-            for replica, directory_id in zip(fields["replicas"], fields.get("directories") or (), strict=False):
-                if replica == node_id and not is_reserved(directory_id):
-                    found.setdefault(directory_id, set()).add((topic.name, number))
+    for partition, directory_id in image.assigned_to(node_id).items():
+        if directory_id is not None and not is_reserved(directory_id):
+            found.setdefault(directory_id, set()).add(partition)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkafs.cli.failures import EXIT_FAILED, say
+from kafkafs.cli.failures import EXIT_FAILED, EXIT_FOUND, say
 from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import (
     Form,
@@ -86,7 +86,8 @@ def recover(
     records after that part, both stay.
 
     Each file that changes is printed. If a partition cannot be repaired, or a commit cannot be completed, the command
-    goes on with the others, and its exit code is that of a failure.
+    goes on with the others, and its exit code is that of a failure. Nothing is written to a directory of several that
+    has nothing in it; if partitions are missing, because its disk is not mounted, the exit code is 1.
     """
     if is_applied and dry_run:
         raise click.UsageError("--apply and --dry-run exclude each other")
@@ -105,8 +106,8 @@ def recover(
         with _refusing_read_only_disks():
             run(store, files=files, clock=Clock(), announce=printing.announce, tell=printing.tell, options=options)
         printing.end()
-        if printing.tally.has_failed:
-            raise SystemExit(EXIT_FAILED)
+        if printing.tally.has_failed or printing.tally.lacks_log_dir:
+            raise SystemExit(EXIT_FAILED if printing.tally.has_failed else EXIT_FOUND)
 
 
 @contextmanager
@@ -169,7 +170,7 @@ class _Tally:
     """The totals of all partitions."""
 
     def __init__(self, *, is_plan: bool) -> None:
-        self.has_failed = self.has_changes = self.loses_batches = False
+        self.has_failed = self.has_changes = self.loses_batches = self.lacks_log_dir = False
         self._is_plan = is_plan
         self._failed = 0
         self._partitions = self._repaired = self._lost_bytes = self._checkpoints = 0
@@ -181,6 +182,7 @@ class _Tally:
             return
         if isinstance(recovered, RecoveredLogDir):
             self.has_changes = self.has_changes or bool(recovered.steps)
+            self.lacks_log_dir |= recovered.bare is not None and recovered.bare.is_damage
             self._checkpoints += recovered.damaged_checkpoints
             return
         self._partitions += 1

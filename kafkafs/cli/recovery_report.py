@@ -73,6 +73,10 @@ def _reason(recovered: Recovered) -> str:
 
 def _log_dir_lines(log_dir: RecoveredLogDir) -> Iterator[str]:
     """Yield the changes of a log directory's own files, and why its logs were not read or are not marked."""
+    if log_dir.bare is not None:
+        yield f"{as_uri(str(log_dir.path))}: {log_dir.bare.reason}"
+        yield "  nothing is written to it"
+        return
     believed = log_dir.trusted_segments
     if log_dir.steps or log_dir.trusts_marker or believed or not log_dir.is_closed:
         yield f"{as_uri(str(log_dir.path))}:"
@@ -93,6 +97,9 @@ def _log_dir_lines(log_dir: RecoveredLogDir) -> Iterator[str]:
 
 
 def _log_dir_object(log_dir: RecoveredLogDir) -> dict[str, object]:
+    if log_dir.bare is not None:
+        missing = [str(DirectoryName(*each)) for each in log_dir.bare.partitions]
+        return {"logDir": str(log_dir.path), "isBare": True, "reason": log_dir.bare.reason, "missing": missing}
     return {
         "logDir": str(log_dir.path),
         "trustsMarker": log_dir.trusts_marker,

@@ -47,6 +47,7 @@ _STEPS: Final = {
     FindingKind.META_PROPERTIES: f"The broker does not start with it. {_BY_HAND}",
     FindingKind.CHECKPOINT: _SMALL_FILE,
     FindingKind.FOREIGN_DIRECTORY: "A broker does not start while it is there: move it out of the log directory.",
+    FindingKind.BARE_LOG_DIR: "Mount its disk before the broker is started: it makes missing partitions again, empty.",
     FindingKind.DUPLICATE_PARTITION: "A broker does not start with both: compare them, and move one away.",
     FindingKind.DUPLICATE_COPY: "Move one of the copies out of the store.",
     FindingKind.STRAY: "The broker sets it aside at its next start. Copy it first if its records matter.",

@@ -156,6 +156,20 @@ class ClusterImage:
             for number, fields in topic.partitions.items()
         }
 
+    def assigned_to(self, node_id: int) -> dict[tuple[str, int], UUID | None]:
+        """Return the partitions that a broker has, each with the id of its log directory; None where no id is given.
+
+        Without those that are still on their way to it from other brokers.
+        """
+        found: dict[tuple[str, int], UUID | None] = {}
+        for topic in self.topics.values():
+            for number, fields in topic.partitions.items():
+                replicas, directories = fields["replicas"], fields.get("directories") or ()
+                if node_id in replicas and node_id not in (fields.get("addingReplicas") or ()):
+                    at = replicas.index(node_id)
+                    found[topic.name, number] = directories[at] if at < len(directories) else None
+        return found
+
     def settings_of(self, kind: int, name: str) -> Mapping[str, RecordedSetting]:
         """Return the settings of a topic, a broker or another resource itself."""
         return self.settings.get(Resource(kind, name), {})

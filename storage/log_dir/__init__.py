@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.log_dir.checkpoints import OffsetCheckpoint, Partition, read_offsets, write_offsets
 from storage.log_dir.creation import are_vacant, make_directories
 from storage.log_dir.inventory import Inventory
-from storage.log_dir.log_dir import CLEAN_MARKER_NAME, LogDir, clean_marker, distinct_log_dirs
+from storage.log_dir.log_dir import LogDir, clean_marker, distinct_log_dirs
 from storage.log_dir.meta_properties import (
     META_PROPERTIES_NAME,
     MetaProperties,
@@ -21,7 +21,7 @@ from storage.log_dir.names import (
     is_topic_name,
     parse_directory_name,
 )
-from storage.log_dir.recognition import LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME, check_stores
+from storage.log_dir.recognition import CLEAN_MARKER_NAME, LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME, check_stores
 from storage.log_dir.removals import Doomed
 from storage.log_dir.settings_file import (
     SETTINGS_NAME,

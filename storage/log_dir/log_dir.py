@@ -26,7 +26,7 @@ from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_of
 from storage.log_dir.looks import Looks
 from storage.log_dir.meta_properties import read_meta_properties
 from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory_name
-from storage.log_dir.recognition import LOCK_NAME, RUN_MANIFEST_NAME
+from storage.log_dir.recognition import CLEAN_MARKER_NAME, LOCK_NAME, RUN_MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from storage.files import Directory, FileLock, FileStatus
     from storage.log_dir.checkpoints import Partition
-
-CLEAN_MARKER_NAME: Final = ".kafka_cleanshutdown"
 
 _CLEAN_MARKER_VERSION: Final = 0
 _NO_BROKER_EPOCH: Final = -1  # what a broker takes as closed properly, but not by one that the controller knows

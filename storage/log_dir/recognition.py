@@ -21,20 +21,21 @@ if TYPE_CHECKING:
 
     from storage.files import Directory
 
+CLEAN_MARKER_NAME: Final = ".kafka_cleanshutdown"
 LOCK_NAME: Final = ".lock"
 LOST_AND_FOUND: Final = "lost+found"
 RUN_MANIFEST_NAME: Final = "kafkafs-backup.jsonl"
 """The file of a backup's run, which shares files with other runs: nothing may be written to it."""
 
 _OWN_NAMES: Final = (META_PROPERTIES_NAME, SETTINGS_NAME, *OffsetCheckpoint)
-_EMPTY_NAMES: Final = frozenset({LOCK_NAME, LOST_AND_FOUND})
+_EMPTY_NAMES: Final = frozenset({LOCK_NAME, LOST_AND_FOUND, CLEAN_MARKER_NAME})
 _LOOKED_AT_MAX: Final = 1000  # of the directories below one that is no store
 
 
 def check_stores(directories: Sequence[Directory]) -> None:
     """Raise `NotAStoreError` unless the directories are log directories.
 
-    Of several, some may be empty but for `lost+found`, as a disk is that was added to a broker.
+    Of several, some may be bare, as a disk is that was added to a broker.
     """
     empty = []
     for directory in directories:
@@ -49,6 +50,14 @@ def check_stores(directories: Sequence[Directory]) -> None:
             "there is neither a meta.properties nor a partition in it: the directory is empty",
             path=empty[0],
         )
+
+
+def is_bare(directory: Directory) -> bool:
+    """True if nothing that a store has is in the directory: at most a lock, and a marker that was left in it."""
+    try:
+        return _EMPTY_NAMES.issuperset(directory.names())
+    except FileNotFoundError:
+        return True  # as in an object store, which has no empty directories
 
 
 def is_log_dir(directory: Directory, names: Iterable[str]) -> bool:

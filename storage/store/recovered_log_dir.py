@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.log.recover.report import Repair, Step
 from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.log_dir import CLEAN_MARKER_NAME, clean_marker
+from storage.log_dir.log_dir import clean_marker
+from storage.log_dir.recognition import CLEAN_MARKER_NAME
 from storage.log_dir.settings_file import SETTINGS_NAME
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
     from storage.store.store import Store
+    from storage.topics.bare_log_dirs import BareLogDir
 
 
 # What it means for the logs that a checkpoint could not be read.
@@ -35,7 +37,8 @@ class RecoveredLogDir(NamedTuple):
 
     If recovery `trusts_marker`, it looked at the ends of the logs only. Otherwise it did not read `trusted_segments`,
     which lie before the recovery points of their logs. One that is not `is_closed` has a log that was not recovered,
-    and no marker. `damaged_checkpoints` of the steps are about checkpoints that could not be read.
+    and no marker. `damaged_checkpoints` of the steps are about checkpoints that could not be read. A `bare` one is left
+    as it is.
     """
 
     path: Path
@@ -45,6 +48,13 @@ class RecoveredLogDir(NamedTuple):
     is_unchanged: bool
     trusted_segments: int = 0
     damaged_checkpoints: int = 0
+    bare: BareLogDir | None = None
+
+    @classmethod
+    def untouched(cls, bare: BareLogDir) -> Self:
+        """The outcome for a directory that is no log directory yet, or not now: nothing is written to it."""
+        path = Path(bare.directory)
+        return cls(path, [], trusts_marker=False, is_closed=False, is_unchanged=True, bare=bare)
 
 
 class StoreBefore:

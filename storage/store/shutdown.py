@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.log_dir.names import DirectoryState
+from storage.log_dir.recognition import is_bare
 from storage.topics.checkpointing import offsets_to_write, write_checkpoints
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ class Shutdown:
         self._clean.update(self._log_dirs)
 
     def has_marker(self, log_dir: LogDir) -> bool:
-        """True if the log dir has a marker once it is closed properly."""
-        return not self._topics.inventory.has_only_metadata(log_dir)
+        """True if the log dir has a marker once it is closed properly: not a bare one, which has nothing to close."""
+        is_bare_one = log_dir.properties is None and is_bare(log_dir.directory)
+        return not is_bare_one and not self._topics.inventory.has_only_metadata(log_dir)
 
     def was_clean(self, log_dir: LogDir) -> bool:
         """True if the log dir's marker was there when the store was opened."""

@@ -19,12 +19,13 @@ from storage.log.recover.recovery import refuse_strangers
 from storage.log.recover.report import RecoveryReport
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.names import DirectoryName, DirectoryState
-from storage.log_dir.recognition import has_segment
+from storage.log_dir.recognition import check_stores, has_segment
 from storage.segment.names import Kind, live_offsets
 from storage.store.commit_recovery import RecoveredCommit, pending_commit, planned_commit, recovered_commit
 from storage.store.log_opener import LogRequest, recover_guarded
 from storage.store.recovered_log_dir import RecoveredLogDir, StoreBefore, recovered_log_dir
 from storage.store.store import Mode, Store
+from storage.topics.bare_log_dirs import bare_directories, described
 from storage.topics.checkpointing import LogOffsets
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from storage.clock import Clock
-    from storage.files import Files
+    from storage.files import Directory, Files
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
 
@@ -87,19 +88,21 @@ def recover_store(
     """Recover each log of a store that no process has open, and leave the store as if it had been closed properly.
 
     Each is announced, with its number and how many there are, and then its outcome is told; after the logs those of the
-    log directories are, and of a commit that was interrupted. Raises what `Store.open` raises, before anything is
-    changed.
+    log directories are, and of a commit that was interrupted. Nothing is written to a bare directory. Raises what
+    `Store.open` raises, before anything is changed.
     """
     settings = options.broker_settings
+    paths, bare = _without_bare(paths, files)
     with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings) as looked_at:
         before = StoreBefore.of(looked_at)
+        untouched = _untouched(bare, looked_at)
     with Store.open(
         paths, mode=Mode.READ_WRITE, completes_commit=False, files=files, clock=clock, broker_settings=settings
     ) as store:
         run = _Run(store, clock, options, announce, tell)
         run.recover()
         log_dirs = run.log_dirs(before)
-    for log_dir in log_dirs:
+    for log_dir in (*log_dirs, *untouched):
         tell(log_dir)
     pending = pending_commit([log_dir.directory for log_dir in store.log_dirs])
     if isinstance(pending, RecoveredCommit):
@@ -119,17 +122,33 @@ def plan_recovery(
     options: RecoveryOptions = _NOTHING_ELSE,
 ) -> None:
     """Tell what `recover_store` would do, without changing a byte or keeping anybody out."""
+    paths, bare = _without_bare(paths, files)
     opened = Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=options.broker_settings)
     with opened as store:
         run = _Run(store, clock, options, announce, tell)
         run.recover()
-        for log_dir in run.log_dirs(StoreBefore.of(store)):
+        for log_dir in (*run.log_dirs(StoreBefore.of(store)), *_untouched(bare, store)):
             tell(log_dir)
         pending = pending_commit([log_dir.directory for log_dir in store.log_dirs])
         if isinstance(pending, RecoveredCommit):
             tell(pending)
         elif pending is not None:
             tell(planned_commit(store, pending, withdraws=options.withdraws_commit))
+
+
+def _without_bare(
+    paths: Sequence[str | os.PathLike[str]], files: Files
+) -> tuple[Sequence[str | os.PathLike[str]], list[Directory]]:
+    """Return the log directories without the bare ones, and those. Raises `NotAStoreError` where no store is."""
+    directories = [files.add_root(Path(path)) for path in paths]
+    check_stores(directories)
+    bare = bare_directories(directories)
+    return [path for path, each in zip(paths, directories, strict=True) if each not in bare], bare
+
+
+def _untouched(bare: Sequence[Directory], store: Store) -> list[RecoveredLogDir]:
+    """Return the outcome for the bare directories of a store that is open without them."""
+    return [RecoveredLogDir.untouched(each) for each in described(bare, store.topics.surroundings())]
 
 
 class _Run:

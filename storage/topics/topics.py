@@ -28,6 +28,7 @@ from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryStat
 from storage.log_dir.partition_directories import PartitionDirectories
 from storage.log_dir.removals import Doomed, Removals
 from storage.log_dir.settings_file import KnownTopic, SettingsFile
+from storage.topics.bare_log_dirs import Surroundings
 from storage.topics.checkpointing import forget_checkpoints, note_compaction
 from storage.topics.cluster_metadata import ClusterMetadata
 from storage.topics.effective_settings import EffectiveSettings
@@ -250,6 +251,12 @@ class Topics:
     def is_store_made_here(self) -> bool:
         """True if kafkafs made the store, and not a broker."""
         return self.settings_file.current.is_made_here
+
+    def surroundings(self) -> Surroundings:
+        """What these log directories say about others of the same store that are bare."""
+        properties = [each.properties for each in self._log_dirs if each.properties is not None]
+        partitions = self.inventory.partitions()
+        return Surroundings(properties, self.settings_file.current, self.cluster.log(), partitions)
 
     def is_made_here(self, topic: str) -> bool:
         """True if kafkafs made the topic, so that nothing was ever done to its logs but what our own file knows of."""

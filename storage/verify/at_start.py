@@ -162,6 +162,10 @@ AT_START: Final[Mapping[FindingKind, Callable[[_Segment], AtStart]]] = MappingPr
         FindingKind.META_PROPERTIES: _NOT_STARTING,
         FindingKind.CHECKPOINT: _same(StartAction.OFFLINE, _OFFLINE),
         FindingKind.FOREIGN_DIRECTORY: _NOT_STARTING,
+        FindingKind.BARE_LOG_DIR: _same(
+            StartAction.NOTHING,
+            "a broker takes the log directory for a new one, and makes partitions that are missing again, empty",
+        ),
         FindingKind.DUPLICATE_PARTITION: _NOT_STARTING,
         FindingKind.DUPLICATE_COPY: _NOT_STARTING,
         FindingKind.STRAY: _same(StartAction.STRAY, "a broker puts it aside, or serves it to no client"),

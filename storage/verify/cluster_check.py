@@ -23,6 +23,7 @@ from storage.log.followed_log import FollowedLog
 from storage.log.partition_metadata import PARTITION_METADATA_NAME
 from storage.log_dir.meta_properties import KRAFT_VERSION
 from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryState
+from storage.topics.bare_log_dirs import PLACING_RECORDS, Surroundings, described
 from storage.verify.finding import Finding, FindingKind, damage, notice
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from storage.files import Directory
     from storage.internal.cluster_image import ClusterImage
     from storage.log_dir.checkpoints import Partition
+    from storage.log_dir.settings_file import SettingsFileContents
     from storage.verify.log_dir_check import LogDirCheck, PartitionTarget
 
 _NAME: Final = str(DirectoryName(CLUSTER_METADATA, 0))
@@ -40,7 +42,7 @@ _BROKER_POLICY: Final = "log.cleanup.policy"
 _COMPACT: Final = "compact"
 _SET_ASIDE: Final = "a broker renames its directory to -stray and serves it no more"
 _NOT_SERVED: Final = "a broker opens it under a name that the cluster does not know, and serves it to no client"
-_RECORDS: Final = (*SETTING_RECORDS, "PartitionRecord", "PartitionChangeRecord")
+_RECORDS: Final = (*SETTING_RECORDS, *PLACING_RECORDS)
 
 
 class _ClusterTopics(NamedTuple):
@@ -78,9 +80,10 @@ class ClusterCheck:
 
     def __init__(self, log_dirs: Collection[LogDirCheck]) -> None:
         self._log: MetadataLog | None = None
-        properties = [each.properties for each in log_dirs if each.properties is not None]
-        self._node_id = next((each.node_id for each in properties), None)
-        self._has_topic_ids = any(each.version == KRAFT_VERSION for each in properties)
+        self._properties = [each.properties for each in log_dirs if each.properties is not None]
+        self._partitions = {(name.topic, name.partition) for each in log_dirs for name in each.listing.partitions}
+        self._node_id = next((each.node_id for each in self._properties), None)
+        self._has_topic_ids = any(each.version == KRAFT_VERSION for each in self._properties)
         for log_dir in log_dirs:
             if any(str(name) == _NAME for name in log_dir.listing.partitions):
                 self._log = self._followed(log_dir.directory.at(_NAME))
@@ -98,6 +101,13 @@ class ClusterCheck:
             return frozenset(topics) if default else frozenset()
         policies = ((topic, known.policies.get(topic, known.default_policy)) for topic in topics)
         return frozenset(topic for topic, policy in policies if (default if policy is None else _COMPACT in policy))
+
+    def bare_log_dirs(self, bare: Collection[Directory], settings: SettingsFileContents) -> Iterator[Finding]:
+        """Yield a finding for each bare log directory: damage if partitions are missing, or a notice."""
+        around = Surroundings(self._properties, settings, self._log, self._partitions)
+        for each in described(bare, around):
+            finding = (damage if each.is_damage else notice)(FindingKind.BARE_LOG_DIR, "", each.reason)
+            yield finding.within("", log_dir=each.directory.path)
 
     def topic_ids(self) -> Mapping[str, UUID] | None:
         """Return the ids of the cluster's topics by their names; None if they are not known."""

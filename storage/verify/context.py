@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import CorruptCheckpointError
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
-from storage.log_dir.log_dir import CLEAN_MARKER_NAME
+from storage.log_dir.recognition import CLEAN_MARKER_NAME
 from storage.verify.finding import FindingList
 
 if TYPE_CHECKING:

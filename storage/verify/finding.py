@@ -55,6 +55,7 @@ class FindingKind(StrEnum):
     META_PROPERTIES = "meta_properties"
     CHECKPOINT = "checkpoint"
     FOREIGN_DIRECTORY = "foreign_directory"
+    BARE_LOG_DIR = "bare_log_dir"  # with nothing in it, as one whose disk is not mounted
     DUPLICATE_PARTITION = "duplicate_partition"
     DUPLICATE_COPY = "duplicate_copy"  # two copies of a partition on their way to another log directory
     STRAY = "stray"  # of no topic, or no partition here, that the cluster has

@@ -32,6 +32,7 @@ from storage.log_dir.names import COMPACTED_BY_BROKERS, DirectoryState
 from storage.log_dir.recognition import check_stores
 from storage.log_dir.settings_file import SETTINGS_NAME, SettingsFile, SettingsFileContents
 from storage.throttle import Throttle
+from storage.topics.bare_log_dirs import bare_directories
 from storage.verify.at_start import in_partition, of_store
 from storage.verify.cluster_check import ClusterCheck, other_topics
 from storage.verify.division import Division, verify_in_processes
@@ -97,6 +98,8 @@ class Verification:
         self.targets = [target for each in self._log_dirs for target in each.targets(known, settings.void)]
         self._report_duplicates()
         self._report_disagreement()
+        bare = bare_directories([each.directory for each in self._log_dirs])
+        self._findings += self._cluster.bare_log_dirs(bare, settings)
         missing = set(topics) - {target.partition[0] for target in self.targets}
         if missing:
             raise UnknownPartitionError(f"there is no topic {min(missing)!r}")

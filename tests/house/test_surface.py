@@ -292,8 +292,10 @@ SURFACE = {
     "storage.topics": [
         "MAY_SET_IT",
         "UNREADABLE",
+        "BareLogDir",
         "ClusterMetadata",
         "PartitionLog",
+        "bare_directories",
     ],
     "storage.verify": [
         "CutPartition",

@@ -1,7 +1,8 @@
-"""What `kafkafs recover` says of records that are lost, or elsewhere."""
+"""What `kafkafs recover` says of records that are lost, elsewhere, or on a disk that is not mounted."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
+from kafkafs.cli.failures import EXIT_FOUND
 from kafkafs.cli.recovery_report import outcome_lines
 from storage.log.recover.report import RecoveryReport
 from storage.store.store_recovery import Recovered
@@ -63,3 +65,26 @@ def test_whole_batches_after_damage_are_told_before_they_are_cut(whole: str) -> 
     done = recover(whole, "--ignore-clean-shutdown", "--apply").stdout.splitlines()
     assert "  lost     whole batches, too, from offset 750 on" in done
     assert salvage not in done
+
+
+def test_a_disk_that_is_not_mounted_is_said_and_nothing_is_written_there(whole: str) -> None:
+    first, second = map(Path, whole.split(","))
+    second.rename(second.with_name("real"))
+    second.mkdir()
+    for arguments in ([], ["--apply"], ["--ignore-clean-shutdown", "--apply"]):
+        result = recover(whole, *arguments)
+        assert result.exit_code == EXIT_FOUND
+        lines = result.stdout.splitlines()
+        at = lines.index("  nothing is written to it")
+        said = f"{second}: the directory is empty: its disk may not be mounted; 22 partitions of this broker are in no"
+        assert lines[at - 1].startswith(f"{said} log directory: Weird.topic_name-0-1-0, __consumer_offsets-1, ")
+        assert list(second.iterdir()) == []
+    told = json.loads(recover(whole, "--jsonl").stdout.splitlines()[-1])
+    assert (told["logDir"], told["isBare"], len(told["missing"])) == (str(second), True, 22)
+    for command in (["verify", whole], ["report", whole, "--jsonl"]):
+        result = CliRunner().invoke(main, command)
+        assert result.exit_code == (EXIT_FOUND if command[0] == "verify" else 0)
+        [line] = (line for line in result.stdout.splitlines() if "bare_log_dir" in line)
+        assert json.loads(line)["severity"] == "damage"
+        assert "t-zstd-1" in json.loads(line)["reason"]
+    assert (first / ".kafka_cleanshutdown").exists()

@@ -8,7 +8,7 @@ import pytest
 from memory_logs import StandingClock, sent
 from metadata_logs import BrokerDir, partition_record, topic_record
 
-from storage.log_dir.log_dir import CLEAN_MARKER_NAME
+from storage.log_dir.recognition import CLEAN_MARKER_NAME
 from storage.store.log_opener import LogOpener
 from storage.store.recovered_log_dir import RecoveredLogDir
 from storage.store.store import Mode, Store

@@ -10,7 +10,7 @@ from memory_logs import StandingClock, sent
 from storage.errors import MetadataLossError
 from storage.log.recover.report import Repair
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
-from storage.log_dir.log_dir import CLEAN_MARKER_NAME
+from storage.log_dir.recognition import CLEAN_MARKER_NAME
 from storage.segment.names import FileName, Kind
 from storage.store.log_opener import LogOpener
 from storage.store.recovered_log_dir import RecoveredLogDir

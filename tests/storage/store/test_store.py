@@ -15,8 +15,8 @@ from storage.errors import (
     UnknownPartitionError,
 )
 from storage.log.followed_log import FollowedLog
-from storage.log_dir.log_dir import CLEAN_MARKER_NAME
 from storage.log_dir.meta_properties import read_meta_properties
+from storage.log_dir.recognition import CLEAN_MARKER_NAME
 
 HEX = "0123456789abcdef0123456789abcdef"
 

@@ -10,7 +10,7 @@ import pytest
 from storage.errors import StorageError
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
 from storage.log_dir.creation import are_vacant
-from storage.log_dir.log_dir import CLEAN_MARKER_NAME
+from storage.log_dir.recognition import CLEAN_MARKER_NAME
 from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_files import MemoryFiles
 
