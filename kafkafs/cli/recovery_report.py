@@ -82,8 +82,8 @@ def _log_dir_lines(log_dir: RecoveredLogDir) -> Iterator[str]:
         yield f"{as_uri(str(log_dir.path))}:"
     if log_dir.trusts_marker:
         yield (
-            "  the clean-shutdown marker says that all logs here were closed properly, so only their ends were read; "
-            "--ignore-clean-shutdown reads all of them"
+            "  the clean-shutdown marker says that all logs here were closed properly, so only the ends of the topics' "
+            "logs were read; --ignore-clean-shutdown reads all of them"
         )
     if believed:
         segments = "1 segment was" if believed == 1 else f"{believed} segments were"

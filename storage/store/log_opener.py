@@ -137,10 +137,15 @@ def recover_guarded(request: LogRequest, *, cuts_metadata: bool) -> RecoveryRepo
     A broker that starts on the cluster's metadata log without its last records takes the topics that are made in them
     for unknown, and renames each of their partitions to `-stray`. So recovery cuts by itself only what was never
     acknowledged: the first part of a batch at the end of the file, or zeros. Other logs are cut where they have to be.
+
+    A broker reads this log whole at each start, whatever the clean-shutdown marker and the recovery points say. So here
+    they are not believed either if the log is damaged.
     """
-    if request.partition[0] == CLUSTER_METADATA and not cuts_metadata:
-        plan = recover_requested(request.in_overlay())
-        for step in plan.steps:
+    if request.partition[0] == CLUSTER_METADATA:
+        whole = replace(request, is_clean=False, recovery_point=0)
+        plan = recover_requested(whole.in_overlay())
+        request = whole if plan.lost_bytes else request
+        for step in () if cuts_metadata else plan.steps:
             if step.lost_bytes and not (step.repair is Repair.CUT and _was_never_acknowledged(request, step)):
                 raise MetadataLossError(
                     f"{plan.lost_bytes} bytes of the cluster's metadata log would be cut, {step.reason}; a broker that "

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.log_dir.names import DirectoryState
+from storage.log_dir.names import CLUSTER_METADATA, DirectoryState
 from storage.log_dir.recognition import is_bare
 from storage.topics.checkpointing import offsets_to_write, write_checkpoints
 
@@ -93,6 +93,8 @@ class Shutdown:
         """True if all that a broker would recover in a log dir was closed or recovered, and nothing failed."""
         was_clean = log_dir in self._clean
         for partition in self.partitions_in(log_dir):
+            if was_clean and partition[0] == CLUSTER_METADATA:
+                continue  # the marker says nothing of this log, which a broker recovers at each start
             if partition in failed:
                 return False
             if not was_clean and partition not in closed and partition not in self._topics.made:

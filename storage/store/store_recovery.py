@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.errors import StorageError, SymbolicLinkError
+from storage.errors import MetadataLossError, StorageError, SymbolicLinkError
 from storage.log.recover.recovery import refuse_strangers
 from storage.log.recover.report import RecoveryReport
 from storage.log_dir.checkpoints import OffsetCheckpoint
@@ -186,6 +186,8 @@ class _Run:
                     raise SymbolicLinkError(directory.path)
                 report = self._recover(log_dir, name)
             except (StorageError, OSError) as error:
+                if not isinstance(error, MetadataLossError):  # which comes before any change
+                    self._changed.add(log_dir)
                 self._note_failure(log_dir, name, is_link=is_link)
                 self._tell(Recovered(*partition, Path(directory), watermark, None, error))
                 continue
@@ -217,7 +219,6 @@ class _Run:
         return reports[0]
 
     def _note_failure(self, log_dir: LogDir, name: DirectoryName, *, is_link: bool) -> None:
-        self._changed.add(log_dir)
         if name.state is DirectoryState.CURRENT and not is_link:
             self._failed.add((name.topic, name.partition))
         else:

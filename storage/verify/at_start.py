@@ -35,6 +35,10 @@ class StartAction(StrEnum):
     REFUSE = "refuse"  # it does not start
 
 
+_TAILS: Final = (FindingKind.TORN_TAIL, FindingKind.ZERO_TAIL)
+_PUTS_ASIDE: Final = "then it renames the partitions of all topics made in the records that are lost to -stray"
+
+
 class AtStart(NamedTuple):
     """What a broker does about a finding, and the sentence that says so."""
 
@@ -48,6 +52,7 @@ class _Segment(NamedTuple):
     finding: Finding
     is_read: bool
     is_last: bool
+    is_cluster_metadata: bool = False
 
 
 def _unread(rest: str) -> AtStart:
@@ -66,7 +71,11 @@ def _truncated(at: _Segment) -> AtStart:
         )
     later = "" if at.is_last else ", removes the segments after it,"
     lost = f"loses {_lost(at)}"
-    return AtStart(StartAction.TRUNCATE, f"a broker truncates this log at position {found.position}{later} and {lost}")
+    aside = ""
+    if at.is_cluster_metadata and (found.kind not in _TAILS or not at.is_last or found.next_good_offset is not None):
+        aside = f"; {_PUTS_ASIDE}"
+    text = f"a broker truncates this log at position {found.position}{later} and {lost}{aside}"
+    return AtStart(StartAction.TRUNCATE, text)
 
 
 def _lost(at: _Segment) -> str:
@@ -80,7 +89,10 @@ def _emptied(at: _Segment) -> AtStart:
     if not at.is_read:
         return _unread("serves it as it is")
     later = "" if at.is_last else ", and removes those after it"
-    return AtStart(StartAction.TRUNCATE, f"a broker empties the segment where an index entry is due there{later}")
+    aside = f"; {_PUTS_ASIDE}" if at.is_cluster_metadata else ""
+    return AtStart(
+        StartAction.TRUNCATE, f"a broker empties the segment where an index entry is due there{later}{aside}"
+    )
 
 
 def _index(at: _Segment) -> AtStart:
@@ -191,7 +203,7 @@ def in_partition(expected: PartitionExpectation, findings: Sequence[Finding]) ->
         base = first_read if name is None else name.offset
         is_last = not bases or base >= bases[-1]
         is_read = not expected.is_clean and base >= first_read
-        told.append(_told(finding, _looked_up(_Segment(finding, is_read, is_last))))
+        told.append(_told(finding, _looked_up(_Segment(finding, is_read, is_last, expected.is_cluster_metadata))))
     return told
 
 

@@ -95,8 +95,8 @@ def test_a_store_that_was_closed_is_not_read_and_stays_as_it_is(damaged: str) ->
     again = recover(damaged, "--apply")
     first, second = damaged.split(",")
     reason = (
-        "  the clean-shutdown marker says that all logs here were closed properly, so only their ends were read; "
-        "--ignore-clean-shutdown reads all of them"
+        "  the clean-shutdown marker says that all logs here were closed properly, so only the ends of the topics' "
+        "logs were read; --ignore-clean-shutdown reads all of them"
     )
     assert again.stdout.splitlines() == [
         f"{first}:",

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
-from kafkafs.cli.failures import EXIT_FOUND
+from kafkafs.cli.failures import EXIT_FAILED, EXIT_FOUND
 from kafkafs.cli.recovery_report import outcome_lines
 from storage.log.recover.report import RecoveryReport
 from storage.store.store_recovery import Recovered
@@ -35,6 +35,11 @@ def whole(datasets: Callable[[str], Path], tmp_path: Path) -> str:
     for name in ("d1", "d2"):
         shutil.copytree(root / name, tmp_path / name)
     return f"{tmp_path / 'd1'},{tmp_path / 'd2'}"
+
+
+def contents(store: str) -> dict[Path, bytes]:
+    paths = (path for part in store.split(",") for path in Path(part).rglob("*"))
+    return {path: path.read_bytes() for path in paths if path.is_file() and path.name != ".lock"}
 
 
 @pytest.mark.parametrize(
@@ -88,3 +93,17 @@ def test_a_disk_that_is_not_mounted_is_said_and_nothing_is_written_there(whole: 
         assert json.loads(line)["severity"] == "damage"
         assert "t-zstd-1" in json.loads(line)["reason"]
     assert (first / ".kafka_cleanshutdown").exists()
+
+
+def test_the_marker_is_not_believed_of_a_metadata_log_that_is_damaged(whole: str) -> None:
+    log = Path(whole.partition(",")[0], "__cluster_metadata-0", f"{0:020d}.log")
+    with log.open("r+b") as file:
+        file.seek(6000)
+        file.write(b"\x55")
+    before = contents(whole)
+    for arguments in ([], ["--apply"]):
+        result = recover(whole, *arguments)
+        assert result.exit_code == EXIT_FAILED
+        assert "renames the partitions of all topics made in them to -stray" in result.stdout
+        assert result.stdout.splitlines()[-1].endswith(", 1 failed")
+        assert contents(whole) == before

@@ -264,6 +264,35 @@ def test_the_metadata_log_is_not_cut_at_damage_unasked(position: int, with_metad
     assert are_marked(files) == [True, True]
 
 
+@pytest.mark.parametrize("point", [None, 8])
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_neither_marker_nor_recovery_point_is_believed_of_the_metadata_log(
+    point: int | None, with_metadata: MemoryFiles, *, is_marked: bool
+) -> None:
+    files = with_metadata
+    told(files)
+    if point is not None:
+        points = {("t", 0): 8, ("__cluster_metadata", 0): point}
+        write_offsets(files.directory("/a"), OffsetCheckpoint.RECOVERY_POINT, points)
+    if not is_marked:
+        files.remove(MARKERS[0])
+    change_metadata(files, 100, b"\x7f")
+    before = everything(files, METADATA)
+    marker = b'{"version":0,"brokerEpoch":7}'
+    if is_marked:
+        files.directory("/a").replace(CLEAN_MARKER_NAME, marker)
+    for run in (plan_recovery, recover_store):
+        (error,) = (each.error for each in told(files, run) if isinstance(each, Recovered) and each.error)
+        assert isinstance(error, MetadataLossError)
+    assert everything(files, METADATA) == before
+    if is_marked and point is None:
+        assert files.read(MARKERS[0]) == marker, "it says nothing of this log, and nothing else changed"
+    assert are_marked(files) == [is_marked, True]
+    told(files, cuts_metadata=True)
+    assert log_of_metadata(files) == b""
+    assert are_marked(files) == [True, True]
+
+
 def test_a_bad_last_batch_of_the_metadata_log_is_not_cut_unasked(with_metadata: MemoryFiles) -> None:
     files = with_metadata
     change_metadata(files, len(log_of_metadata(files)) - 3, b"?")

@@ -62,6 +62,18 @@ def test_only_what_may_not_be_on_disk_is_read(point: int, expected: tuple[str, s
         assert text.endswith("the offsets from 3 up to the log's end")
 
 
+@pytest.mark.parametrize("is_cluster_metadata", [False, True])
+def test_of_the_metadata_log_the_loss_of_topics_is_said(*, is_cluster_metadata: bool) -> None:
+    replica = ReplicaDirectory(MemoryFiles(), "/t-0", [Written(1)] * 6)
+    replica.damage(3)
+    context = PartitionExpectation(directory=replica.directory, is_cluster_metadata=is_cluster_metadata)
+    found = verify_partition(context, advance=lambda _: None).findings
+    (finding,) = (each for each in in_partition(context, found) if each.kind is FindingKind.CHECKSUM)
+    aside = "; then it renames the partitions of all topics made in the records that are lost to -stray"
+    assert finding.at_start is not None
+    assert finding.at_start.endswith(f"up to the log's end{aside if is_cluster_metadata else ''}")
+
+
 def test_of_a_last_segment_that_is_not_read_the_torn_end_stays() -> None:
     replica = ReplicaDirectory(MemoryFiles(), "/t-0", [Written(1)] * 2)
     with replica.files.open_writing(f"/t-0/{replica.places[0][0]}") as file:
