@@ -50,7 +50,7 @@ _STEPS: Final = {
     FindingKind.BARE_LOG_DIR: "Mount its disk before the broker is started: it makes missing partitions again, empty.",
     FindingKind.DUPLICATE_PARTITION: "A broker does not start with both: compare them, and move one away.",
     FindingKind.DUPLICATE_COPY: "Move one of the copies out of the store.",
-    FindingKind.STRAY: "The broker sets it aside at its next start. Copy it first if its records matter.",
+    FindingKind.STRAY: f"Its partition.metadata has another topic's id, so no client gets its records. {_BY_HAND}",
     FindingKind.SETTINGS: "Settings of topics are in it: write it again with `kafkafs topics config`.",
     FindingKind.COMMITS: "Restore it from a backup; without it an interrupted commit cannot be completed.",
     FindingKind.SYMBOLIC_LINK: "Put the file or the directory itself there; kafkafs follows no link.",

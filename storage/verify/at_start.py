@@ -36,6 +36,7 @@ class StartAction(StrEnum):
 
 
 _TAILS: Final = (FindingKind.TORN_TAIL, FindingKind.ZERO_TAIL)
+NOT_SERVED: Final = "a broker opens it under a name that the cluster does not know, and serves it to no client"
 _PUTS_ASIDE: Final = "then it renames the partitions of all topics made in the records that are lost to -stray"
 
 
@@ -180,7 +181,7 @@ AT_START: Final[Mapping[FindingKind, Callable[[_Segment], AtStart]]] = MappingPr
         ),
         FindingKind.DUPLICATE_PARTITION: _NOT_STARTING,
         FindingKind.DUPLICATE_COPY: _NOT_STARTING,
-        FindingKind.STRAY: _same(StartAction.STRAY, "a broker puts it aside, or serves it to no client"),
+        FindingKind.STRAY: _same(StartAction.STRAY, "a broker puts it aside"),
         FindingKind.SETTINGS: _same(StartAction.NOTHING, "a broker does not look at it"),
         FindingKind.COMMITS: _same(StartAction.NOTHING, "a broker does not look at it"),
         FindingKind.SYMBOLIC_LINK: _same(StartAction.NOTHING, "a broker follows the link"),
@@ -217,6 +218,11 @@ def of_store(finding: Finding) -> Finding:
 def stray_without_id(finding: Finding) -> Finding:
     """Return the finding of a partition that says no topic id, with what a broker of a KRaft cluster does about it."""
     return _told(finding, AtStart(StartAction.STRAY, "a broker renames its directory to -stray, and serves it no more"))
+
+
+def not_served(finding: Finding) -> Finding:
+    """Return the finding of a partition that has another topic's id, with what a broker does about it."""
+    return _told(finding, AtStart(StartAction.NOTHING, NOT_SERVED))
 
 
 def passed_over(finding: Finding) -> Finding:

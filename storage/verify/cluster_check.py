@@ -24,6 +24,7 @@ from storage.log.partition_metadata import PARTITION_METADATA_NAME
 from storage.log_dir.meta_properties import KRAFT_VERSION
 from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryState
 from storage.topics.bare_log_dirs import PLACING_RECORDS, Surroundings, described
+from storage.verify.at_start import NOT_SERVED, not_served
 from storage.verify.finding import Finding, FindingKind, damage, notice
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ _POLICY: Final = "cleanup.policy"
 _BROKER_POLICY: Final = "log.cleanup.policy"
 _COMPACT: Final = "compact"
 _SET_ASIDE: Final = "a broker renames its directory to -stray and serves it no more"
-_NOT_SERVED: Final = "a broker opens it under a name that the cluster does not know, and serves it to no client"
 _RECORDS: Final = (*SETTING_RECORDS, *PLACING_RECORDS)
 
 
@@ -115,8 +115,9 @@ class ClusterCheck:
         return None if known is None else {name: topic_id for topic_id, (name, _) in known.topics.items()}
 
     def strays(self, topic_ids: Iterable[tuple[PartitionTarget, UUID | None]]) -> Iterator[Finding]:
-        """Yield a notice for each partition that a broker renames to `-stray` when it starts, or serves to no client.
+        """Yield a notice for each partition that a broker renames to `-stray` when it starts.
 
+        One that has the id of another topic is damage: no broker leaves it, and none serves it to a client.
         The metadata log is read again, and a directory that is gone by now has no notice: a broker may be running.
         """
         known = self._known()
@@ -126,11 +127,12 @@ class ClusterCheck:
         for target, topic_id in topic_ids:
             if target.partition[0] == CLUSTER_METADATA or not self._is_there(target, topic_id):
                 continue
-            why, outcome = known.why_stray(target, topic_id, self._node_id), _SET_ASIDE
-            if not why and topic_id is not None:
-                why, outcome = known.why_not_served(target, topic_id), _NOT_SERVED
+            why = known.why_stray(target, topic_id, self._node_id)
             if why:
-                yield target.located(notice(FindingKind.STRAY, "", f"{why}, {where}: {outcome}"))
+                yield target.located(notice(FindingKind.STRAY, "", f"{why}, {where}: {_SET_ASIDE}"))
+            elif topic_id is not None and (why := known.why_not_served(target, topic_id)):
+                finding = damage(FindingKind.STRAY, "", f"{why}, {where}: {NOT_SERVED}")
+                yield target.located(not_served(finding))
 
     def duplicate_copies(self, copies: Iterable[tuple[PartitionTarget, UUID | None]]) -> Iterator[Finding]:
         """Yield damage for each further copy of a partition on its way to another log directory.
@@ -192,8 +194,8 @@ def other_topics(
     """Yield a finding for each partition whose topic id is not that of most partitions of the topic.
 
     If no id is the most frequent one, all are reported, as any may be the wrong one. `rightful` are the cluster's own
-    ids if they are known. A partition with another id is then no damage but a stray, which `ClusterCheck` reports; only
-    a copy from another log directory has to be of the same topic.
+    ids if they are known. A partition with another id is then left to `ClusterCheck`, which reports strays; only a copy
+    from another log directory has to be of the same topic.
     """
     by_topic: defaultdict[str, list[tuple[PartitionTarget, UUID]]] = defaultdict(list)
     for target, topic_id in topic_ids:

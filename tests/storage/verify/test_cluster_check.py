@@ -68,7 +68,7 @@ def test_what_the_cluster_has_here_is_no_stray(broker: BrokerDir) -> None:
 def test_a_partition_under_a_name_that_the_cluster_does_not_know_is_not_put_aside(broker: BrokerDir) -> None:
     broker.tell(topic_record("clicks"), partition_record())
     [(_, severity, reason)] = found(broker, FindingKind.STRAY)
-    assert severity is Severity.NOTICE
+    assert severity is Severity.DAMAGE, "no broker leaves it, and its records are served to no client"
     assert reason.startswith("its id ERERESIiQzOERFVVVVVVVQ is that of the topic 'clicks', as the metadata log, which")
     assert reason.endswith("a broker opens it under a name that the cluster does not know, and serves it to no client")
 
