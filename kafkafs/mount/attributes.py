@@ -37,9 +37,11 @@ class EntryMaker:
 
     def of(self, inode: Inode) -> pyfuse3.EntryAttributes:
         """Return the entry of a node that the kernel knows."""
-        entry = self.of_listed(inode.key, inode.number, inode.type, inode.attributes)
+        attributes = inode.attributes if inode.tail is None else inode.tail.limited(inode.attributes)
+        entry = self.of_listed(inode.key, inode.number, inode.type, attributes)
         entry.entry_timeout = inode.caching.entry_s
-        entry.attr_timeout = self._growth.attributes_s(inode)
+        is_whole = attributes.size_bytes == inode.attributes.size_bytes
+        entry.attr_timeout = self._growth.attributes_s(inode) if is_whole else 0.0
         return entry
 
     def of_listed(self, key: int, number: int, node_type: int, attributes: Attributes) -> pyfuse3.EntryAttributes:

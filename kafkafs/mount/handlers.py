@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -21,9 +22,10 @@ from kafkafs.mount.inodes import Inodes
 from kafkafs.mount.invalidation import Growth, Watcher, forget_attributes
 from kafkafs.mount.listing import Listing, Walks, can_be_quick, is_directory_of_log, path_of_name, type_of_path
 from kafkafs.mount.open_files import FileForReading, FileForWriting, expect_seek, sync_log
-from kafkafs.tree.errors import GoneError, NotPermittedError
+from kafkafs.tree.errors import GoneError, NotPermittedError, TreeError
 from kafkafs.tree.generated_file import GeneratedFile
 from kafkafs.tree.node import Attributes, Directory, File, Link, Stranger, WritableFile
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from kafkafs.mount.metrics import Metrics
     from kafkafs.mount.open_files import OpenFile
     from kafkafs.mount.options import Ownership
+    from kafkafs.mount.tails import Tail
     from kafkafs.tree.node import Node, NodeTree, Reading, Writing
     from storage.files import Access
 
@@ -115,7 +118,10 @@ class TreeOperations(ForbiddenOperations):
             if parent.log is not None:
                 self._walks.looked_up()
             node, attributes = await parent.share.run(work)
-        return self._entries.of(self.inodes.found(parent, name, node, attributes, caching_of(node, attributes)))
+        found = self.inodes.found(parent, name, node, attributes, caching_of(node, attributes))
+        if found.tail is not None:
+            await found.tail.raise_to(attributes.size_bytes)
+        return self._entries.of(found)
 
     def _find(self, parent: Inode, name: str) -> tuple[Node, Attributes]:
         if parent.log is not None:
@@ -135,7 +141,11 @@ class TreeOperations(ForbiddenOperations):
         found = self.inodes[inode]
         readings = tuple(found.readings) if found.caching.has_pages else ()
         expect_seek(readings, ctx.pid)
-        found.attributes = await found.share.run(partial(self._attributes, found, readings))
+        found.attributes = attributes = await found.share.run(partial(self._attributes, found, readings))
+        if found.tail is not None and found.readings:
+            found.tail.raise_soon(attributes.size_bytes)
+        elif found.tail is not None:
+            await found.tail.raise_to(attributes.size_bytes)
         return self._entries.of(found)
 
     def _attributes(self, inode: Inode, readings: Sequence[Reading]) -> Attributes:
@@ -289,7 +299,10 @@ class TreeOperations(ForbiddenOperations):
         if found.caching is LASTING:
             file = FileForReading(found, None, partial(self._open_lasting, found), sync)
             return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
+        tail = self.inodes.opened(found)
         reading, size_bytes = await found.share.run(partial(self._open_changing, found))
+        if tail is not None:
+            await tail.raise_to(size_bytes)
         file = FileForReading(found, reading, partial(self._open_lasting, found), sync)
         if size_bytes != found.attributes.size_bytes:
             found.attributes = found.attributes._replace(size_bytes=size_bytes)
@@ -336,7 +349,7 @@ class TreeOperations(ForbiddenOperations):
         file = self.open_files[fh]
         await file.write(buf)
         self.metrics.written_bytes += len(buf)
-        self._written(file.inode)
+        await self._written(file.inode)
         return len(buf)
 
     @guarded(is_write=True, is_open=True)
@@ -344,26 +357,34 @@ class TreeOperations(ForbiddenOperations):
         """One of the descriptors that stem from an `open` is closed."""
         file = self.open_files[fh]
         if await file.flush():
-            self._written(file.inode)
+            await self._written(file.inode)
 
     @guarded(is_write=True, is_open=True)
     async def fsync(self, fh: FileHandleT, datasync: bool) -> None:  # noqa: ARG002 -- the kernel's arguments
         """Return when what was written is on disk."""
         file = self.open_files[fh]
         await file.sync()
-        self._written(file.inode)
+        await self._written(file.inode)
 
     @guarded()
     async def release(self, fh: FileHandleT) -> None:
         """All descriptors that stem from an `open` are closed."""
         self.open_files.pop(fh).close()
 
-    def _written(self, inode: Inode) -> None:
+    async def _written(self, inode: Inode) -> None:
         """Make the kernel ask for the sizes of files that grew, so that the writer finds its records."""
         if inode.log is not None:
             self._growth.appended(inode.log)
+            for each in list(self.inodes.growing(inode.log)):
+                if each.tail is not None and each.readings and not each.tail.is_free:
+                    await self._raise(each, each.tail)
         if inode.path.view.kind is not Kind.INPUT:
             self.watcher.wake()
+
+    async def _raise(self, inode: Inode, tail: Tail) -> None:
+        """Tell the size of an open file that has grown, if it can be found."""
+        with suppress(StorageError, TreeError, OSError):
+            await tail.raise_to(await inode.share.run(inode.readings[0].size_bytes))
 
     @guarded(is_write=True)
     async def setattr(

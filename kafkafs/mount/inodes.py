@@ -12,6 +12,7 @@ from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.mount.caching import DIRECTORY, GROWING, LASTING, MOMENTARY
 from kafkafs.mount.dispatch import Pace, Share
 from kafkafs.mount.inode_numbers import ROOT_NUMBER, InodeNumbers, digest, log_of
+from kafkafs.mount.tails import Tail
 from kafkafs.tree.node import Attributes, Directory, Link, Stranger
 from storage.budget import MEMORY
 
@@ -44,8 +45,8 @@ class Inode:
 
     `key` is the kernel's name for it, `number` is shown as `st_ino`. Where the descriptors of a path share nothing,
     each lookup makes an inode with another key and the same number. `attributes` are those that the kernel last got;
-    `readings` are open. `kept_node` is that of the last lookup: kept for a while if it is immutable, and until it is
-    opened if it is generated.
+    `readings` are open. A file that grows has a `tail` once it was opened. `kept_node` is that of the last lookup: kept
+    for a while if it is immutable, and until it is opened if it is generated.
     """
 
     __slots__ = (
@@ -65,6 +66,7 @@ class Inode:
         "quick",
         "readings",
         "share",
+        "tail",
         "type",
         "writes",
     )
@@ -91,6 +93,7 @@ class Inode:
         self.lookups = 0
         self.readings: list[Reading] = []
         self.kept_node: Node | None = None
+        self.tail: Tail | None = None
         is_first_of_log = parent is None or (self.log is not None and parent.log is None)
         self.share: Share = Share() if is_first_of_log else self.parent.share
         """That of its partition; everything above the partitions has another."""
@@ -202,6 +205,12 @@ class Inodes:
             known = (lineage, self._numbers.fresh())
         self._lineages[computed] = known
         return known[1]
+
+    def opened(self, inode: Inode) -> Tail | None:
+        """Return the tail of a file that is opened; None if it does not grow."""
+        if inode.tail is None and inode.caching is GROWING:
+            inode.tail = Tail(inode.key)
+        return inode.tail
 
     def removed(self, parent: Inode, path: TreePath | None) -> None:
         """Note a removal through the mount: for the kernel the inode is dead, even if another node takes its place."""

@@ -125,7 +125,10 @@ class Watcher:
             if before is None or before != footing:
                 await in_thread(partial(_drop, self._inodes.lasting(path)))
         if open_files:
-            await in_thread(partial(_keep_up, open_files))
+            sizes = await in_thread(partial(_keep_up, open_files))
+            for inode, size_bytes in zip(followed, sizes, strict=True):
+                if inode.tail is not None:
+                    inode.tail.raise_soon(size_bytes)
 
     async def _watched(self) -> list[LogPath]:
         """Return the logs to look at, and make the kernel forget the files of others that came before them."""
@@ -146,13 +149,20 @@ class Watcher:
             return None
 
 
-def _keep_up(open_files: list[Reading]) -> None:
-    """Let open streams see new records, so that a slow reader finds them even if they are removed later."""
+def _keep_up(open_files: list[Reading]) -> list[int | None]:
+    """Let open streams see new records, so that a slow reader finds them even if they are removed later.
+
+    Return their sizes, None for an unknown one.
+    """
+    sizes: list[int | None] = []
     for reading in open_files:
+        size_bytes = None
         try:
-            reading.size_bytes()
+            size_bytes = reading.size_bytes()
         except Exception:
             log.debug("cannot check open files", exc_info=True)
+        sizes.append(size_bytes)
+    return sizes
 
 
 def _drop(inodes: list[Inode]) -> None:

@@ -82,7 +82,16 @@ class FileForReading:
 
     async def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes there, short only at the end."""
-        reading = self._reading or await self._opened()
+        reading, tail = self._reading or await self._opened(), self.inode.tail
+        if tail is None:
+            return await self._read(reading, position, size_bytes)
+        tail.read_begins()
+        try:
+            return await self._read(reading, position, size_bytes)
+        finally:
+            tail.read_ends()
+
+    async def _read(self, reading: Reading, position: int, size_bytes: int) -> Buffer:
         data = reading.read_soon(position, size_bytes)
         if data is None:
             data = await self.inode.share.run(partial(reading.read, position, size_bytes), may_abandon=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.content.piece import UNSETTLED, gathered
@@ -102,14 +103,20 @@ class LogTextReading:
         self._file = file
         self._status = status
         self._counted_bytes_max = source.options.counted_bytes_max
+        self._sizing = Lock()  # held while the size is found, in one thread, so that no other closes the file
+        self._is_open = True
+        self._size_bytes: int | None = None
         self._run = RenderedRun(self._pieces_from)
 
     def size_bytes(self) -> int | None:
-        """The size of the dump of the open file as it is now."""
-        status = self._status_now()
-        if self._text.uncounted_bytes(self._counted, status) > self._counted_bytes_max:
-            return None
-        return self._text.size_bytes(self._counted, self._file, status)
+        """The size of the dump of the open file as it is now; once it is closed, the last known one."""
+        with self._sizing:
+            if self._is_open:
+                status = self._status_now()
+                is_long = self._text.uncounted_bytes(self._counted, status) > self._counted_bytes_max
+                self._size_bytes = None if is_long else self._text.size_bytes(self._counted, self._file, status)
+        self._let_go()
+        return self._size_bytes
 
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes from the position; raises `GoneError` if the file was truncated.
@@ -134,9 +141,15 @@ class LogTextReading:
         return self._run.read_soon(position, size_bytes)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, at once or as soon as another thread has found its size."""
         self._run.close()
-        self._file.close()
+        self._is_open = False
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if not self._is_open and self._sizing.acquire(blocking=False):
+            self._file.close()
+            self._sizing.release()
 
     def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:
         counted = self._counted

@@ -160,9 +160,9 @@ class ReadableFile:
 
     def close(self) -> None:
         """Close the descriptor. Closing twice is harmless."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        descriptor, self._descriptor = self._descriptor, -1  # its number may be another file's right after
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def __enter__(self) -> Self:
         return self
