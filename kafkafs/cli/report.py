@@ -101,8 +101,17 @@ def report(
     else:
         assert output is not None
         page = page_of(found)
-        replace_file(NamedFiles(), output, page)
+        _write(Path(output), page)
         print_line(f"{output}: {_summary(found)}, {size_text(len(page))}")
+
+
+def _write(path: Path, page: bytes) -> None:
+    """Replace a file by the page, or write the page into a pipe or a device, such as /dev/null."""
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            file.write(page)
+    else:
+        replace_file(NamedFiles(), path, page)
 
 
 def _gathered(

@@ -107,8 +107,12 @@ class Directory(ABC):
         After any crash of the process a reader finds the old contents or the new ones. With `sync` the new ones are on
         disk when this returns; without it, a loss of power can leave the file with any contents. After an error the
         file has the old contents or the new ones, whole; after one that says that the disk is full, the old ones.
-        Permissions stay as they were, and so does the owner where root replaces the file.
+        Permissions stay as they were, and so does the owner where root replaces the file. A device, a FIFO or a socket
+        is not replaced: that is a `SpecialFileError`.
         """
+        found = self.status(name)
+        if found is not None and found.special:
+            raise SpecialFileError(errno.EINVAL, NO_FILE, self.path_of(name))
         temporary = f"{name}{TEMPORARY_SUFFIX}"
         try:
             self._remove_left(temporary)

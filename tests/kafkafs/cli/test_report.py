@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -88,6 +89,18 @@ def test_a_page_is_replaced_whole(filled_store: Path, tmp_path: Path) -> None:
     output.write_text("an earlier page")
     page_on(filled_store, output)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "store"]
+
+
+def test_a_page_goes_through_a_pipe_that_stays_one(filled_store: Path, tmp_path: Path) -> None:
+    """As root, a file in the place of /dev/null would take all that others throw away."""
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    assert report(filled_store, "-o", pipe).exit_code == 0
+    reader.join()
+    check_page(read[0])
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("options", [(), ("--full",)])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.errors import SymbolicLinkError
+from storage.errors import SpecialFileError, SymbolicLinkError
 from storage.files import Files, NamedFiles, replace_file
 from storage.files.overlay import OverlayDirectory
 
@@ -344,3 +344,12 @@ def test_a_write_that_the_system_cuts_short_goes_on(tmp_path: Path) -> None:
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said == "[0, 5, 8, 13]\n"
     assert (tmp_path / "file").read_bytes() == b"abcdefghijklmn"
+
+
+@pytest.mark.parametrize("kind", [NamedFiles, Files])
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path, kind: type[Files]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SpecialFileError, match="is not a regular file"):
+        kind().directory(tmp_path).replace("pipe", b"data")
+    assert (tmp_path / "pipe").is_fifo()
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
