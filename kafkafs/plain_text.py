@@ -16,6 +16,8 @@ _CONTROLS: Final = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2
 _IN_LINE: Final = re.compile(f"[{_CONTROLS}]")
 _IN_FIELD: Final = re.compile(rf"[\\{_CONTROLS}]")
 _IN_TEXT: Final = re.compile(rf"(?![\n\t])[{_CONTROLS}]")
+_IN_JSON: Final = re.compile(f"[{_CONTROLS}\ud800-\udfff]")
+"""Also the bytes of names that are no UTF-8, which all JSON is."""
 _CUT: Final = "~"
 """The end of a text that was cut: no letter of a name, and in every character set."""
 
@@ -23,6 +25,11 @@ _CUT: Final = "~"
 def one_line(text: str) -> str:
     """Return a message in one line."""
     return _IN_LINE.sub(_escaped, text)
+
+
+def one_line_of_json(text: str) -> str:
+    """Return JSON in one line of UTF-8."""
+    return _IN_JSON.sub(_escaped, text)
 
 
 def field(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kafkafs.cli.table import write_table
-from kafkafs.plain_text import one_line
+from kafkafs.plain_text import one_line_of_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -135,8 +135,8 @@ class JsonArray:
 
 
 def json_line(value: Mapping[str, object]) -> str:
-    """Return an object as kafkafs prints JSON on one line; of all characters only control characters are escaped."""
-    return one_line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    """Return an object as kafkafs prints JSON on one line: control characters are escaped, and what is no UTF-8."""
+    return one_line_of_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def print_line(text: str) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
+from kafkafs.cli.output import Form, chosen_form, json_line, output_options, write_rows
 from kafkafs.quantities import size_text, span_text
 
 COLUMNS = ("name", "count", "is", "none")
@@ -138,3 +139,10 @@ def test_sizes_and_spans() -> None:
     ]
     spans = (0, 0.4, 59.6, 61, 3_600, 3_661, 86_399, 90_000)
     assert list(map(span_text, spans)) == ["0s", "0s", "1m", "1m1s", "1h", "1h1m", "23h59m", "1d1h"]
+
+
+def test_json_is_utf_8_although_a_name_is_not() -> None:
+    name = os.fsdecode(b"raw\xff\xc3\xb6")
+    line = json_line({"path": name})
+    assert line.encode() == b'{"path":"raw\\uDCFF\xc3\xb6"}'
+    assert json.loads(line) == {"path": name}
