@@ -71,7 +71,9 @@ class _Outcome:
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
 @click.option("--dry-run", is_flag=True, help="Find out what would be left, to the byte; change nothing.")
 @click.option("--apply", "is_applying", is_flag=True, help="Compact what is due.")
-@click.option("--force", is_flag=True, help="Compact also logs that are not dirty enough to be due.")
+@click.option(
+    "--force", is_flag=True, help="Compact also logs that are not dirty enough, and despite log.cleaner.enable=false."
+)
 @change_any_option
 @server_properties_option
 @output_options

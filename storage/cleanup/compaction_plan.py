@@ -25,6 +25,7 @@ class Verdict(StrEnum):
 
     SETTINGS_UNKNOWN = "settings_unknown"
     NOT_COMPACTED = "not_compacted"
+    CLEANER_DISABLED = "cleaner_disabled"
     NOTHING_DIRTY = "nothing_dirty"
     TOO_CLEAN = "too_clean"
     DIRTY = "dirty"
@@ -96,7 +97,8 @@ class CompactionPlan:
     @property
     def is_applicable(self) -> bool:
         """True if there is anything to compact, due or not."""
-        return self.is_due or self.verdict is Verdict.TOO_CLEAN
+        is_kept = self.verdict in (Verdict.TOO_CLEAN, Verdict.CLEANER_DISABLED)
+        return self.is_due or (is_kept and self.dirty_bytes > 0)
 
     @property
     def dirty_ratio(self) -> float:
@@ -115,6 +117,8 @@ class CompactionPlan:
                 return f"nothing is compacted, because the topic's settings are unknown{why}"
             case Verdict.NOT_COMPACTED:
                 return "nothing is compacted, because the topic's cleanup.policy does not say so"
+            case Verdict.CLEANER_DISABLED:
+                return f"nothing is compacted, because log.cleaner.enable=false; {ratio}, and {limit}"
             case Verdict.NOTHING_DIRTY:
                 where = f" up to offset {self.uncleanable_offset}" if self.boundary else ""
                 return f"there is nothing to compact{where}{self._stop}"

@@ -40,12 +40,20 @@ class _Limit(NamedTuple):
 
 
 def plan_compaction(
-    log: str, view: LogView, config: TopicConfig | None, *, checkpoint: int | None, high_watermark: int, now_ms: int
+    log: str,
+    view: LogView,
+    config: TopicConfig | None,
+    *,
+    checkpoint: int | None,
+    high_watermark: int,
+    now_ms: int,
+    is_cleaner_enabled: bool = True,
 ) -> CompactionPlan:
     """Plan the compaction of a log, which is replicated up to the high watermark.
 
     `config` is None for a log that is no topic's partition, which is not compacted; `checkpoint` is the cleaner's, None
-    if there is none. Raises `FileNotFoundError` if segments of the view are gone: retry with a newer view.
+    if there is none. No log is due unless the broker has its cleaner enabled. Raises `FileNotFoundError` if segments of
+    the view are gone: retry with a newer view.
     """
     if config is None:
         return CompactionPlan(log=log, now_ms=now_ms, verdict=Verdict.SETTINGS_UNKNOWN, checkpoint=checkpoint)
@@ -82,7 +90,7 @@ def plan_compaction(
         groups=groups_of(segments, config) if dirty_bytes else (),
         warnings=tuple(warnings),
     )
-    return _judged(plan)
+    return _judged(plan) if is_cleaner_enabled else replace(plan, verdict=Verdict.CLEANER_DISABLED)
 
 
 def _judged(plan: CompactionPlan) -> CompactionPlan:

@@ -98,6 +98,7 @@ class StoreCompaction:
             checkpoint=log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).get((topic, partition)),
             high_watermark=store.high_watermark(topic, partition, view),
             now_ms=self._clock.now_ms(),
+            is_cleaner_enabled=store.config.log_cleaner_enable,
         )
 
     def estimate(self, topic: str, partition: int, plan: CompactionPlan) -> CompactionReport:

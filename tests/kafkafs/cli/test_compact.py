@@ -206,6 +206,24 @@ def test_the_settings_of_a_broker_hold_where_the_topic_says_nothing(store: Path,
     assert result.stderr.rstrip().endswith(f"({given})")
 
 
+def test_a_disabled_cleaner_leaves_every_log_alone_and_is_named_unless_compaction_is_forced(
+    store: Path, tmp_path: Path
+) -> None:
+    given = tmp_path / "server.properties"
+    given.write_text("log.cleaner.enable=false\n")
+    before = count(store, "due")
+    result = compact(store, "due", "--server-properties", given)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("due-0: nothing is compacted, because log.cleaner.enable=false; 100.0% of its")
+    assert result.stdout.splitlines()[-1] == "1 partition: 0 to be compacted, 0 bytes dirty"
+    result = compact(store, "due", "--apply", "--server-properties", given)
+    assert (result.exit_code, count(store, "due")) == (0, before)
+    result = compact(store, "due", "--apply", "--force", "--server-properties", given)
+    assert result.exit_code == 0
+    assert "due-0: done\n" in result.stdout
+    assert count(store, "due") < before
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

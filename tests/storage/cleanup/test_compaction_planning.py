@@ -53,6 +53,18 @@ def test_a_log_without_known_settings_is_left_alone() -> None:
     assert list(plan.lines()) == ["topic-0: nothing is compacted, because the topic's settings are unknown"]
 
 
+def test_a_cleaner_that_is_disabled_compacts_no_log_and_is_named() -> None:
+    view = log_of(5, 4).log.view
+    config = TopicConfig.resolve(COMPACT)
+    given = {"checkpoint": None, "high_watermark": view.end_offset, "now_ms": NOW_MS}
+    plan = plan_compaction("topic-0", view, config, is_cleaner_enabled=False, **given)
+    assert (plan.verdict, plan.is_due, plan.is_applicable) == (Verdict.CLEANER_DISABLED, False, True)
+    assert plan.reason.startswith("nothing is compacted, because log.cleaner.enable=false; 100.0% of its bytes")
+    assert CompactionPlan.from_json(json.loads(json.dumps(plan.as_json()))) == plan
+    clean = plan_compaction("topic-0", view, config, is_cleaner_enabled=False, **{**given, "checkpoint": 2})
+    assert (clean.verdict, clean.is_applicable) == (Verdict.CLEANER_DISABLED, False)
+
+
 def test_a_log_that_is_not_compacted_is_left_alone() -> None:
     assert plan_of(log_of(5), settings={"cleanup.policy": "delete"}).verdict is Verdict.NOT_COMPACTED
     assert plan_of(log_of(5), settings={"cleanup.policy": "compact,delete"}).verdict is Verdict.DIRTY
