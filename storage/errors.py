@@ -213,9 +213,19 @@ class OwnerError(OSError):
         return type(self), (self.filename, *self._given)
 
 
-def is_full_disk(error: OSError) -> bool:
+def is_full_disk(error: Exception) -> bool:
     """Return True if the disk, or its user's quota, is full."""
-    return error.errno in {errno.ENOSPC, errno.EDQUOT}
+    return isinstance(error, DiskFullError) or (
+        isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+    )
+
+
+def in_words(error: Exception) -> str:
+    """Return the error as a sentence: that of a system call is its path and reason, without the number."""
+    if not isinstance(error, OSError):
+        return str(error)
+    reason = error.strerror or str(error)
+    return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason
 
 
 class PoisonedLogError(StorageError):

@@ -10,7 +10,7 @@ from kafkafs.backup.groups import commits_beyond
 from kafkafs.backup.partition_copy import PartitionCopy
 from kafkafs.backup.partition_plan import is_watermark_known, plan_partition
 from kafkafs.backup.top_files import RunOffsets, read_ledger, top_files, write_top_files
-from storage.errors import UnknownPartitionError
+from storage.errors import UnknownPartitionError, in_words
 from storage.log_dir import BROKERS_OWN, CLUSTER_METADATA, Doomed, OffsetCheckpoint
 from storage.segment import Kind, parse_name
 
@@ -127,7 +127,7 @@ class RunMaking:
                     break
                 continue
             except UnreadableSourceError as error:
-                self._report.failures.append(f"{name_of(partition)} cannot be read: {error}")
+                self._report.failures.append(f"{name_of(partition)} cannot be read: {in_words(error)}")
                 self._remove(partition)
                 return None
             return self._keep(taken, copy, attempt, reason)

@@ -182,10 +182,9 @@ def is_bug(error: Exception) -> bool:
 
 
 def _said_by_the_system(error: OSError) -> str:
-    reason = error.strerror or str(error)
-    if error.errno == errno.EROFS:
-        reason += "; remount the file system writable"
-    return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason
+    from storage.errors import in_words
+
+    return in_words(error) + ("; remount the file system writable" if error.errno == errno.EROFS else "")
 
 
 def say(sentence: str) -> None:

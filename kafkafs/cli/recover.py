@@ -30,7 +30,7 @@ from kafkafs.cli.store import (
     store_files,
 )
 from storage.clock import Clock
-from storage.errors import StorageError
+from storage.errors import StorageError, is_full_disk
 from storage.log_dir import distinct_log_dirs
 from storage.store import RecoveredCommit, RecoveredLogDir, RecoveryOptions, plan_recovery, recover_store
 
@@ -164,13 +164,15 @@ class _Printing:
                 if self.tally.loses_batches:
                     print_line(f"whole batches would be lost; `{_SALVAGE}` keeps them if it is run before")
                 print_line("nothing has changed; --apply does this")
+        if self.tally.has_full_disk:
+            say("the disk is full: free space and run this again; it goes on from what was done")
 
 
 class _Tally:
     """The totals of all partitions."""
 
     def __init__(self, *, is_plan: bool) -> None:
-        self.has_failed = self.has_changes = self.loses_batches = self.lacks_log_dir = False
+        self.has_failed = self.has_changes = self.loses_batches = self.lacks_log_dir = self.has_full_disk = False
         self._is_plan = is_plan
         self._failed = 0
         self._partitions = self._repaired = self._lost_bytes = self._checkpoints = 0
@@ -188,7 +190,9 @@ class _Tally:
         self._partitions += 1
         if recovered.report is None:
             self.has_failed = True
+            self.has_full_disk |= recovered.error is not None and is_full_disk(recovered.error)
             self._failed += 1
+            self._lost_bytes += sum(step.lost_bytes for step in recovered.done)
         else:
             self._repaired += bool(recovered.report.steps)
             self.has_changes = self.has_changes or bool(recovered.report.steps)

@@ -44,6 +44,9 @@ def _partition_lines(recovered: Recovered) -> Iterator[str]:
     name, report = recovered.directory, recovered.report
     if report is None:
         yield f"{name}: failed: {_reason(recovered)}"
+        if recovered.done:
+            yield "  before that, these steps were taken, and they stay:"
+            yield from map(_step_line, recovered.done)
         return
     is_short = report.end_offset < recovered.high_watermark
     if report.steps or is_short:
@@ -125,7 +128,7 @@ def _partition_object(recovered: Recovered) -> dict[str, object]:
     }
     report = recovered.report
     if report is None:
-        return {**found, "error": _reason(recovered)}
+        return {**found, "error": _reason(recovered), "steps": list(map(_step_object, recovered.done))}
     return {
         **found,
         "startOffset": report.start_offset,
@@ -136,18 +139,19 @@ def _partition_object(recovered: Recovered) -> dict[str, object]:
         "believedSegments": report.trusted_segments,
         "scannedSegments": report.scanned_segments,
         "scannedBytes": report.scanned_bytes,
-        "steps": [
-            {
-                "repair": step.repair.value,
-                "name": step.name,
-                "reason": step.reason,
-                "lostBytes": step.lost_bytes,
-                "position": step.position,
-                "offset": step.offset,
-                "nextGoodOffset": step.next_good_offset,
-            }
-            for step in report.steps
-        ],
+        "steps": list(map(_step_object, report.steps)),
+    }
+
+
+def _step_object(step: Step) -> dict[str, object]:
+    return {
+        "repair": step.repair.value,
+        "name": step.name,
+        "reason": step.reason,
+        "lostBytes": step.lost_bytes,
+        "position": step.position,
+        "offset": step.offset,
+        "nextGoodOffset": step.next_good_offset,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from kafkafs.cli.store import (
 )
 from storage.cleanup import Scope
 from storage.clock import Clock
-from storage.errors import StorageError, UnknownPartitionError
+from storage.errors import StorageError, UnknownPartitionError, is_full_disk
 from storage.store import StoreRetention
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkafs.cli.finishing import Change
-    from storage.cleanup import RetentionPlan
+    from storage.cleanup import RetainedSegment, RetentionPlan
     from storage.log_dir import Partition
     from storage.store import Store
 
@@ -54,13 +54,14 @@ _DETAILS = ("scope", "highWatermark", "cleanupPolicy", "retentionMs", "retention
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The plan or the report of a partition's log, or its error."""
+    """The plan or the report of a partition's log, or its error, before which some segments may have been deleted."""
 
     topic: str
     partition: int
     plan: RetentionPlan | None
     is_applied: bool
     error: StorageError | OSError | None
+    deleted_before: tuple[RetainedSegment, ...] = ()
 
 
 @click.command(epilog="\b\nExample:\n  kafkafs retention /var/lib/kafka orders --dry-run")
@@ -89,6 +90,9 @@ def retention(
     Without --apply nothing is changed, and a broker may be running. With --apply the store must not be open elsewhere,
     and the files are gone when the command ends. Topics with unknown settings are left alone.
 
+    On a full disk a log that was not closed properly may not have the room for its recovery. Then the segments that are
+    known to be on disk are deleted first, and partitions without any are tried again after all others.
+
     Exit code 3 means that a partition could not be read or cleaned up.
     """
     if dry_run and is_applying:
@@ -100,7 +104,7 @@ def retention(
     with finishing(is_changing=is_applying) as change:
         with opened_store(store, server_properties, is_changed=is_applying, change=change) as opened:
             chosen = chosen_partitions(opened, topics)
-            outcomes = tally.counted(_outcomes(opened, chosen, change, is_applying=is_applying))
+            outcomes = tally.counted(_Work(opened, change, is_applying=is_applying).outcomes(chosen))
             if form is None:
                 for outcome in outcomes:
                     print_line("\n".join(_lines(outcome)))
@@ -115,30 +119,76 @@ def retention(
             raise SystemExit(EXIT_FAILED)
 
 
-def _outcomes(store: Store, chosen: Sequence[Partition], change: Change, *, is_applying: bool) -> Iterator[_Outcome]:
-    retentions = StoreRetention(store, Clock())
-    progress = Progress.on_terminal()
-    for number, (topic, partition) in enumerate(chosen, start=1):
-        if change.is_interrupted:
-            break
-        progress.show_count("planning retention", number, len(chosen))
-        plan, error, is_applied = None, None, False
+class _Work:
+    """The work on each partition."""
+
+    def __init__(self, store: Store, change: Change, *, is_applying: bool) -> None:
+        self._store = store
+        self._change = change
+        self._is_applying = is_applying
+        self._retentions = StoreRetention(store, Clock())
+        self._progress = Progress.on_terminal()
+        self._begun: dict[Partition, RetentionPlan] = {}  # with what was deleted before the log could be opened
+
+    def outcomes(self, chosen: Sequence[Partition]) -> Iterator[_Outcome]:
+        """Yield one for each partition. Those for which the disk had no room come last, when they were tried again."""
+        without_room: list[Partition] = []
+        for outcome in self._attempts(chosen):
+            if self._is_applying and outcome.error is not None and is_full_disk(outcome.error):
+                without_room.append((outcome.topic, outcome.partition))
+            else:
+                yield self._said(outcome)
+        yield from map(self._said, self._attempts(without_room))
+
+    def _attempts(self, chosen: Sequence[Partition]) -> Iterator[_Outcome]:
+        for number, (topic, partition) in enumerate(chosen, start=1):
+            if self._change.is_interrupted:
+                break
+            self._progress.show_count("planning retention", number, len(chosen))
+            try:
+                outcome = self._attempt(topic, partition)
+            except UnknownPartitionError:
+                continue  # it was deleted meanwhile
+            except (StorageError, OSError) as error:
+                begun = self._begun.get((topic, partition))
+                deleted_before = () if begun is None else begun.segments
+                outcome = _Outcome(topic, partition, None, is_applied=False, error=error, deleted_before=deleted_before)
+            yield outcome
+
+    def _said(self, outcome: _Outcome) -> _Outcome:
+        self._progress.erase()
+        if outcome.error is not None:
+            say(f"{outcome.topic}-{outcome.partition}: {sentence(outcome.error)}")
+        return outcome
+
+    def _attempt(self, topic: str, partition: int) -> _Outcome:
+        # Opening a log for writing recovers it: open only those from which segments are deleted.
+        followed = self._store.follow_partition(topic, partition)
+        plan = followed.on_view(partial(self._retentions.plan, topic, partition))
+        if not self._is_applying or not plan.is_due:
+            return self._outcome(topic, partition, plan)
         try:
-            # Opening a log for writing recovers it: open only those from which segments are deleted.
-            followed = store.follow_partition(topic, partition)
-            plan = followed.on_view(partial(retentions.plan, topic, partition))
-            if is_applying and plan.is_due:
-                plan = retentions.plan(topic, partition)
-                retentions.apply(topic, partition, plan)
-                is_applied = plan.is_due
-        except UnknownPartitionError:
-            continue  # it was deleted meanwhile
-        except (StorageError, OSError) as failure:
-            error = failure
-        progress.erase()
-        if error is not None:
-            say(f"{topic}-{partition}: {sentence(error)}")
-        yield _Outcome(topic, partition, plan, is_applied, error)
+            return self._outcome(topic, partition, self._applied(topic, partition))
+        except (StorageError, OSError) as error:
+            made_room = self._retentions.make_room(topic, partition, plan) if is_full_disk(error) else ()
+            if not made_room:
+                raise
+            begun = self._begun.get((topic, partition), replace(plan, segments=()))
+            self._begun[topic, partition] = replace(begun, segments=(*begun.segments, *made_room))
+        return self._outcome(topic, partition, self._applied(topic, partition))
+
+    def _applied(self, topic: str, partition: int) -> RetentionPlan:
+        """Delete what is due of the log, and remove the files at once: the next log may need the room."""
+        plan = self._retentions.plan(topic, partition)
+        for doomed in self._retentions.apply(topic, partition, plan):
+            self._store.topics.removals.remove(doomed)
+        return plan
+
+    def _outcome(self, topic: str, partition: int, plan: RetentionPlan) -> _Outcome:
+        begun = self._begun.get((topic, partition))
+        if begun is not None:
+            plan = replace(plan, start_offset=begun.start_offset, segments=(*begun.segments, *plan.segments))
+        return _Outcome(topic, partition, plan, is_applied=self._is_applying and plan.is_due, error=None)
 
 
 class _Tally:
@@ -154,6 +204,8 @@ class _Tally:
             self._partitions += 1
             if outcome.error is not None:
                 self.failed += 1
+                self._segments += len(outcome.deleted_before)
+                self._bytes += sum(segment.size_bytes for segment in outcome.deleted_before)
             elif outcome.plan is not None:
                 self._segments += len(outcome.plan.deleted)
                 self._bytes += outcome.plan.deleted_bytes

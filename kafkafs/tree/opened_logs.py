@@ -10,6 +10,7 @@ import math
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.errors import in_words
 from storage.log import FollowedLog, Log
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class OpenedLogs:
         with self._lock:
             known = self._refused.get(place)
             if known is None:
-                logger.warning("%s-%d can be read, and not written: %s", *place, error)
+                logger.warning("%s-%d can be read, and not written: %s", *place, in_words(error))
             log = self._store.follow_partition(*place) if known is None else known.log
             self._refused[place] = _Refused(log, error, due_s)
         return log

@@ -8,7 +8,7 @@ from storage.cleanup.compaction_planning import COMPACTION_SETTINGS, plan_compac
 from storage.cleanup.compaction_report import CompactionReport
 from storage.cleanup.pace import CleanerLimits
 from storage.cleanup.retention import plan_retention
-from storage.cleanup.retention_plan import RetentionPlan, Scope
+from storage.cleanup.retention_plan import RetainedSegment, RetentionPlan, Scope
 
 __all__ = [
     "COMPACTION_SETTINGS",
@@ -16,6 +16,7 @@ __all__ = [
     "CleanerLimits",
     "CompactionPlan",
     "CompactionReport",
+    "RetainedSegment",
     "RetentionPlan",
     "Scope",
     "Verdict",

@@ -1,7 +1,8 @@
 """Retention: plans which of a log's oldest segments go, by a broker's rules in a broker's order, and deletes them.
 
 `plan_retention` looks at the sizes and times of segments and at no record, and changes nothing. `apply_retention`
-deletes the segments of a plan, if the log has not changed since. The store removes the files when it is time.
+deletes the segments of a plan, if the log has not changed since. The store removes the files when it is time. Where a
+full disk keeps a log from being opened, `delete_unopened` makes room.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from storage.cleanup.retention_rules import RetentionRules
 from storage.cleanup.suspect_timestamps import timestamp_warnings
 from storage.errors import DiskFullError, LogChangedError, missing_file
 from storage.segment.names import Kind
+from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from storage.config import TopicConfig
+    from storage.files import Directory
     from storage.log.log import Log
     from storage.log.view import LogView
-    from storage.segment.segment import Segment
 
 _DECIDING: Final = ("cleanup.policy", "remote.storage.enable")
 _DECIDING_DELETION: Final = ("retention.ms", "retention.bytes")
@@ -89,6 +91,22 @@ def apply_retention(log: Log, plan: RetentionPlan) -> list[str]:
     if plan.end_offset not in log.view.bases:
         raise LogChangedError("the log was appended to since the plan was made", path=log.directory)
     return log.remove_before(plan.end_offset)
+
+
+def delete_unopened(directory: Directory, plan: RetentionPlan, recovery_point: int) -> tuple[RetainedSegment, ...]:
+    """Delete those of the plan's segments that recovery would not read, and remove their files; returns them.
+
+    The log is open nowhere, and is recovered when it is opened next: it then counts as one that was not closed. The
+    active segment stays, and so does every segment that is not known to be on disk, as its time index may be wrong.
+    """
+    deleted = []
+    for segment in plan.deleted:
+        if segment.end_offset > recovery_point or segment is plan.segments[-1]:
+            break
+        for name in Segment(directory, segment.base_offset).own_files.delete():
+            directory.remove(name)
+        deleted.append(segment)
+    return tuple(deleted)
 
 
 def _unknown(config: TopicConfig) -> str:

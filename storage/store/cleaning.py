@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
 from storage.cleanup.pace import CleanerLimits
-from storage.cleanup.retention import apply_retention, plan_retention
+from storage.cleanup.retention import apply_retention, delete_unopened, plan_retention
 from storage.errors import CompactionStoppedError, LogChangedError, StorageError
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.names import DirectoryName
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
-    from storage.cleanup.retention_plan import RetentionPlan
+    from storage.cleanup.retention_plan import RetainedSegment, RetentionPlan
     from storage.clock import Clock
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
@@ -62,6 +62,16 @@ class StoreRetention:
         deleted = [Doomed(log.directory, name) for name in apply_retention(log, plan)]
         store.topics.removals.add_files(deleted, self._clock.now_ms() + log.config.file_delete_delay_ms)
         return deleted
+
+    def make_room(self, topic: str, partition: int, plan: RetentionPlan) -> tuple[RetainedSegment, ...]:
+        """Delete what can be deleted of a plan without opening the log, and return these segments.
+
+        For a disk that is too full to open it. A log that is open, and one whose opening did not fail, are left alone.
+        """
+        request = self._store.request(topic, partition)
+        if request.is_clean or self._store.log_if_open(topic, partition) is not None:
+            return ()
+        return delete_unopened(request.directory, plan, request.recovery_point)
 
 
 class StoreCompaction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import MetadataLossError
@@ -44,6 +44,7 @@ class LogRequest:
 
     If it `is_clean`, everything in it is on disk in the form that a closed log has; otherwise everything below
     `recovery_point` is on disk. It begins at `start_offset` or later, and `allows_offset_gaps` if a broker had it.
+    `done` are the steps of recovery so far, also of one that failed.
     """
 
     clock: Clock
@@ -55,10 +56,11 @@ class LogRequest:
     recovery_point: int
     start_offset: int
     allows_offset_gaps: bool
+    done: list[Step] = field(default_factory=list)
 
     def in_overlay(self) -> Self:
         """Return the same log without changes on disk: recovery's writes are kept in memory."""
-        return replace(self, directory=OverlayDirectory(self.directory))
+        return replace(self, directory=OverlayDirectory(self.directory), done=[])
 
 
 if TYPE_CHECKING:
@@ -128,6 +130,7 @@ def recover_requested(request: LogRequest) -> RecoveryReport:
         start_offset=request.start_offset,
         allows_offset_gaps=request.allows_offset_gaps,
         producer_expiration_ms=request.producer_expiration_ms,
+        done=request.done,
     )
 
 

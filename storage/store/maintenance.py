@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from storage.cleanup.compaction_plan import dirtiest
 from storage.cleanup.compaction_planning import COMPACTION_SETTINGS
 from storage.cleanup.retention_plan import segments_text
-from storage.errors import CompactionStoppedError, LogChangedError, StorageError, UnknownPartitionError
+from storage.errors import CompactionStoppedError, LogChangedError, StorageError, UnknownPartitionError, in_words
 from storage.store.cleaning import StoreCompaction, StoreRetention
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Maintenance:
         except (StorageError, OSError) as error:
             job.failures += 1
             if not job.is_failing:  # a full disk is no news every few seconds
-                logger.error("%s failed: %s", job.name, error)  # noqa: TRY400 -- no user sees a traceback
+                logger.error("%s failed: %s", job.name, in_words(error))  # noqa: TRY400 -- no user sees a traceback
             job.is_failing = True
         else:
             job.is_failing = False
@@ -241,4 +241,4 @@ class Maintenance:
             logger.debug("%s of %s-%d: %s", job.name, *partition, error)
         except (StorageError, OSError) as error:
             job.failures += 1
-            logger.error("%s of %s-%d failed: %s", job.name, *partition, error)  # noqa: TRY400 -- see above
+            logger.error("%s of %s-%d failed: %s", job.name, *partition, in_words(error))  # noqa: TRY400 -- see above

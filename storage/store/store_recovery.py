@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.errors import MetadataLossError, StorageError, SymbolicLinkError
+from storage.errors import MetadataLossError, StorageError, SymbolicLinkError, is_full_disk
 from storage.log.recover.recovery import refuse_strangers
 from storage.log.recover.report import RecoveryReport
 from storage.log_dir.checkpoints import OffsetCheckpoint
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from storage.clock import Clock
     from storage.files import Directory, Files
+    from storage.log.recover.report import Step
     from storage.log_dir.checkpoints import Partition
     from storage.log_dir.log_dir import LogDir
 
@@ -46,7 +47,8 @@ class Recovered(NamedTuple):
     """The outcome for a partition's log: a report, or the error that kept it from being recovered.
 
     Everything before the high watermark was once in all replicas that were in sync, as far as the last checkpoint knew.
-    `replicas` are the brokers that the cluster's metadata log gives the partition; none where that is not known.
+    `replicas` are the brokers that the cluster's metadata log gives the partition; none where that is not known. `done`
+    are the steps that were taken before the error.
     """
 
     topic: str
@@ -56,6 +58,7 @@ class Recovered(NamedTuple):
     report: RecoveryReport | None
     error: StorageError | OSError | None
     replicas: tuple[int, ...] = ()
+    done: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ def recover_store(
     """Recover each log of a store that no process has open, and leave the store as if it had been closed properly.
 
     Each is announced, with its number and how many there are, and then its outcome is told; after the logs those of the
-    log directories are, and of a commit that was interrupted. Nothing is written to a bare directory. Raises what
+    log directories are, and of a commit that was interrupted. Nothing is written to a bare directory. Logs for which
+    the disk had no room are tried once more at the end, as the recovery of others may have made some. Raises what
     `Store.open` raises, before anything is changed.
     """
     settings = options.broker_settings
@@ -172,37 +176,56 @@ class _Run:
         self._changed: set[LogDir] = set()
         self._trusted: Counter[LogDir] = Counter()
         self._replicas = _replicas_in(store)  # before the metadata log is recovered, so that a plan says the same
+        self._done: dict[tuple[LogDir, DirectoryName], list[Step]] = {}  # the steps for each log, of all attempts
 
     def recover(self) -> None:
         """Recover each log, or plan it in a store that is open for reading."""
-        log_dirs_and_names, inventory = list(self._logs_to_recover()), self._store.topics.inventory
-        for number, (log_dir, name) in enumerate(log_dirs_and_names, start=1):
-            directory, partition = log_dir.directory.at(str(name)), (name.topic, name.partition)
-            is_link = (log_dir, name) in inventory.links
-            self._announce(str(name), number, len(log_dirs_and_names))
-            watermark = log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get(partition, 0)
-            try:
-                if is_link:
-                    raise SymbolicLinkError(directory.path)
-                report = self._recover(log_dir, name)
-            except (StorageError, OSError) as error:
-                if not isinstance(error, MetadataLossError):  # which comes before any change
-                    self._changed.add(log_dir)
-                self._note_failure(log_dir, name, is_link=is_link)
-                self._tell(Recovered(*partition, Path(directory), watermark, None, error))
-                continue
-            self._trusted[log_dir] += report.trusted_segments
-            if report.steps:
+        places = list(self._logs_to_recover())
+        without_room = [each for each in self._numbered(places) if not self._recover_and_tell(*each, is_last=False)]
+        for log_dir, name in self._numbered(without_room):
+            self._recover_and_tell(log_dir, name, is_last=True)
+
+    def _numbered(self, places: Sequence[tuple[LogDir, DirectoryName]]) -> Iterator[tuple[LogDir, DirectoryName]]:
+        for number, (log_dir, name) in enumerate(places, start=1):
+            self._announce(str(name), number, len(places))
+            yield log_dir, name
+
+    def _recover_and_tell(self, log_dir: LogDir, name: DirectoryName, *, is_last: bool) -> bool:
+        """Recover a log and tell the outcome; False, and nothing told, if the disk is full before the last attempt."""
+        directory, partition = log_dir.directory.at(str(name)), (name.topic, name.partition)
+        is_link = (log_dir, name) in self._store.topics.inventory.links
+        watermark = log_dir.offsets(OffsetCheckpoint.HIGH_WATERMARK).get(partition, 0)
+        done = self._done.setdefault((log_dir, name), [])
+        try:
+            if is_link:
+                raise SymbolicLinkError(directory.path)
+            report = self._recover(log_dir, name)
+        except (StorageError, OSError) as error:
+            if is_full_disk(error) and not is_last:
+                return False
+            if done or not isinstance(error, MetadataLossError):  # which comes before any change
                 self._changed.add(log_dir)
-            replicas = self._replicas.get(partition, ()) if name.state is DirectoryState.CURRENT else ()
-            self._tell(Recovered(*partition, Path(directory), watermark, report, None, replicas))
+            self._note_failure(log_dir, name, is_link=is_link)
+            stays = tuple(done) if self._store.mode is Mode.READ_WRITE else ()  # a plan's steps are in memory
+            self._tell(Recovered(*partition, Path(directory), watermark, None, error, done=stays))
+            return True
+        report.steps = done
+        self._trusted[log_dir] += report.trusted_segments
+        if report.steps:
+            self._changed.add(log_dir)
+        replicas = self._replicas.get(partition, ()) if name.state is DirectoryState.CURRENT else ()
+        self._tell(Recovered(*partition, Path(directory), watermark, report, None, replicas))
+        return True
 
     def _recover(self, log_dir: LogDir, name: DirectoryName) -> RecoveryReport:
         store, partition = self._store, (name.topic, name.partition)
         reports: list[RecoveryReport] = []
 
         def recovered(request: LogRequest) -> LogOffsets:
-            reports.append(recover_requested_log(request, self._options))
+            try:
+                reports.append(recover_requested_log(request, self._options))
+            finally:
+                self._done[log_dir, name] += request.done
             return offsets_after(request, reports[0])
 
         if name.state is not DirectoryState.CURRENT:

@@ -12,20 +12,24 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from storage.errors import StorageError, UnknownPartitionError
+from storage.errors import StorageError, UnknownPartitionError, in_words, is_full_disk
 from storage.log_dir.names import DirectoryName, DirectoryState
 from storage.store.store import Mode
 from storage.store.store_recovery import RecoveryOptions, offsets_after, recover_requested_log, request_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeAlias
 
     from storage.clock import Clock
-    from storage.log.recover.report import RecoveryReport
+    from storage.files import Directory
+    from storage.log.recover.report import RecoveryReport, Step
     from storage.log_dir.log_dir import LogDir
     from storage.store.log_opener import LogRequest
     from storage.store.store import Store
     from storage.topics.checkpointing import LogOffsets
+
+    _Recover: TypeAlias = Callable[[], RecoveryReport | None]
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +49,8 @@ def recover_unclosed_logs(store: Store, clock: Clock, *, is_stopped: Callable[[]
     """Recover what is left of the log directories that were not closed properly, one log after another.
 
     A caller that asks for a log meanwhile waits for that log only. A log that is open, or failed before, is left alone.
-    No log stays open, and one that lost bytes is named in a warning. Between two logs `is_stopped` is asked whether to
+    No log stays open, and one that lost bytes is named in a warning. Logs for which the disk had no room are tried once
+    more at the end, as the recovery of others may have made some. Between two logs `is_stopped` is asked whether to
     give up.
     """
     return _Run(store, clock).run(is_stopped)
@@ -56,21 +61,28 @@ class _Run:
         self._store = store
         self._clock = clock
         self._rest = RecoveredRest()
+        self._done: dict[Directory, list[Step]] = {}  # the steps for each log, of all attempts
 
     def run(self, is_stopped: Callable[[], bool]) -> RecoveredRest:
         store, rest = self._store, self._rest
         if store.mode is Mode.READ_ONLY:
             return rest
-        for topic, partition in store.partitions_to_recover():
-            if is_stopped():
-                rest.is_given_up = True
-                return rest
-            self._count(f"{topic}-{partition}", partial(self._recover_partition, topic, partition))
-        for log_dir, name in list(self._beside()):
-            if is_stopped():
-                rest.is_given_up = True
-                return rest
-            self._count(str(name), partial(self._recover_beside, log_dir, name))
+        logs: list[tuple[str, _Recover]] = [
+            (f"{topic}-{partition}", partial(self._recover_partition, topic, partition))
+            for topic, partition in store.partitions_to_recover()
+        ]
+        logs += [(str(name), partial(self._recover_beside, log_dir, name)) for log_dir, name in self._beside()]
+        for _ in range(2):
+            left, logs = logs, []
+            for name, recover in left:
+                if is_stopped():
+                    rest.is_given_up = True
+                    return rest
+                if not self._has_room(name, recover):
+                    logs.append((name, recover))
+        if logs:
+            more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
+            rest.failures.append(f"{logs[0][0]}{more} could not be recovered, because the disk is full")
         return rest
 
     def _beside(self) -> Iterator[tuple[LogDir, DirectoryName]]:
@@ -81,25 +93,29 @@ class _Run:
             ):
                 yield log_dir, name
 
-    def _count(self, name: str, recover: Callable[[], RecoveryReport | None]) -> None:
+    def _has_room(self, name: str, recover: _Recover) -> bool:
+        """Recover a log, and count the outcome; False, and nothing is counted, if the disk is full."""
         rest = self._rest
         try:
             report = recover()
         except UnknownPartitionError:
-            return  # it was deleted meanwhile
+            return True  # it was deleted meanwhile
         except (StorageError, OSError) as error:
-            rest.failures.append(f"{name} could not be recovered: {error}")
-            return
+            if is_full_disk(error):
+                return False
+            rest.failures.append(f"{name} could not be recovered: {in_words(error)}")
+            return True
         if report is not None:
             say = logger.warning if report.lost_bytes else logger.info
             say("%s was recovered: %s", name, report.summary())
             rest.recovered += 1
+        return True
 
     def _recover_partition(self, topic: str, partition: int) -> RecoveryReport | None:
         reports: list[RecoveryReport] = []
 
         def recover(request: LogRequest) -> LogOffsets:
-            reports.append(recover_requested_log(request, _AS_RECOVER_DOES))
+            reports.append(self._recovered(request))
             return offsets_after(request, reports[0])
 
         self._store.recover_unopened(topic, partition, recover)
@@ -109,6 +125,15 @@ class _Run:
         assert name.state is not DirectoryState.CURRENT
         request = request_beside(self._store, self._clock, log_dir, name)
         self._store.shutdown.note(request.directory, None)
-        report = recover_requested_log(request, _AS_RECOVER_DOES)
+        report = self._recovered(request)
         self._store.shutdown.note(request.directory, offsets_after(request, report))
+        return report
+
+    def _recovered(self, request: LogRequest) -> RecoveryReport:
+        done = self._done.setdefault(request.directory, [])
+        try:
+            report = recover_requested_log(request, _AS_RECOVER_DOES)
+        finally:
+            done += request.done
+        report.steps = done
         return report

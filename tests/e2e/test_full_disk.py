@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from memory_logs import sent
 from shell_writers import check_lines, shell_writers
 
+from storage.clock import Clock
+from storage.files import Files
+from storage.store.store import Store
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from mounts import Mounted
@@ -172,7 +180,7 @@ def test_an_unopened_partition_is_read_from_a_full_disk(store_mounts: Mounts, sm
     done = mounted.run("mkdir more")
     assert done.returncode == 1
     assert NO_SPACE in done.stderr
-    assert "orders-0 can be read, and not written: [Errno 28] No space left on device" in mounted.said()
+    assert re.search(rf"orders-0 can be read, and not written: (\S+: )?{NO_SPACE}", mounted.said())
     assert values(mounted, "other") == b"other\n"
 
     ballast.unlink()
@@ -181,3 +189,71 @@ def test_an_unopened_partition_is_read_from_a_full_disk(store_mounts: Mounts, sm
     assert "orders-0 can be written again" in mounted.said()
     assert mounted.end() == 0
     assert values(store_mounts(disk.path / "store"), "orders") == everything.encode() + b"101\n"
+
+
+@pytest.fixture
+def killed_store_on_a_full_disk(small_disks: Disks) -> Callable[..., Path]:
+    """Make a store that was killed on a disk without a free block, where recovery needs some for lost indexes."""
+
+    def made(topics: Mapping[str, str]) -> Path:
+        disk = small_disks(megabytes=16)
+        path = disk.path / "store"
+        with Store.create([path], files=Files(), clock=Clock()) as store:
+            for topic, retention_bytes in topics.items():
+                settings = {"segment.bytes": "200000", "segment.index.bytes": "4096"}
+                store.topics.create(topic, 1, {**settings, "retention.bytes": retention_bytes})
+                for _ in range(8):
+                    store.log(topic, 0).append_as_leader(sent(b"x" * 100_000))
+        (path / ".kafka_cleanshutdown").unlink()
+        for index in path.glob("*-0/*.timeindex"):
+            index.unlink()
+        disk.fill()
+        return path
+
+    return made
+
+
+def kafkafs(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "kafkafs", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def logs(path: Path, topic: str) -> list[str]:
+    return sorted(each.name for each in (path / f"{topic}-0").glob("*.log"))
+
+
+@pytest.mark.parametrize("named", [["orders"], []])
+def test_retention_frees_space_in_one_run_though_no_log_has_the_room_for_its_recovery(
+    killed_store_on_a_full_disk: Callable[..., Path], named: list[str]
+) -> None:
+    """`kept` comes first and has nothing to delete; what `orders` frees lets it be recovered in the same run."""
+    path = killed_store_on_a_full_disk({"kept": "-1", "orders": "100"})
+    before = logs(path, "orders")
+    done = kafkafs("retention", path, *named, "--apply")
+    said = "kafkafs: the store was not closed properly: 2 logs were recovered\n"
+    assert (done.returncode, done.stderr) == (0, said)
+    assert len(logs(path, "orders")) < len(before)
+    assert "orders-0: done\n" in done.stdout
+    bytes_deleted = int(done.stdout.splitlines()[-1].split(", ")[1].split()[0])
+    assert bytes_deleted >= 100_000 * (len(before) - len(logs(path, "orders")))
+    assert (path / ".kafka_cleanshutdown").exists()
+    assert kafkafs("verify", path).returncode == 0
+
+
+def test_recovery_without_room_says_so_names_what_it_did_and_leaves_no_file_behind(
+    killed_store_on_a_full_disk: Callable[..., Path],
+) -> None:
+    path = killed_store_on_a_full_disk({"kept": "-1", "orders": "100"})
+    torn = path / "orders-0" / logs(path, "orders")[-1]
+    with torn.open("r+b") as file:
+        file.truncate(torn.stat().st_size - 7)
+    done = kafkafs("recover", path, "--apply")
+    assert done.returncode == 3
+    assert "Errno" not in done.stdout + done.stderr
+    assert done.stderr.startswith("kafkafs: the disk is full: free space and run this again")
+    _, _, orders = done.stdout.partition("orders-0: failed: ")
+    assert NO_SPACE in orders.splitlines()[0]
+    assert list(path.glob("*/*.cleaned")) == []
+    done = kafkafs("retention", path, "--apply")
+    assert done.returncode == 0
+    assert kafkafs("verify", path).returncode == 0

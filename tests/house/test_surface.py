@@ -38,6 +38,7 @@ SURFACE = {
         "CleanerLimits",
         "CompactionPlan",
         "CompactionReport",
+        "RetainedSegment",
         "RetentionPlan",
         "Scope",
         "Verdict",

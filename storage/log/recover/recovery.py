@@ -53,6 +53,7 @@ def recover_log(
     start_offset: int = 0,
     allows_offset_gaps: bool = False,
     producer_expiration_ms: int,
+    done: list[Step] | None = None,
 ) -> RecoveryReport:
     """Repair the directory so that it is a closed log's, all of it on disk.
 
@@ -64,11 +65,13 @@ def recover_log(
     A log that was only appended to lacks no offsets, so segments after a gap are dropped. They are kept if the log
     `allows_offset_gaps`, because it was or may have been compacted.
 
-    Raises `SpecialFileError`, before any change, if there is a file in the directory that kafkafs does not open.
+    Raises `SpecialFileError`, before any change, if there is a file in the directory that kafkafs does not open. After
+    another error, `done` has the steps that were taken.
     """
     refuse_strangers(directory)
+    report = RecoveryReport(done)
     recovery = _Recovery(
-        clock, directory, config, start_offset, producer_expiration_ms, allows_offset_gaps=allows_offset_gaps
+        clock, directory, config, start_offset, producer_expiration_ms, report, allows_offset_gaps=allows_offset_gaps
     )
     names = directory.names()
     recovery.report.steps += remove_leftovers(directory, names)
@@ -94,11 +97,12 @@ class _Recovery:
         config: TopicConfig,
         start_offset: int,
         producer_expiration_ms: int,
+        report: RecoveryReport,
         *,
         allows_offset_gaps: bool,
     ) -> None:
         self._may_lack = allows_offset_gaps
-        self.report = RecoveryReport()
+        self.report = report
         self._clock = clock
         self._directory = directory
         self._config = config

@@ -61,8 +61,8 @@ class RecoveryReport:
     says that they are on disk. `found` is what the directory holds now.
     """
 
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
+    def __init__(self, steps: list[Step] | None = None) -> None:
+        self.steps: list[Step] = [] if steps is None else steps
         self.trusted_segments = 0
         self.scanned_segments = 0
         self.scanned_bytes = 0

@@ -7,6 +7,7 @@ entries already stays as it is.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -134,8 +135,13 @@ def _write(directory: Directory, name: str, data: bytearray, kind: Kind) -> Inde
 
 def _write_cleaned(directory: Directory, name: str, data: bytearray) -> str:
     unfinished = f"{name}{FileSuffix.CLEANED}"  # a suffix for which every broker removes the file
-    with directory.open_writing(unfinished, create=True) as file:
-        file.truncate(0)
-        file.write_at(0, [data])
-        file.sync()
+    try:
+        with directory.open_writing(unfinished, create=True) as file:
+            file.truncate(0)
+            file.write_at(0, [data])
+            file.sync()
+    except OSError:
+        with suppress(OSError):  # on a full disk each block counts
+            directory.remove(unfinished)
+        raise
     return unfinished

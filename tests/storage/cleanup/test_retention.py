@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import NOW_MS, LogOnMemory, StandingClock, sent
 
-from storage.cleanup.retention import apply_retention, plan_retention
+from storage.cleanup.retention import apply_retention, delete_unopened, plan_retention
 from storage.cleanup.retention_plan import Rule
 from storage.config import TopicConfig
 from storage.errors import LogChangedError
@@ -131,6 +131,24 @@ def test_a_full_disk_keeps_the_active_segment_only() -> None:
     lab.files.capacity_bytes = None
     apply_retention(lab.log, planned(lab, retention_ms=1000))
     assert lab.log.view.bases == (6,)
+
+
+def test_a_log_that_is_not_open_loses_the_segments_that_recovery_would_not_read() -> None:
+    for recovery_point, left in ((0, (0, 2, 4)), (3, (2, 4)), (4, (4,)), (6, (4,))):
+        lab = filled(1, 2, 3)
+        plan = planned(lab, retention_ms=1000)
+        assert len(plan.deleted) == 3
+        lab.log.close()
+        lab.files.capacity_bytes = 0
+        deleted = delete_unopened(lab.log.directory, plan, recovery_point)
+        assert deleted == plan.segments[: 3 - len(left)]
+        names = lab.log.directory.names()
+        assert sorted(name for name in names if name.endswith(".log")) == [f"{base:020}.log" for base in left]
+        assert not any(name.endswith(".deleted") for name in names)
+        lab.files.capacity_bytes = None
+        lab.recover(recovery_point=recovery_point)
+        view = lab.open().view
+        assert (view.start_offset, view.end_offset, view.bases) == (left[0], 6, left)
 
 
 def test_a_reader_that_holds_a_deleted_segment_finishes() -> None:
