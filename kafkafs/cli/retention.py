@@ -87,6 +87,9 @@ def retention(
     """Delete the oldest segments of a store's logs, or of some of its topics, as a broker's retention would.
 
     The plan names each segment that is deleted by the log's start, by retention.bytes or by retention.ms, and why.
+    After it come files that take space beside the logs, with their bytes: segments that are left to be removed, and
+    directories of no partition (-delete, -stray, -future). They are no part of the plan, nor of --json and the like.
+
     Without --apply nothing is changed, and a broker may be running. With --apply the store must not be open elsewhere,
     and the files are gone when the command ends. Topics with unknown settings are left alone.
 
@@ -108,6 +111,8 @@ def retention(
             if form is None:
                 for outcome in outcomes:
                     print_line("\n".join(_lines(outcome)))
+                for left_over in StoreRetention(opened, Clock()).left_over(topics):
+                    print_line(left_over.sentence)
             else:
                 write_detailed_rows(_COLUMNS, _DETAILS, map(_row, outcomes), form)
         if form is None:

@@ -6,7 +6,7 @@ compacted again. A log whose compaction fails is left alone until the store is o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.cleanup.cleaner import Cleaner
 from storage.cleanup.compaction_planning import plan_compaction
@@ -14,21 +14,46 @@ from storage.cleanup.pace import CleanerLimits
 from storage.cleanup.retention import apply_retention, delete_unopened, plan_retention
 from storage.errors import CompactionStoppedError, LogChangedError, StorageError
 from storage.log_dir.checkpoints import OffsetCheckpoint
-from storage.log_dir.names import DirectoryName
+from storage.log_dir.names import DirectoryName, DirectoryState
 from storage.log_dir.removals import Doomed
+from storage.segment.names import FileSuffix
 from storage.throttle import Throttle
 from storage.topics.checkpointing import PartitionCheckpoints, note_compaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterator
 
     from storage.cleanup.compaction_plan import CompactionPlan
     from storage.cleanup.compaction_report import CompactionReport
     from storage.cleanup.retention_plan import RetainedSegment, RetentionPlan
     from storage.clock import Clock
+    from storage.files import Directory
     from storage.log.view import LogView
     from storage.log_dir.checkpoints import Partition
     from storage.store.store import Store
+
+
+_FATES: Final = {
+    DirectoryState.DELETE: "a broker removes it, after a restart at the latest",
+    DirectoryState.STRAY: "no broker removes it; look into .kafkafs/unattached first",
+    DirectoryState.FUTURE: "it takes the place of the partition once it has all records",
+}
+_BLOCK_BYTES: Final = 512
+
+
+class LeftOver(NamedTuple):
+    """Files that take space beside the logs of topics, which retention does not count: how much, and their fate."""
+
+    path: str
+    files: int
+    size_bytes: int
+    fate: str
+
+    @property
+    def sentence(self) -> str:
+        """Return it as a line."""
+        files = "1 file" if self.files == 1 else f"{self.files} files"
+        return f"{self.path}: {files} beside the logs, {self.size_bytes} bytes: {self.fate}"
 
 
 class StoreRetention:
@@ -63,6 +88,22 @@ class StoreRetention:
         store.topics.removals.add_files(deleted, self._clock.now_ms() + log.config.file_delete_delay_ms)
         return deleted
 
+    def left_over(self, topics: Collection[str] = ()) -> Iterator[LeftOver]:
+        """Yield what takes space beside the logs of these topics, or of all: files to be removed, and directories.
+
+        The directories are those of no partition. The bytes are those on disk. What goes meanwhile is left out.
+        """
+        inventory = self._store.topics.inventory
+        for topic in topics or inventory.topics:
+            for partition in inventory.topics.get(topic, ()):
+                directory = inventory.directory(topic, partition)
+                if directory is not None:
+                    fate = "a broker removes these files when it starts"
+                    yield from _left_over(directory, lambda name: name.endswith(FileSuffix.DELETED), fate)
+        for log_dir, name in inventory.unattached:
+            if not topics or name.topic in topics:
+                yield from _left_over(log_dir.directory.at(str(name)), lambda _: True, _FATES[name.state])
+
     def make_room(self, topic: str, partition: int, plan: RetentionPlan) -> tuple[RetainedSegment, ...]:
         """Delete what can be deleted of a plan without opening the log, and return these segments.
 
@@ -72,6 +113,18 @@ class StoreRetention:
         if request.is_clean or self._store.log_if_open(topic, partition) is not None:
             return ()
         return delete_unopened(request.directory, plan, request.recovery_point)
+
+
+def _left_over(directory: Directory, is_left: Callable[[str], bool], fate: str) -> Iterator[LeftOver]:
+    """Yield one for the files of a directory that are left over, unless there are none."""
+    try:
+        found = [status for name, status in directory.statuses().items() if is_left(name)]
+    except OSError:  # it is gone, or says so where it is read
+        return
+    # Indexes are as large as they may become, and take less.
+    taken = (min(each.size_bytes, each.disk_blocks * _BLOCK_BYTES) for each in found if each.is_file)
+    if found:
+        yield LeftOver(str(directory), len(found), sum(taken), fate)
 
 
 class StoreCompaction:

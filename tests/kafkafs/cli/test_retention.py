@@ -108,6 +108,27 @@ def test_every_form_says_the_same(store: Path) -> None:
     assert applied == [{**old, "isApplied": True}]
 
 
+def test_what_takes_space_beside_the_logs_is_named_with_its_bytes_on_disk(store: Path) -> None:
+    (store / "old-0" / f"{7:020}.log.deleted").write_bytes(bytes(range(1, 101)) * 100)
+    stray, deleted = f"old-3.{'a' * 32}-stray", f"gone-0.{'b' * 32}-delete"
+    for name in (stray, deleted):
+        (store / name).mkdir()
+        (store / name / f"{0:020}.log").write_bytes(b"x" * 5000)
+    with (store / stray / f"{0:020}.index").open("wb") as index:
+        index.truncate(10_485_760)  # which takes no space
+    before = contents(store)
+    lines = retention(store, "--dry-run").stdout.splitlines()
+    assert [line.removeprefix(f"{store}/") for line in lines if " beside the logs, " in line] == [
+        "old-0: 1 file beside the logs, 10000 bytes: a broker removes these files when it starts",
+        f"{deleted}: 1 file beside the logs, 5000 bytes: a broker removes it, after a restart at the latest",
+        f"{stray}: 2 files beside the logs, 5000 bytes: no broker removes it; look into .kafkafs/unattached first",
+    ]
+    assert lines[-1].endswith("bytes to be deleted")
+    assert sum(" beside the logs, " in line for line in retention(store, "old", "--dry-run").stdout.splitlines()) == 2
+    assert " beside the logs, " not in retention(store, "young", "--dry-run").stdout
+    assert contents(store) == before
+
+
 def test_a_store_in_use_can_be_looked_at_only(store: Path) -> None:
     with Store.open([store], mode=Mode.READ_WRITE, files=Files(), clock=Clock()):
         for flag, code, words in (("--dry-run", 0, ""), ("--apply", 3, "has the store open for writing")):
