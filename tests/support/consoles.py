@@ -28,6 +28,7 @@ PLACEHOLDERS: Final = {
     "<run>": r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z",
     "<number>": r"[0-9]+(?:\.[0-9]+)?",
     "<milliseconds>": r"[0-9]{13}",
+    "<duration>": r"[0-9]+ [a-z]+(?: [0-9]+ [a-z]+)?",
     "<process>": r"[0-9]+",
     "<checksum>": r"[0-9a-f]{8}",
     "<id>": r"[A-Za-z0-9_-]{22}",
