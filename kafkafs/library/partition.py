@@ -57,7 +57,7 @@ class Partition:
         return self._one(self.reader.record(parse_record(offset)))
 
     def at(self, time: Moment) -> Record | None:
-        """Return the first record at or after a time, as Kafka finds it; None without one."""
+        """Return the first record at or after a time, as `by-time` has it; None without one."""
         start = self.reader.at(parse_moment(time).resolve(self._context.clock.now_ms()))
         return None if start is None else self._one(self.reader.first(start))
 

@@ -101,27 +101,12 @@ class LogReader:
         return None if first is None else first.offset
 
     def at(self, time_ms: int) -> int | None:
-        """Return the offset of the first record at or after a time, as Kafka finds it; None without one."""
-        found = self.log.find_timestamp(time_ms)
-        return self._read_up_to(time_ms) if found is None else found.offset
+        """Return the offset of the first record at or after a time; None without one.
 
-    def _read_up_to(self, time_ms: int) -> int | None:
-        """Return the offset of the first record at or after a time that no lookup finds.
-
-        A lookup ends in the first segment that should have the time. A segment that is empty or cut lacks it, and so
-        does one that has it below the log's start; the record is then a later one. Damage that hides it is an error.
+        Damage that hides it is an error.
         """
-
-        def start_of(view: LogView) -> int | None:
-            bases = (each.base_offset for each in view.segments if each.age_timestamp >= time_ms)
-            return next((max(base, view.start_offset) for base in bases), None)
-
-        start, end = self.log.on_view(start_of), self.end_offset
-        for records in () if start is None else self.records(min(start, end), end, lambda _: None):
-            for record in records:
-                if record.timestamp >= time_ms:
-                    return record.offset
-        return None
+        found = self.log.find_timestamp(time_ms)
+        return None if found is None else found.offset
 
     def _first_from(self, time_ms: int, end: int) -> int:
         offset = self.at(time_ms)

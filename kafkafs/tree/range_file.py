@@ -1,8 +1,8 @@
 """A run of records as one file: `offset/100..200`, `offset/all`, `by-time/-1h..`, in every form.
 
 A range of times is the range of offsets from the first record that is not before the one time up to the first that is
-not before the other, each found as Kafka finds it. Where times are out of order records of other times are among them,
-and some of its own may lie outside. A range that is open at its start begins with the log, times or none.
+not before the other, each found as `by-time/<time>` is. Where times are out of order records of other times are among
+them, and some of its own may lie outside. A range that is open at its start begins with the log, times or none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`by-time` of the whole store: where in each partition a time begins, as kafka-get-offsets tells it.
+"""`by-time` of the whole store: where in each partition a time begins, in the lines of kafka-get-offsets.
 
 A line is `topic:partition:offset`, the offset being that of the first record at or after the time. A partition that has
 no such record has no line, as with Kafka's own tool; neither has one that is deleted meanwhile. The lines are in the
@@ -86,7 +86,7 @@ class StoreTimeFile(GeneratedFile):
         isolation = self._options.isolation
 
         def ask(view: LogView) -> int | None:
-            found = view.find_timestamp(timestamp_ms, isolation=isolation)
+            found = view.find_timestamp(timestamp_ms)
             return None if found is None or found.offset >= view.bound(isolation) else found.offset
 
         # The log itself, as the views of a partition would take more time and memory than the answer.

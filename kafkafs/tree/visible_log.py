@@ -190,7 +190,7 @@ class VisibleLog:
     def find_timestamp(self, timestamp_ms: int) -> int | None:
         """Return the offset of the first visible record from the first on whose time is not before this one.
 
-        The lookup is Kafka's: records after it may have earlier times.
+        Records after it may have earlier times.
         """
         try:
             timed = self.view.find_timestamp(timestamp_ms)

@@ -42,11 +42,13 @@ class ReadableLog(ABC):
         """Read the newest view, as `LogView.read` does."""
         return self.on_view(lambda view: view.read(offset, max_bytes=max_bytes, isolation=isolation))
 
-    def find_timestamp(
-        self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED
-    ) -> TimestampAndOffset | None:
+    def find_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """Search the newest view, as `LogView.find_timestamp` does."""
-        return self.on_view(lambda view: view.find_timestamp(timestamp, isolation=isolation))
+        return self.on_view(lambda view: view.find_timestamp(timestamp))
+
+    def list_offset(self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED) -> TimestampAndOffset | None:
+        """Answer from the newest view, as `LogView.list_offset` does."""
+        return self.on_view(lambda view: view.list_offset(timestamp, isolation=isolation))
 
     def on_view(self, ask: Callable[[LogView], T]) -> T:
         """Ask the newest view, and again a newer one if segments of it are deleted meanwhile."""

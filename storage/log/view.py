@@ -39,7 +39,7 @@ class Isolation(Enum):
 
 
 class SpecialTimestamp(IntEnum):
-    """The numbers that `find_timestamp` takes in place of a timestamp."""
+    """The numbers that `list_offset` takes in place of a timestamp."""
 
     LATEST = -1  # the end offset, or the last stable offset at `COMMITTED`
     EARLIEST = -2
@@ -209,13 +209,32 @@ class LogView:
         # A transaction aborted after this view was made is not decided in it: it lies after the last stable offset.
         return [found[last_offset] for last_offset in sorted(found) if last_offset < self.end_offset]
 
-    def find_timestamp(
-        self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED
-    ) -> TimestampAndOffset | None:
-        """Return the first record whose timestamp is not below this one, as Kafka finds it; None if there is none.
+    def find_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """Return the first record whose timestamp is not below this one, which is not negative; None if there is none.
 
-        The record is in the first segment, from the log's start on, that has such a timestamp anywhere. Negative
-        numbers are `SpecialTimestamp`s.
+        It is found by Kafka's indexes, in the first segment that has such a record at or above the log's start. All
+        others are passed over, also those without any record, in which a broker's own lookup may end: see
+        `list_offset`. Raises `CorruptBatchError` if none is found but damage may hide one.
+        """
+        for segment in self.segments:
+            largest, _ = segment.largest_timestamp
+            # A time index without an entry may be a lost one: the batches themselves tell.
+            if largest >= timestamp or (largest < 0 and segment.size_bytes):
+                self._recent.use(segment)
+                found = segment.find_timestamp(timestamp, self.start_offset, self._end_of(segment))
+                if found is not None:
+                    return found
+        for segment in self.segments:
+            segment.check_end(self._end_of(segment))
+        return None
+
+    def list_offset(self, timestamp: int, *, isolation: Isolation = Isolation.UNCOMMITTED) -> TimestampAndOffset | None:
+        """Return what a broker with these files answers to a ListOffsets request, as `kafka-get-offsets --time` does.
+
+        Negative numbers are `SpecialTimestamp`s. For any other, a broker looks only into the first segment whose
+        largest timestamp is not below it. Where a segment has no timestamp, as the empty ones that a log cleaner
+        leaves, the broker takes the file's last modification instead. So it may find nothing although a later segment
+        has such a record, which `find_timestamp` returns.
         """
         match timestamp:
             case SpecialTimestamp.LATEST:

@@ -12,6 +12,7 @@ from errno import ENOENT
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.errors import FramingError
 from storage.record.layout import NO_TIMESTAMP
 from storage.segment.index.entries import TimeEntry
 from storage.segment.index.offset import OffsetIndex, OffsetIndexReader
@@ -232,13 +233,25 @@ class Segment:
         return None if batch is None else batch.position
 
     def find_timestamp(self, timestamp: int, starting_offset: int, end: int | None = None) -> TimestampAndOffset | None:
-        """Return the first record from `starting_offset` whose timestamp is not below this one."""
+        """Return the first record from `starting_offset` whose timestamp is not below this one.
+
+        Raises `FramingError` if there is none and a finished segment ends with a part of a batch, which may have had
+        it.
+        """
         known = self.believed(timestamp, end)
-        for batch in self.batches_near(max(known.offset, starting_offset), end):
-            if batch.max_timestamp >= timestamp:
-                for record in batch.records():
-                    if record.timestamp >= timestamp and record.offset >= starting_offset:
-                        return TimestampAndOffset(record.offset, record.timestamp, batch.leader_epoch)
+        bound = self.size_bytes if end is None else end
+        if bound <= 0:
+            return None
+        with self.open_log() as file:
+            scan = self.scan_near(file, max(known.offset, starting_offset), bound, LOOKUP_WINDOW_BYTES)
+            for batch in scan:
+                if batch.max_timestamp >= timestamp:
+                    for record in batch.records():
+                        if record.timestamp >= timestamp and record.offset >= starting_offset:
+                            return TimestampAndOffset(record.offset, record.timestamp, batch.leader_epoch)
+            if self._is_finished and scan.trailing_bytes:
+                reason = f"{scan.trailing_bytes} bytes follow the last whole batch"
+                raise FramingError(reason, path=file.path, position=scan.position)
         return None
 
     def believed(self, timestamp: int, end: int | None) -> TimeEntry:

@@ -95,18 +95,13 @@ class ModelSegment:
         return sum(batch.size_bytes for batch in self.batches)
 
     @property
-    def largest_timestamp(self) -> int:
-        """The largest timestamp, -1 for none."""
-        return max((batch.max_timestamp for batch in self.batches), default=-1)
-
-    @property
     def next_offset(self) -> int:
         """The offset after the last batch."""
         return self.batches[-1].last_offset + 1 if self.batches else self.base_offset
 
 
 class ModelLog:
-    """A log that begins at offset 0; an empty segment has no age."""
+    """A log that begins at offset 0."""
 
     def __init__(self, segment_bytes: int, segment_ms: int) -> None:
         self.segments = [ModelSegment(0)]
@@ -220,12 +215,9 @@ class ModelLog:
         }
 
     def find_timestamp(self, timestamp: int) -> ModelRecord | None:
-        """The first record that is not earlier, in the first segment that has any such record."""
-        for segment in self.segments:
-            if segment.largest_timestamp >= timestamp:
-                records = (record for batch in segment.batches for record in batch.records)
-                return next((r for r in records if r.timestamp >= timestamp and r.offset >= self.start_offset), None)
-        return None
+        """The first record from the log's start on that is not earlier."""
+        records = (record for batch in self.batches for record in batch.records)
+        return next((r for r in records if r.timestamp >= timestamp and r.offset >= self.start_offset), None)
 
     def find_largest_timestamp(self) -> ModelRecord | None:
         """The first record with the largest timestamp."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from storage.record import Batch, Record
+    from storage.segment.segment import TimestampAndOffset
 
 FILES = Files()
 DATASETS = ("kafka-3.9", "kafka-2.2", "kafka-3.9-killed", "kafka-3.9-compaction", "kafka-3.9-recovery/after")
@@ -99,6 +100,7 @@ def check_offsets(view: LogView, batches: list[Batch]) -> int:
 
 
 def check_times(view: LogView, segments: list[Known]) -> int:
+    """The first record of all is found; what a broker answers depends on the times of empty segments' files, too."""
     highest = [list(accumulate((record.timestamp for record in each.records), max)) for each in segments]
     largest = [
         each[-1] if each else each_known.segment.age_timestamp
@@ -106,12 +108,19 @@ def check_times(view: LogView, segments: list[Known]) -> int:
     ]
     distinct = {record.timestamp for each in segments for record in each.records if record.timestamp >= 0}
     sought = {max(timestamp + nudge, 0) for timestamp in distinct for nudge in (-1, 0, 1)} | {0, LATER}
+    records = [record for each in segments for record in each.records]
+    highest_of_all = list(accumulate((record.timestamp for record in records), max))
     for timestamp in sought:
+        index = bisect_left(highest_of_all, timestamp)
+        assert named(view.find_timestamp(timestamp)) == named(records[index] if index < len(records) else None)
         at = next((index for index, most in enumerate(largest) if most >= timestamp), None)
-        expected = None
+        listed = None
         if at is not None:
             index = bisect_left(highest[at], timestamp)
-            expected = segments[at].records[index] if index < len(highest[at]) else None
-        found = view.find_timestamp(timestamp)
-        assert (found and (found.offset, found.timestamp)) == (expected and (expected.offset, expected.timestamp))
+            listed = segments[at].records[index] if index < len(highest[at]) else None
+        assert named(view.list_offset(timestamp)) == named(listed)
     return len(sought)
+
+
+def named(found: Record | TimestampAndOffset | None) -> tuple[int, int] | None:
+    return None if found is None else (found.offset, found.timestamp)

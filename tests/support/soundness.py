@@ -76,8 +76,8 @@ def _check_times(view: LogView) -> None:
     ]
     known = {timestamp for records in segments for timestamp, _ in records}
     for asked in sorted({timestamp + shift for timestamp in known for shift in (-1, 0, 1)}):
-        first = next((records for records in segments if any(each[0] >= asked for each in records)), ())
-        expected = next((each for each in first if each[0] >= asked and each[1] >= view.start_offset), None)
+        later = (each for records in segments for each in records if each[0] >= asked)
+        expected = next((each for each in later if each[1] >= view.start_offset), None)
         found = view.find_timestamp(asked)
         assert (None if found is None else (found.timestamp, found.offset)) == expected, asked
 

@@ -78,7 +78,7 @@ def lag(
     its end. `missingRecords` counts how many of `records` are outside its offsets: all if it lacks the partition.
 
     With a `time`, in milliseconds, as in paths or as an aware datetime, `timeOffset` is the offset of the first record
-    that is not before it, as Kafka finds it, and `recordsBefore` counts how many of `records` are below that.
+    that is not before it, as `by-time` has it, and `recordsBefore` counts how many of `records` are below that.
 
     Counting is complete when this returns. It fails at damage, and if records are deleted meanwhile.
     """

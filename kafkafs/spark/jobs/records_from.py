@@ -80,7 +80,7 @@ def bounds_of(planning: OpenedStore, partitions: set[Partition]) -> dict[Partiti
 def offsets_at(
     spark: SparkSession, planning: OpenedStore, bounds: Mapping[Partition, Bounds], time_ms: int
 ) -> dict[Partition, int]:
-    """Return the offset of each partition's first record that is not before a time, as Kafka finds it; else its end."""
+    """Return the offset of each partition's first record that is not before a time; else its end."""
     partitions = sorted(bounds)
     sought = packed(_Sought(planning.place(each), bounds[each], time_ms) for each in partitions)
     packs = [Sighted(pack, planning.sights.of_logs(each.place[1:] for each in pack)) for pack in sought]

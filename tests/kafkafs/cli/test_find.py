@@ -93,6 +93,26 @@ def test_values_are_found_as_by_grep(datasets: Callable[[str], Path], tmp_path: 
         assert apart.stdout == grep.stdout
 
 
+@pytest.mark.golden
+@pytest.mark.parametrize("name", ["kafka-2.2", "kafka-3.9"])
+def test_records_are_divided_by_a_time_in_logs_that_brokers_compacted(
+    datasets: Callable[[str], Path], name: str
+) -> None:
+    """Their cleaners left segments without a record at the beginning of each of these logs."""
+    data_set = datasets(name) / name
+    store = ",".join(str(data_set / log_dir) for log_dir in ("d1", "d2"))
+    for topic in ("t-compact", "t-compact-gzip", "t-compactdelete", "t-hold-none"):
+        times = [row["timestamp"] for row in found(store, topic)]
+        for time_ms in (978307200000, times[len(times) // 2], max(times), max(times) + 1):
+            first = next((index for index, each in enumerate(times) if each >= time_ms), len(times))
+            assert [
+                int(run("find", store, topic, option, time_ms, "--count").stdout) for option in ("--from", "--until")
+            ] == [len(times) - first, first]
+        leads_to = run("cat", store, f"{topic}/0/by-time/2001-01-01..2100-01-01.jsonl").stdout.splitlines()
+        assert len(leads_to) == len(times)
+        assert f"{topic}:0:" in run("cat", store, "by-time/2001-01-01").stdout
+
+
 def test_each_criterion(filled_store: Path) -> None:
     assert offsets(filled_store, "orders", "--key", "k1") == [1, 4, 7, 10, 13, 16, 19]
     assert offsets(filled_store, "orders", "--header", "n=7") == [7]

@@ -227,22 +227,13 @@ def test_a_topic_may_be_called_by_time(made: Shown) -> None:
 # Times
 
 
-def brute_force(view: LogView, timestamp_ms: int, modified_ms: Callable[[Path], int]) -> int | None:
-    """As a broker does: the first segment that has such a time anywhere, and there the first such record."""
-    for segment in view.segments:
-        batches = list(segment.batches())
-        largest = max((batch.max_timestamp for batch in batches), default=-1)
-        if (largest if largest >= 0 else modified_ms(Path(segment.path(".log")))) >= timestamp_ms:
-            records = (record for batch in batches for record in batch.records())
-            wanted = (each for each in records if each.timestamp >= timestamp_ms and each.offset >= view.start_offset)
-            return next((record.offset for record in wanted), None)
-    return None
+def brute_force(view: LogView, timestamp_ms: int) -> int | None:
+    records = (record for segment in view.segments for batch in segment.batches() for record in batch.records())
+    wanted = (each for each in records if each.timestamp >= timestamp_ms and each.offset >= view.start_offset)
+    return next((record.offset for record in wanted), None)
 
 
 def test_offsets_of_a_time_are_those_of_brute_force(real: Shown) -> None:
-    def modified_ms(path: Path) -> int:
-        return path.stat().st_mtime_ns // 1_000_000
-
     partitions = sorted(real.store.topics.inventory.partitions())
     views = {(topic, partition): real.store.log(topic, partition).view for topic, partition in partitions}
     largest = {batch.max_timestamp for view in views.values() for each in view.segments for batch in each.batches()}
@@ -251,7 +242,7 @@ def test_offsets_of_a_time_are_those_of_brute_force(real: Shown) -> None:
     for timestamp_ms in [*times[:: max(len(times) // 12, 1)], times[-1], times[-1] + 1]:
         expected = []
         for (topic, partition), view in views.items():
-            offset = brute_force(view, max(timestamp_ms, 0), modified_ms)
+            offset = brute_force(view, max(timestamp_ms, 0))
             if offset is not None:
                 expected.append(f"{topic}:{partition}:{offset}\n")
         said = real.read(f"/.kafkafs/by-time/{max(timestamp_ms, 0)}")

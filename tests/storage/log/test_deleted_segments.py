@@ -69,7 +69,7 @@ READINGS: dict[str, Callable[[LogView], object]] = {
     "all": offsets,
     "one": lambda view: [view.find(offset).last_offset for offset in range(14)],
     "times": lambda view: [view.find_timestamp(NOW_MS + each).offset for each in range(14)],
-    "the largest": lambda view: view.find_timestamp(-3),
+    "the largest": lambda view: view.list_offset(-3),
     "aborted": lambda view: view.aborted(0, 14),
     "committed": lambda view: view.read(0, isolation=COMMITTED).aborted,
     "sizes": lambda view: [segment.size_bytes for segment in view.segments[:-1]],

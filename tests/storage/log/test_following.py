@@ -65,7 +65,7 @@ def test_a_directory_without_a_segment_is_an_empty_log() -> None:
     assert (view.start_offset, view.end_offset, view.last_stable_offset, view.bases) == (7, 7, 7, ())
     assert followed.read(7) == ([], 7, [])
     assert followed.find_timestamp(NOW_MS) is None
-    assert followed.find_timestamp(-3) is None
+    assert followed.list_offset(-3) is None
 
 
 def test_a_directory_that_goes_away() -> None:
@@ -218,7 +218,7 @@ def test_entries_that_a_truncation_left_behind_mislead_nobody() -> None:
         assert (found.base_offset, found.position) == (expected.base_offset, expected.position)
     for timestamp in range(NOW_MS - 1, NOW_MS + 5000, 50):
         assert followed.find_timestamp(timestamp) == lab.log.find_timestamp(timestamp)
-    assert followed.find_timestamp(-3) == lab.log.find_timestamp(-3)
+    assert followed.list_offset(-3) == lab.log.list_offset(-3)
 
 
 def test_entries_that_do_not_ascend_mislead_nobody() -> None:

@@ -206,7 +206,13 @@ class FollowingMachine(RuleBasedStateMachine):
         assert [batch.position for batch in found.batches] == [batch.position for batch in expected.batches]
         assert [batch.base_offset for batch in found.batches] == [batch.base_offset for batch in expected.batches]
 
-    @rule(timestamp=timestamps | st.just(int(SpecialTimestamp.LARGEST)), nudge=st.integers(-1, 1), data=st.data())
+    @rule()
+    def find_largest_timestamp(self) -> None:
+        if self.first_base == 0:
+            largest = SpecialTimestamp.LARGEST
+            assert self.followed.list_offset(largest) == self.lab.log.list_offset(largest)
+
+    @rule(timestamp=timestamps, nudge=st.integers(-1, 1), data=st.data())
     def find_timestamp(self, timestamp: int, nudge: int, data: st.DataObject) -> None:
         writer = self.lab.log.view
         known = [record.timestamp for batch in self.expected(writer) for record in batch.records()]

@@ -82,10 +82,10 @@ def test_transactions_hold_readers_of_committed_records_back_and_aborted_ones_ar
     assert found.aborted == [(3, 2, 3, 0)]
     assert log.read(0).aborted == []
     assert log.read(4, isolation=COMMITTED).aborted == []
-    latest = log.find_timestamp(-1, isolation=COMMITTED)
+    latest = log.list_offset(-1, isolation=COMMITTED)
     lab.produce(b"open", 1, producer_id=1, transactional=True)
-    assert latest == log.find_timestamp(-1, isolation=COMMITTED) == (5, -1, -1)
-    assert log.find_timestamp(-1) == (6, -1, -1)
+    assert latest == log.list_offset(-1, isolation=COMMITTED) == (5, -1, -1)
+    assert log.list_offset(-1) == (6, -1, -1)
 
 
 def test_aborted_transactions_are_found_in_later_segments() -> None:
@@ -125,11 +125,11 @@ def test_a_batch_with_a_wrong_checksum_is_never_given(isolation: Isolation, code
 
 def test_a_largest_timestamp_is_that_of_a_record() -> None:
     log = LogOnMemory().log
-    assert log.find_timestamp(-3) is None
+    assert log.list_offset(-3) is None
     log.append_as_leader(sent([(50, b"a"), (70, b"b"), (70, b"c"), (60, b"d")]), leader_epoch=4)
     log.roll()
     log.append_as_leader(sent([(70, b"e")]), leader_epoch=4)
-    assert log.find_timestamp(-3) == (1, 70, 4)
+    assert log.list_offset(-3) == (1, 70, 4)
 
 
 # Truncating
@@ -181,7 +181,7 @@ def test_a_view_never_changes() -> None:
     lab.run_tasks()
     assert all_values(view) == [b"0", b"1", b"2"]
     assert view.read(3) == ([], 3, [])
-    assert view.find_timestamp(-3) == (0, NOW_MS, -1)
+    assert view.list_offset(-3) == (0, NOW_MS, -1)
     lab.log.close()
     assert len(list(view.batches(0))) == 3
 
