@@ -154,7 +154,9 @@ def make_plan(disks: Sequence[Disk], cluster: Cluster, choice: Choice, advance: 
     reading = _Reading(choice, [each for found in by_topic.values() for each in found], advance)
     topics = []
     for topic, candidates in sorted(by_topic.items()):
-        topics.append(_TopicPlanning(topic, cluster, disks, choice).plan(reading.read(candidates)))
+        known = known_settings(topic, cluster.topic_id(topic), cluster, disks)
+        sources = reading.read(candidates, is_compacted=bool(is_compacted(topic, known)))
+        topics.append(_TopicPlanning(topic, cluster, disks, choice).plan(sources))
     notes = [note for disk in disks for note in disk.flaws] + reading.flaws
     on_disk = frozenset(name.topic for disk in disks for name in disk.names) - {CLUSTER_METADATA}
     not_chosen = on_disk.difference(choice.topics) if choice.topics else frozenset[str]()
@@ -184,7 +186,8 @@ class _Reading:
         self._done_bytes = 0
         self._total_bytes = sum(_log_bytes(each) for each in candidates)
 
-    def read(self, candidates: Iterable[Candidate]) -> list[Source]:
+    def read(self, candidates: Iterable[Candidate], *, is_compacted: bool) -> list[Source]:
+        """Read the replicas of a topic; one that its broker has compacted `is_compacted` whatever its settings are."""
         sources = []
         for candidate in candidates:
 
@@ -192,11 +195,14 @@ class _Reading:
                 self._done_bytes += size_bytes
                 self._advance(name, self._done_bytes, self._total_bytes)
 
+            name = candidate.name
+            dirty = candidate.disk.offset(OffsetCheckpoint.FIRST_DIRTY, (name.topic, name.partition))
             try:
                 replica = scan_replica(
                     candidate.directory,
                     until_ms=self._choice.until_ms,
                     undeletes=self._choice.undeletes,
+                    is_compacted=is_compacted or dirty is not None,
                     advance=advance,
                 )
             except OSError as error:

@@ -76,15 +76,16 @@ def scan_replica(
     until_ms: int | None = None,
     undeletes: bool = False,
     decodes: bool = False,
+    is_compacted: bool = False,
     advance: Callable[[int], object] = lambda _: None,
 ) -> Replica:
     """Read a partition's directory; raises `OSError` if it cannot be listed.
 
     With `undeletes`, segments before the first one that were renamed to be deleted count too. With `decodes`, batches
-    are no sound ones whose records do not decode, or whose offsets no index has room for. `advance` is given the size
-    of each file that was read.
+    are no sound ones whose records do not decode, or whose offsets no index has room for. Between the segments of a log
+    that `is_compacted` no segment is missing. `advance` is given the size of each file that was read.
     """
-    scan = _Scan(directory, until_ms, decodes)
+    scan = _Scan(directory, until_ms, decodes, is_compacted)
     for base_offset, name, next_base, is_swap in _segments(directory, undeletes=undeletes):
         scan.add(base_offset, name, next_base, is_swap=is_swap)
         advance(scan.modified_and_size(name)[1])
@@ -114,6 +115,7 @@ class _Scan:
     directory: Directory
     until_ms: int | None
     decodes: bool
+    is_compacted: bool
     base_offset: int | None = None
     late_offset: int | None = None
     lacks_offsets: bool = False
@@ -248,9 +250,8 @@ class _Scan:
     def replica(self) -> Replica:
         """Return what was found."""
         lacks = self.lacks_offsets
-        damages = sorted(
-            [*self.order.damages, *(() if lacks else self.missing)], key=lambda each: (each.offset, each.position)
-        )
+        missing = () if lacks or self.is_compacted else self.missing
+        damages = sorted([*self.order.damages, *missing], key=lambda each: (each.offset, each.position))
         known: tuple[EpochStart, ...] = ()
         with suppress(CorruptCheckpointError, OSError):
             known = LeaderEpochs.load(self.directory).entries

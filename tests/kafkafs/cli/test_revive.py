@@ -224,3 +224,18 @@ def test_the_commands_for_a_running_cluster_are_a_script(disk: Path, tmp_path: P
 def test_a_metadata_version_that_is_not_known_is_refused(disk: Path) -> None:
     printed = revive(disk, "--into", "/nowhere/at-all", "--plan", "--metadata-version", "2.8", status=2)
     assert "'2.8' is no metadata version that is known here: they go from 3.3-IV3 to" in printed
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("kafka-2.2", []), ("kafka-3.9", ["--until", "2023-01-01"]), ("kafka-3.9", ["--until", "1700003500000"])],
+)
+def test_segments_that_a_cleaner_has_emptied_are_no_damage(
+    datasets: Callable[[str], Path], name: str, options: list[str]
+) -> None:
+    data_set = datasets(name) / name
+    topics = planned(data_set / "d1", data_set / "d2", *options)
+    partitions = [each for topic in topics.values() for each in topic["partitions"]]
+    assert len(partitions) == 45
+    assert [each for each in partitions if each.get("damaged")] == []
