@@ -53,12 +53,17 @@ class Search:
         self._damage = damage
         self._on_damage = on_damage
 
-    def count(self, reach: Reach) -> int:
-        """Return how many records match. No record is decoded for it unless a regular expression is given."""
+    def counts(self, reach: Reach) -> Iterator[int]:
+        """Yield how many records match, part by part, so that those before damage count.
+
+        No record is decoded for it unless a regular expression is given.
+        """
         if self._query.pattern is not None:
-            return sum(1 for _ in self.records(reach))
+            yield from (1 for _ in self.records(reach))
+            return
         places = self._places_of(reach)
-        return sum(piece.size_bytes for _, _, piece in self._pieces(reach, places, only_sizes=True)) // PLACE_BYTES
+        for _, _, piece in self._pieces(reach, places, only_sizes=True):
+            yield piece.size_bytes // PLACE_BYTES
 
     def records(self, reach: Reach) -> Iterator[Record]:
         """Iterate over the records that match, in the order of their offsets."""
@@ -88,11 +93,11 @@ class Search:
 
     def _by_pattern(self, reach: Reach) -> Iterator[Record]:
         """Search the values of many records at once, and look at each only where something matches."""
-        search, matches = self._query.pattern, self._query.matches_pattern
-        assert search is not None
+        pattern, matches = self._query.pattern, self._query.matches_pattern
+        assert pattern is not None
         visible = _visible(reach)
         for file, start, piece in self._pieces(reach, ValueLines(), only_sizes=False):
-            if search.search(piece.data) is None:
+            if not pattern.may_match(piece.data):
                 continue
             for batch in LogScan(file, start=start, end=piece.position):
                 if batch.last_offset < reach.start or not visible.shows(batch):

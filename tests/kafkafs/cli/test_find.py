@@ -173,6 +173,10 @@ def test_damage_ends_the_search_of_its_log_alone(damaged_store: Path) -> None:
         "payments 0 2",
     ]
     assert "CRC" in stopped.stderr
+    for options in ([], ["--grep", ""]):
+        counted = run("find", damaged_store, "--count", *options)
+        assert (counted.exit_code, counted.stdout) == (3, "12\n")
+        assert "CRC" in counted.stderr
     skipped = run("find", damaged_store, "orders", "--damage", "skip", "-f", "%o ")
     assert (skipped.exit_code, skipped.stdout) == (0, "".join(f"{n} " for n in range(20) if n != 10))
     assert "CRC" in skipped.stderr
