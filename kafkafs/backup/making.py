@@ -47,7 +47,8 @@ class RunReport:
 
     `changes` say what changed in the store while it was copied, `damage` what is damaged in it and was copied as it is,
     and `failures` what could not be copied: with any of those the run is not the latest complete one. `beyond` are the
-    committed offsets that lie above the end of a copy.
+    committed offsets that lie above the end of a copy. `above` has the partitions that end above their high watermark,
+    with how many of their offsets were left out for it.
     """
 
     name: str
@@ -59,6 +60,7 @@ class RunReport:
     damage: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     beyond: list[CommitBeyond] = field(default_factory=list)
+    above: dict[Partition, int] = field(default_factory=dict)
 
 
 class RunMaking:
@@ -162,6 +164,8 @@ class RunMaking:
         report.partitions += 1
         report.copied_bytes += copy.copied_bytes
         report.linked_bytes += copy.linked_bytes
+        if taken.above_high_watermark:
+            report.above[partition] = taken.above_high_watermark
         if attempts > 1:
             report.changes.append(f"{name_of(partition)} was copied {attempts} times, as {reason}")
         report.damage += [f"{name_of(partition)}/{each}" for each in taken.damage]
@@ -176,6 +180,7 @@ class RunMaking:
 
     def _remove(self, partition: Partition) -> None:
         self._offsets.remove(partition)
+        self._report.above.pop(partition, None)
         if self._directory.at(name_of(partition)).exists():
             Doomed(self._directory, name_of(partition)).remove()
 
@@ -211,6 +216,7 @@ class RunMaking:
                 "damage": report.damage,
                 "failures": report.failures,
                 "beyond": [each.to_json() for each in report.beyond],
+                "aboveHighWatermark": {"partitions": len(report.above), "offsets": sum(report.above.values())},
                 "files": [file.to_json() for file in files],
             }
         )

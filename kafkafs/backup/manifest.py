@@ -64,7 +64,8 @@ class RunFile(NamedTuple):
 class RunPartition:
     """A partition of a run: its offsets, its files, and what was found damaged in the source and copied as it is.
 
-    `high_watermark` is what the copy was to go up to; None if it goes to the end of the log.
+    `high_watermark` is what the copy was to go up to; None if it goes to the end of the log. `above_high_watermark` is
+    how many offsets of the log were left out for it; 0 in the manifest of a version that did not count them.
     """
 
     topic: str
@@ -74,6 +75,7 @@ class RunPartition:
     start_offset: int
     end_offset: int
     high_watermark: int | None
+    above_high_watermark: int
     first_dirty_offset: int | None
     files: tuple[RunFile, ...]
     damage: tuple[str, ...] = ()
@@ -93,6 +95,7 @@ class RunPartition:
             "startOffset": self.start_offset,
             "endOffset": self.end_offset,
             "highWatermark": self.high_watermark,
+            "aboveHighWatermark": self.above_high_watermark,
             "firstDirtyOffset": self.first_dirty_offset,
             "damage": list(self.damage),
             "files": [file.to_json() for file in self.files],
@@ -109,6 +112,7 @@ class RunPartition:
             start_offset=int(said["startOffset"]),
             end_offset=int(said["endOffset"]),
             high_watermark=said["highWatermark"],
+            above_high_watermark=int(said.get("aboveHighWatermark", 0)),
             first_dirty_offset=said["firstDirtyOffset"],
             damage=tuple(map(str, said["damage"])),
             files=tuple(map(RunFile.from_json, said["files"])),

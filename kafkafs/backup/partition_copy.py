@@ -85,6 +85,7 @@ class PartitionCopy:
             start_offset=plan.prefix.start_offset,
             end_offset=plan.prefix.end_offset,
             high_watermark=plan.high_watermark,
+            above_high_watermark=plan.above_high_watermark,
             first_dirty_offset=plan.first_dirty_offset,
             files=files,
             damage=tuple(dict.fromkeys(damage)),

@@ -86,6 +86,11 @@ class PartitionPlan:
         return f"{self.topic}-{self.partition}"
 
     @property
+    def above_high_watermark(self) -> int:
+        """The number of offsets of the log that are left out because they are above the high watermark."""
+        return 0 if self.high_watermark is None else max(self.view.end_offset - self.prefix.end_offset, 0)
+
+    @property
     def copied_bytes(self) -> int:
         """The number of bytes to copy."""
         return sum(file.size_bytes for file in self.files() if file.shared is None)

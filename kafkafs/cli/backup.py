@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kafkafs.backup import PartitionPlan, RunReport, TakenPartition
 
-_COLUMNS: Final = ("topic", "partition", "startOffset", "endOffset", "copiedBytes", "linkedBytes")
+_COLUMNS: Final = ("topic", "partition", "startOffset", "endOffset", "copiedBytes", "linkedBytes", "aboveHighWatermark")
 _SAID_MAX: Final = 20
 
 
@@ -69,9 +69,9 @@ def backup(
     directory removes it. Files of the store are never linked: they are copied, or share blocks where the file system
     can do that.
 
-    Each partition is copied up to its high watermark, at a whole batch, and verified. The store is only read, and its
-    lock is not taken. What changes under a run is copied again, and said. An interrupted run is not a run: the next one
-    goes on from what is there.
+    Each partition is copied up to its high watermark, at a whole batch, and verified. What a log has above that is
+    counted and left out. The store is only read, and its lock is not taken. What changes under a run is copied again,
+    and said. An interrupted run is not a run: the next one goes on from what is there.
 
     Exit code 1 means that something in the store is damaged; it is copied as it is. With --check it means that the run
     is not what was written.
@@ -144,19 +144,29 @@ def _say_rest(said: Sequence[object], what: str) -> None:
 def _summary(report: RunReport, dest: Path, seconds: float) -> str:
     amount = f"{report.copied_bytes / 1e6:.1f} MB copied, {report.linked_bytes / 1e6:.1f} MB linked"
     latest = "it lacks something, and is not the latest" if report.failures else f"{dest / 'latest'} leads to it"
-    return f"{report.path}: {counted(report.partitions, 'partition')}, {amount}, verified, {seconds:.1f} s; {latest}"
+    taken = f"{counted(report.partitions, 'partition')}, {amount}, verified, {seconds:.1f} s"
+    return f"{report.path}: {taken}; {latest}{_left_out(report)}"
+
+
+def _left_out(report: RunReport) -> str:
+    """Say what of the store is above the high watermarks, and so not in the run."""
+    if not report.above:
+        return ""
+    offsets, partitions = counted(sum(report.above.values()), "offset"), counted(len(report.above), "partition")
+    return f"; {offsets} of {partitions} above the high watermark are left out, --to-end copies them"
 
 
 def _taken_row(taken: TakenPartition) -> dict[str, object]:
     partition = taken.partition
     offsets = (partition.start_offset, partition.end_offset)
-    values = (partition.topic, partition.partition, *offsets, taken.copied_bytes, taken.linked_bytes)
+    amounts = (taken.copied_bytes, taken.linked_bytes, partition.above_high_watermark)
+    values = (partition.topic, partition.partition, *offsets, *amounts)
     return dict(zip(_COLUMNS, values, strict=True))
 
 
 def _planned_row(plan: PartitionPlan) -> dict[str, object]:
     offsets = (plan.prefix.start_offset, plan.prefix.end_offset)
-    values = (plan.topic, plan.partition, *offsets, plan.copied_bytes, plan.linked_bytes)
+    values = (plan.topic, plan.partition, *offsets, plan.copied_bytes, plan.linked_bytes, plan.above_high_watermark)
     return dict(zip(_COLUMNS, values, strict=True))
 
 

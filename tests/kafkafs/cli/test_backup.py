@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from waiting import until
 
 from kafkafs.cli import main
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EXIT_USAGE
+from storage.log_dir import RUN_MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +73,35 @@ def test_a_brokers_store_is_copied_and_not_touched(store: str, tmp_path: Path) -
     assert backup("--check", dest / "latest").exit_code == EXIT_DONE
     # A file that had changed less than a second before is copied once more.
     until(lambda: "0.0 MB copied" in backup(store, dest).output, "each run copies what did not change")
+
+
+@pytest.mark.golden
+def test_what_is_above_the_high_watermark_is_counted(datasets: Callable[[str], Path], tmp_path: Path) -> None:
+    for name in ("d1", "d2"):
+        shutil.copytree(datasets("kafka-3.9") / "kafka-3.9" / name, tmp_path / name)
+    store = f"{tmp_path / 'd1'},{tmp_path / 'd2'}"
+    command = [sys.executable, "-m", "kafkafs", "append", "--rw", store, "t-none/0/append"]
+    subprocess.run(command, input=b"one\ntwo\n", capture_output=True, check=True, timeout=60)
+    left_out = "2 offsets of 1 partition above the high watermark are left out, --to-end copies them"
+    (planned,) = (row for row in rows_of(backup(store, tmp_path / "backups", "--plan", "--jsonl")) if above(row))
+    assert (planned["topic"], above(planned)) == ("t-none", 2)
+    done = backup(store, tmp_path / "backups", "--jsonl")
+    assert [above(row) for row in rows_of(done) if above(row)] == [2]
+    assert left_out in done.stderr
+    manifest = [json.loads(line) for line in (tmp_path / "backups/latest" / RUN_MANIFEST_NAME).read_text().splitlines()]
+    assert manifest[-1]["aboveHighWatermark"] == {"partitions": 1, "offsets": 2}
+    whole = backup(store, tmp_path / "whole", "--to-end")
+    assert "left out" not in whole.output
+    verified = CliRunner().invoke(main, ["find", str(tmp_path / "whole/latest"), "t-none/0", "--grep", "^(one|two)$"])
+    assert len(verified.stdout.splitlines()) == 2
+
+
+def above(row: dict[str, object]) -> object:
+    return row["aboveHighWatermark"]
+
+
+def rows_of(result: Result) -> list[dict[str, object]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def test_rot_and_what_does_not_belong_are_found(store: str, tmp_path: Path) -> None:
