@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from kafkafs.allocation import keep_freed_memory, seldom_look_for_cycles
-from kafkafs.cli.failures import reported, run_program
+from kafkafs.cli.failures import ended_quietly_by_interrupts, reported, run_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +69,9 @@ class CommandTable(click.Group):
         cmd_name = self.aliases.get(cmd_name, cmd_name)
         if cmd_name not in self.modules:
             return super().get_command(ctx, cmd_name)
-        command = getattr(import_module(self.modules[cmd_name]), cmd_name)
+        with ended_quietly_by_interrupts():
+            module = import_module(self.modules[cmd_name])
+        command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         return command
 

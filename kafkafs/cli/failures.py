@@ -13,6 +13,7 @@ import sys
 import traceback
 from contextlib import contextmanager
 from io import StringIO
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -103,6 +104,24 @@ def _code_of(run: Callable[[], object]) -> tuple[int, signal.Signals | None]:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else EXIT_DONE, None
     return code if isinstance(code, int) else EXIT_DONE, None
+
+
+@contextmanager
+def ended_quietly_by_interrupts() -> Iterator[None]:
+    """Let SIGINT end the process at once in a block that imports, where Python may lose a KeyboardInterrupt.
+
+    Python hides it under another exception where a class is being made, and only prints it in the locks of modules. Off
+    the main thread, which alone gets signals, nothing changes.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    end_quietly_by_interrupts()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -100,3 +100,24 @@ def test_an_interrupt_before_the_command_line_is_imported_prints_nothing() -> No
     )
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_an_interrupt_while_the_modules_of_a_command_are_imported_prints_nothing(tmp_path: Path) -> None:
+    """Python turns what interrupts the making of a class into a RuntimeError."""
+    (tmp_path / "slow_command.py").write_text(
+        "import os, signal\n"
+        "class Field:\n"
+        "    def __set_name__(self, owner, name):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "class Table:\n"
+        "    column = Field()\n"
+    )
+    script = "from kafkafs.cli import CommandTable; CommandTable(modules={'slow': 'slow_command'})(['slow'])"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
