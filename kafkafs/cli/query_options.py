@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kafkafs.find.query import Query
+from kafkafs.find.query import Query, ValuePattern
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.times import parse_time
 
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 _GIVEN: Final = f"{__name__}.given"
+_GREP: Final = (
+    "Records in whose value this regular expression of Python matches: in its text if it is UTF-8, else in its bytes."
+)
 _SIZE: Final = click.IntRange(min=0)
 _OPTIONS: Final[tuple[tuple[tuple[str, ...], dict[str, Any]], ...]] = (
     (("--key",), {"metavar": "K", "help": "Records with this key."}),
     (("--null-key",), {"is_flag": True, "help": "Records without a key."}),
     (("--header",), {"metavar": "N[=V]", "help": "Records with a header of this name, and of this value if given."}),
-    (("--grep",), {"metavar": "RE", "help": "Records in whose value this regular expression of Python matches."}),
+    (("--grep",), {"metavar": "RE", "help": _GREP}),
     (("-i", "--ignore-case"), {"is_flag": True, "help": "Match --grep without regard to case."}),
     (("--null-value",), {"is_flag": True, "help": "Records with a null value, which are tombstones."}),
     (("--min-bytes",), {"type": _SIZE, "metavar": "N", "help": "Records with a value of N bytes or more."}),
@@ -78,13 +81,12 @@ def chosen_query(ctx: click.Context) -> Query:
     )
 
 
-def _pattern(text: str | None, *, ignores_case: bool) -> re.Pattern[bytes] | None:
-    """Compile an expression, in which `^` and `$` match at lines, as grep's do."""
+def _pattern(text: str | None, *, ignores_case: bool) -> ValuePattern | None:
     if text is None:
         return None
     try:
-        return re.compile(_bytes(text), re.MULTILINE | (re.IGNORECASE if ignores_case else 0))
-    except re.error as error:
+        return ValuePattern.of(text, ignores_case=ignores_case)
+    except (re.error, ValueError) as error:
         raise click.BadParameter(f"{text!r} is no regular expression: {error}", param_hint="--grep") from None
 
 

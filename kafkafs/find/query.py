@@ -7,17 +7,71 @@ out for many records at once that none of them matches.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from storage.record import NO_PRODUCER_ID, Criteria
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from storage.record import Batch, Record
 
 _VALUE_BYTES_MAX: Final = 2**31
-# What may match in a value by itself, and not among others with newlines between them.
-_LOOKS_AROUND: Final = re.compile(rb"\\[AZ]|\(\?[=!<]")
+_SPECIAL: Final = re.compile(r"[\\.^$*+?{}\[\]|()]")
+# What may match in a value by itself, and not among others with newlines between them: the ends of all text, looking
+# around, atomic groups, possessive quantifiers, and flags that are taken away.
+_LOOKS_AROUND: Final = re.compile(r"\\[AZ]|\(\?(?!:|P[<=]|[aimsux]+[:)])|[*+?}]\+")
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePattern:
+    """A regular expression for values: for their text where they are UTF-8, and for their bytes where they are not.
+
+    `of_bytes` is the expression's own UTF-8. It is None where bytes can have no such expression, and then matches none.
+    """
+
+    of_text: re.Pattern[str]
+    of_bytes: re.Pattern[bytes] | None
+
+    @classmethod
+    def of(cls, text: str, *, ignores_case: bool = False) -> Self:
+        """Compile an expression, in which `^` and `$` match at lines, as grep's do; raises `re.error`."""
+        flags = re.MULTILINE | (re.IGNORECASE if ignores_case else 0)
+        of_text, of_bytes = re.compile(text, flags), None
+        with suppress(re.error, ValueError):  # such as one that names a character by its number
+            of_bytes = re.compile(text.encode("utf-8", "surrogateescape"), flags)
+        return cls(of_text, of_bytes)
+
+    @property
+    def fits_many_values(self) -> bool:
+        """True if a match in a value is also one among others with newlines between them."""
+        return _LOOKS_AROUND.search(self.of_text.pattern) is None
+
+    @property
+    def _is_literal(self) -> bool:
+        """True for characters that stand for themselves. UTF-8 has them where their bytes are, and nowhere else."""
+        return not self.of_text.flags & re.IGNORECASE and _SPECIAL.search(self.of_text.pattern) is None
+
+    def matches(self, value: bytes) -> bool:
+        """Return True if the expression matches in the value."""
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            return self.of_bytes is not None and self.of_bytes.search(value) is not None
+        return self.of_text.search(text) is not None
+
+    def may_match(self, values: Buffer) -> bool:
+        """Return False only if the expression matches in none of these values, which have newlines between them."""
+        if self.of_bytes is not None and self._is_literal:
+            return self.of_bytes.search(values) is not None
+        try:
+            return self.of_text.search(str(values, "utf-8")) is not None
+        except UnicodeDecodeError:  # of some value; those that are UTF-8 are the same text among them
+            text = str(values, "utf-8", "surrogateescape")
+        is_in_bytes = self.of_bytes is not None and self.of_bytes.search(values) is not None
+        return is_in_bytes or self.of_text.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +89,13 @@ class Query:
     value_bytes_max: int = _VALUE_BYTES_MAX
     producer_id: int | None = None
     of_transactions: bool = False
-    pattern: re.Pattern[bytes] | None = None
+    pattern: ValuePattern | None = None
 
     @property
     def is_of_pattern_alone(self) -> bool:
         """True if nothing but the regular expression is given, and it can be looked for in many values at once."""
         pattern = self.pattern
-        return pattern is not None and self == Query(pattern=pattern) and _LOOKS_AROUND.search(pattern.pattern) is None
+        return pattern is not None and self == Query(pattern=pattern) and pattern.fits_many_values
 
     def criteria(self, first_offset: int, end_offset: int) -> Criteria:
         """Return what the kernel tests, of the records from an offset up to another one, excluded."""
@@ -72,7 +126,7 @@ class Query:
 
     def matches_pattern(self, record: Record) -> bool:
         """Return True if the regular expression matches in the value, or none is given."""
-        return self.pattern is None or (record.value is not None and self.pattern.search(record.value) is not None)
+        return self.pattern is None or (record.value is not None and self.pattern.matches(record.value))
 
     def _has_header(self, record: Record) -> bool:
         return any(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkafs.find.query import Query
+from kafkafs.find.query import Query, ValuePattern
 from kafkafs.render.batch_lines import PLACE_BYTES, MatchPlaces, Visible, places_in
 from storage.record import Batch, BatchForm, Codec, Row, batches_of_rows, read_batches
 from storage.testing import strategies
@@ -76,3 +76,47 @@ def test_records_that_match_and_others(
     for data in batches_of_rows(written, form=form, base_offset=1):
         for batch in read_batches(data):
             check(batch, query, *bounds)
+
+
+WORDS = ("École", "école", "x日y", "KÖLN", "köln", "PARIS", "straße 5")
+
+
+@pytest.mark.parametrize(
+    ("expression", "ignores_case", "expected"),
+    [
+        ("^[Ö]", False, []),
+        ("^x.y$", False, ["x日y"]),
+        ("K[äöüÖ]LN", False, ["KÖLN"]),
+        ("köln", True, ["KÖLN", "köln"]),
+        ("École", True, ["École", "école"]),
+        (r"^\w+$", False, ["École", "école", "x日y", "KÖLN", "köln", "PARIS"]),
+        ("\\u65e5", False, ["x日y"]),
+        ("ß", False, ["straße 5"]),
+        ("paris", True, ["PARIS"]),
+    ],
+)
+def test_expressions_match_characters(expression: str, ignores_case: bool, expected: list[str]) -> None:
+    pattern = ValuePattern.of(expression, ignores_case=ignores_case)
+    assert [word for word in WORDS if pattern.matches(word.encode())] == expected
+    assert pattern.may_match("\n".join(WORDS).encode()) is bool(expected)
+    assert pattern.may_match(b"\xe6\n" + "\n".join(WORDS).encode() + b"\n\xe6") or not expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"), [(r"\xff", True), ("\udcff", True), ("^.{3}$", True), ("\\u65e5", False), ("É", False)]
+)
+def test_expressions_match_bytes_where_a_value_is_not_utf_8(expression: str, *, expected: bool) -> None:
+    pattern = ValuePattern.of(expression)
+    assert pattern.matches(b"a\xff\xc3") is pattern.may_match(b"a\xff\xc3\nb") is expected
+
+
+@given(
+    st.sampled_from(
+        ["a", "^a$", "[^a]+b", "(?>[^b]*)$", "[^b]++$", "(?-m:^a$)", "é", "(?i:É)", r"\Aa", "b(?!a)", "^$", r"\xe9"]
+    ),
+    st.lists(st.text("abéÉ").map(str.encode) | st.binary(max_size=3), max_size=4),
+)
+def test_many_values_are_passed_over_only_if_none_matches(expression: str, values: list[bytes]) -> None:
+    pattern = ValuePattern.of(expression)
+    if pattern.fits_many_values and any(map(pattern.matches, values)):
+        assert pattern.may_match(b"\n".join(values))
