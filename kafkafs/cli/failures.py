@@ -69,6 +69,7 @@ def run_program(run: Callable[[], object]) -> NoReturn:
     """Run a command of click's, not `standalone`, as a program: open the standard streams, and exit with its code."""
     open_standard_streams()
     _print_warnings()
+    _end_by_lost_interrupts()
     code, number = _code_of(run)
     flushed, _ = _code_of(sys.stdout.flush)
     end_quietly_by_interrupts()
@@ -84,6 +85,19 @@ def _print_warnings() -> None:
     handler.setLevel(logging.WARNING)
     handler.setFormatter(PlainFormatter("kafkafs: %(message)s"))
     logging.lastResort = handler
+
+
+def _end_by_lost_interrupts() -> None:
+    """End the process at once by an interrupt that Python would only print, as in a finalizer: no caller gets it."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is KeyboardInterrupt and current_thread() is main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+        before(unraisable)
+
+    sys.unraisablehook = hook
 
 
 def _code_of(run: Callable[[], object]) -> tuple[int, signal.Signals | None]:

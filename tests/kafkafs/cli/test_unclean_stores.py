@@ -121,3 +121,17 @@ def test_an_interrupt_while_the_modules_of_a_command_are_imported_prints_nothing
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_an_interrupt_that_comes_in_a_finalizer_ends_the_command() -> None:
+    """Python passes on no exception of a finalizer, and prints it with its traceback."""
+    script = (
+        "import os, signal\n"
+        "from kafkafs.cli.failures import run_program\n"
+        "class Finalized:\n"
+        "    def __del__(self):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "run_program(lambda: Finalized() and None)\n"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
