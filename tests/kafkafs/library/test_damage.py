@@ -293,6 +293,20 @@ def test_times_reach_past_a_segment_that_lacks_what_its_index_promises(made: Pat
         assert found == list(range(following, partition.end_offset))
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_times_are_found_whatever_the_times_of_files_are_and_without_an_index(made: Path, *, is_lost: bool) -> None:
+    for file in (made / "orders-0").iterdir():
+        if file.suffix == ".timeindex" and is_lost:
+            file.unlink()
+        else:
+            os.utime(file, (0, 0))
+    with kafkafs.open(made) as store:
+        partition = store["orders"][0]
+        times = [record.timestamp for record in partition.records()]
+        assert [partition.at(time_ms).offset for time_ms in times] == list(range(len(times)))
+        assert partition.at(times[-1] + 1) is None
+
+
 def test_damage_that_hides_a_time_is_told(made: Path) -> None:
     log = sorted((made / "orders-0").glob("*.log"))[2]
     *_, last = batches_of(log.read_bytes())
