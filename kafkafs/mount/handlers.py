@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -22,10 +21,9 @@ from kafkafs.mount.inodes import Inodes
 from kafkafs.mount.invalidation import Growth, Watcher, forget_attributes
 from kafkafs.mount.listing import Listing, Walks, can_be_quick, is_directory_of_log, path_of_name, type_of_path
 from kafkafs.mount.open_files import FileForReading, FileForWriting, expect_seek, sync_log
-from kafkafs.tree.errors import GoneError, NotPermittedError, TreeError
+from kafkafs.tree.errors import GoneError, NotPermittedError
 from kafkafs.tree.generated_file import GeneratedFile
 from kafkafs.tree.node import Attributes, Directory, File, Link, Stranger, WritableFile
-from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
     from kafkafs.mount.metrics import Metrics
     from kafkafs.mount.open_files import OpenFile
     from kafkafs.mount.options import Ownership
-    from kafkafs.mount.tails import Tail
     from kafkafs.tree.node import Node, NodeTree, Reading, Writing
     from storage.files import Access
 
@@ -60,7 +57,6 @@ NAME_BYTES_MAX: Final = 255
 TARGET_BYTES_MAX: Final = 4095
 TOLD_MAX: Final = 4096
 """The kernel keeps a kilobyte for each file in a listing's reply, so a listing has at most this many."""
-_UNKNOWN_SPACES: Final = (b"security.", b"system.")
 
 
 class TreeOperations(ForbiddenOperations):
@@ -119,8 +115,7 @@ class TreeOperations(ForbiddenOperations):
                 self._walks.looked_up()
             node, attributes = await parent.share.run(work)
         found = self.inodes.found(parent, name, node, attributes, caching_of(node, attributes))
-        if found.tail is not None:
-            await found.tail.raise_to(attributes.size_bytes)
+        await self._growth.told(found, is_found_by_name=True)
         return self._entries.of(found)
 
     def _find(self, parent: Inode, name: str) -> tuple[Node, Attributes]:
@@ -141,11 +136,8 @@ class TreeOperations(ForbiddenOperations):
         found = self.inodes[inode]
         readings = tuple(found.readings) if found.caching.has_pages else ()
         expect_seek(readings, ctx.pid)
-        found.attributes = attributes = await found.share.run(partial(self._attributes, found, readings))
-        if found.tail is not None and found.readings:
-            found.tail.raise_soon(attributes.size_bytes)
-        elif found.tail is not None:
-            await found.tail.raise_to(attributes.size_bytes)
+        found.attributes = await found.share.run(partial(self._attributes, found, readings))
+        await self._growth.told(found)
         return self._entries.of(found)
 
     def _attributes(self, inode: Inode, readings: Sequence[Reading]) -> Attributes:
@@ -196,10 +188,10 @@ class TreeOperations(ForbiddenOperations):
     @guarded()
     async def getxattr(self, inode: InodeT, name: XAttrNameT, ctx: RequestContext) -> bytes:  # noqa: ARG002
         """Return one attribute. `security.*` and `system.*` are unsupported, so that tools ask only once."""
-        if name.startswith(_UNKNOWN_SPACES):
+        if name.startswith((b"security.", b"system.")):
             raise pyfuse3.FUSEError(errno.EOPNOTSUPP)
-        value = (await self._xattrs(self.inodes[inode])).get(os.fsdecode(name))
-        if value is None:
+        found = await self._xattrs(self.inodes[inode])
+        if (value := found.get(os.fsdecode(name))) is None:
             raise pyfuse3.FUSEError(errno.ENODATA)
         return value
 
@@ -209,11 +201,10 @@ class TreeOperations(ForbiddenOperations):
         return [os.fsencode(name) for name in await self._xattrs(self.inodes[inode])]
 
     async def _xattrs(self, inode: Inode) -> dict[str, bytes]:
-        work = partial(self._read_xattrs, inode)
-        return await (inode.quick.run(work) if inode.caching is LASTING else inode.share.run(work))
+        def work() -> dict[str, bytes]:
+            return dict((inode.kept_node or self._current(inode)).xattrs())
 
-    def _read_xattrs(self, inode: Inode) -> dict[str, bytes]:
-        return dict((inode.kept_node or self._current(inode)).xattrs())
+        return await (inode.quick.run(work) if inode.caching is LASTING else inode.share.run(work))
 
     # Directories
 
@@ -299,10 +290,8 @@ class TreeOperations(ForbiddenOperations):
         if found.caching is LASTING:
             file = FileForReading(found, None, partial(self._open_lasting, found), sync)
             return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
-        tail = self.inodes.opened(found)
         reading, size_bytes = await found.share.run(partial(self._open_changing, found))
-        if tail is not None:
-            await tail.raise_to(size_bytes)
+        await self._growth.opened(found, size_bytes)
         file = FileForReading(found, reading, partial(self._open_lasting, found), sync)
         if size_bytes != found.attributes.size_bytes:
             found.attributes = found.attributes._replace(size_bytes=size_bytes)
@@ -374,17 +363,9 @@ class TreeOperations(ForbiddenOperations):
     async def _written(self, inode: Inode) -> None:
         """Make the kernel ask for the sizes of files that grew, so that the writer finds its records."""
         if inode.log is not None:
-            self._growth.appended(inode.log)
-            for each in list(self.inodes.growing(inode.log)):
-                if each.tail is not None and each.readings and not each.tail.is_free:
-                    await self._raise(each, each.tail)
+            await self._growth.appended(inode.log)
         if inode.path.view.kind is not Kind.INPUT:
             self.watcher.wake()
-
-    async def _raise(self, inode: Inode, tail: Tail) -> None:
-        """Tell the size of an open file that has grown, if it can be found."""
-        with suppress(StorageError, TreeError, OSError):
-            await tail.raise_to(await inode.share.run(inode.readings[0].size_bytes))
 
     @guarded(is_write=True)
     async def setattr(

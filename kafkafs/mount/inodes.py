@@ -12,7 +12,6 @@ from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.mount.caching import DIRECTORY, GROWING, LASTING, MOMENTARY
 from kafkafs.mount.dispatch import Pace, Share
 from kafkafs.mount.inode_numbers import ROOT_NUMBER, InodeNumbers, digest, log_of
-from kafkafs.mount.tails import Tail
 from kafkafs.tree.node import Attributes, Directory, Link, Stranger
 from storage.budget import MEMORY
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import LogPath, TreePath
     from kafkafs.mount.caching import Caching
+    from kafkafs.mount.tails import Tail
     from kafkafs.tree.node import Node, Reading
 
     # A number that is computed, or the path of the directory that a name was found in, and the path it leads to.
@@ -205,12 +205,6 @@ class Inodes:
             known = (lineage, self._numbers.fresh())
         self._lineages[computed] = known
         return known[1]
-
-    def opened(self, inode: Inode) -> Tail | None:
-        """Return the tail of a file that is opened; None if it does not grow."""
-        if inode.tail is None and inode.caching is GROWING:
-            inode.tail = Tail(inode.key)
-        return inode.tail
 
     def removed(self, parent: Inode, path: TreePath | None) -> None:
         """Note a removal through the mount: for the kernel the inode is dead, even if another node takes its place."""

@@ -19,6 +19,9 @@ import trio
 
 from kafkafs.mount.caching import GROWING, LOOK_S
 from kafkafs.mount.dispatch import in_thread
+from kafkafs.mount.tails import Tail
+from kafkafs.tree.errors import TreeError
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -42,14 +45,32 @@ class Growth:
         self._inodes = inodes
         self._rests_at_s: dict[LogPath, float] = {}
 
-    def appended(self, log: LogPath) -> None:
-        """Note an append, before its writer gets the reply."""
+    async def appended(self, log: LogPath) -> None:
+        """Note an append, before its writer gets the reply: what it asks for then has the records."""
         now_s = monotonic()
         was_at_rest = self._is_at_rest(log, now_s)
         self._rests_at_s[log] = now_s + REST_S
         if was_at_rest:
             for inode in self._inodes.growing(log):
                 forget_attributes(inode)
+        for inode in list(self._inodes.growing(log)):
+            if inode.tail is not None and inode.readings and not inode.tail.is_free:
+                with suppress(StorageError, TreeError, OSError):
+                    await inode.tail.raise_to(await inode.share.run(inode.readings[0].size_bytes))
+
+    async def opened(self, inode: Inode, size_bytes: int | None) -> None:
+        """Note that a file of this size is opened: from now on the kernel may have pages of it."""
+        if inode.tail is None and inode.caching is GROWING:
+            inode.tail = Tail(inode.key)
+        if inode.tail is not None:
+            await inode.tail.raise_to(size_bytes)
+
+    async def told(self, inode: Inode, *, is_found_by_name: bool = False) -> None:
+        """Return when the size of a file can be told, or at once if a process has it open, unless it is looked up."""
+        if inode.tail is not None and inode.readings and not is_found_by_name:
+            inode.tail.raise_soon(inode.attributes.size_bytes)
+        elif inode.tail is not None:
+            await inode.tail.raise_to(inode.attributes.size_bytes)
 
     def attributes_s(self, inode: Inode) -> float:
         """Return how long the kernel may cache a file's attributes now: not at all while its size is unknown."""

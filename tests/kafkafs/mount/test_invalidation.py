@@ -108,7 +108,7 @@ def test_a_file_that_is_closed_during_a_look(monkeypatch: pytest.MonkeyPatch) ->
     watched = Watched(monkeypatch)
     files = [watched.list_record(number) for number in range(WATCHED_MAX + 1)]
     reading = Open()
-    followed = SimpleNamespace(log=files[0].log, readings=[reading])
+    followed = SimpleNamespace(log=files[0].log, readings=[reading], tail=None)
     monkeypatch.setattr(watched.inodes, "followed", lambda: [followed])
     monkeypatch.setattr(pyfuse3, "invalidate_inode", lambda _: followed.readings.clear())
     watched.look()
