@@ -190,8 +190,7 @@ class TreeOperations(ForbiddenOperations):
         """Return one attribute. `security.*` and `system.*` are unsupported, so that tools ask only once."""
         if name.startswith((b"security.", b"system.")):
             raise pyfuse3.FUSEError(errno.EOPNOTSUPP)
-        found = await self._xattrs(self.inodes[inode])
-        if (value := found.get(os.fsdecode(name))) is None:
+        if (value := (await self._xattrs(self.inodes[inode])).get(os.fsdecode(name))) is None:
             raise pyfuse3.FUSEError(errno.ENODATA)
         return value
 
