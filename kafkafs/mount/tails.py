@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PAUSE_S: Final = 0.002
 """How long after a size was told no page is dropped: until then the size may be on its way."""
+QUIET_S: Final = 0.25
+"""How long a moment without a read is waited for."""
 
 
 class Tail:
@@ -36,6 +38,7 @@ class Tail:
         "_is_raising",
         "_key",
         "_limiter",
+        "_quiet",
         "_reads",
         "_told_bytes",
         "_told_s",
@@ -49,6 +52,7 @@ class Tail:
         self._is_cached = False
         self._is_dropping = False
         self._reads = 0  # whose replies are not sent
+        self._quiet: trio.Event | None = None  # set once no read is under way
         self._is_raising = False
         self._turn = Turn()
         self._limiter: trio.CapacityLimiter | None = None
@@ -61,6 +65,8 @@ class Tail:
         """Note that its reply is about to be sent. The kernel may have asked for less than the last page has now."""
         self._reads -= 1
         self._is_cached = True
+        if self._quiet is not None and not self._reads:
+            self._quiet.set()
 
     @property
     def is_free(self) -> bool:
@@ -101,9 +107,15 @@ class Tail:
 
     async def _drop_pages(self) -> None:
         await trio.sleep(max(self._told_s + PAUSE_S - monotonic(), 0))
+        # The kernel drops no page before it is read, and a process that is killed in between would not end: its thread
+        # waits for a reply that it is to send.
+        with trio.move_on_after(QUIET_S):
+            while self._reads:
+                self._quiet = trio.Event()
+                await self._quiet.wait()
+        self._is_cached, self._is_dropping = False, True
         # It waits for reads, whose threads it must not take.
         self._limiter = self._limiter or trio.CapacityLimiter(1)
-        self._is_cached, self._is_dropping = False, True
         try:
             await trio.to_thread.run_sync(partial(_drop_pages, self._key), limiter=self._limiter)
         finally:

@@ -15,8 +15,10 @@ from kafkafs.damage import range_row
 from kafkafs.locator.paths import DamagedRangePath
 from kafkafs.locator.views import View
 from kafkafs.tree.errors import NotThereError
+from kafkafs.tree.known_damage import KnownDamage
 from kafkafs.tree.log_fact import LogFact
 from kafkafs.tree.node import Attributes, Directory, Entry, File
+from kafkafs.tree.walking import is_short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +38,7 @@ class DamageFile(LogFact):
     def text(self, view: LogView) -> bytes:
         """The lines, for which what is not known of the log yet is read."""
         source = self._source
-        return b"".join(_line(source.path, found) for found in source.damage.ranges(view))
+        return b"".join(_line(source.path, found) for found in _damage_of(source, view).ranges(view))
 
     def size_bytes(self, view: LogView) -> int | None:
         """Return the size, unless that takes longer than a `stat` may."""
@@ -64,7 +66,7 @@ class DamageDirectory(Directory):
     def names(self) -> Iterator[str]:
         """Yield the names of all ranges. What is not known yet is read, which may take long."""
         source = self._source
-        ranges = source.ask(lambda visible: source.damage.ranges(visible.view))
+        ranges = source.ask(lambda visible: _damage_of(source, visible.view).ranges(visible.view))
         return (_path(source.path, found).name for found in ranges)
 
     def entries(self) -> Iterator[Entry]:
@@ -83,14 +85,22 @@ class DamageDirectory(Directory):
 
 def _is_long_to_read(source: LogSource, view: LogView, *, is_free: bool = False) -> bool:
     """True if finding the damage takes reading more than a `stat` may, or anything at all if it has to be free."""
-    return source.damage.unread_bytes(view) > (0 if is_free else source.options.counted_bytes_max)
+    unread_bytes = _damage_of(source, view).unread_bytes(view)
+    return unread_bytes > (0 if is_free else source.options.counted_bytes_max)
+
+
+def _damage_of(source: LogSource, view: LogView) -> KnownDamage:
+    """Return what is known of the log's damage. Of a short log nothing is kept, as finding it again takes little."""
+    return KnownDamage() if is_short(view) else source.damage
 
 
 class DamagedRangeFile(File):
     """The bytes of a range as they are. Raises `NotThereError` if no range begins at the path's position."""
 
     def __init__(self, path: DamagedRangePath, source: LogSource) -> None:
-        found = source.ask(lambda visible: source.damage.find(visible.view, path.base_offset, path.position))
+        found = source.ask(
+            lambda visible: _damage_of(source, visible.view).find(visible.view, path.base_offset, path.position)
+        )
         if found is None:
             raise NotThereError(f"{path}: no damaged range begins there; {View.DAMAGE_LIST} has the names of all")
         super().__init__(path, identity=source.identity)

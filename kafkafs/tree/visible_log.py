@@ -79,10 +79,10 @@ class VisibleLog:
         self._options = options
         self.is_committed = options.isolation is Isolation.COMMITTED
         self._skips = options.damage is Damage.SKIP
-        # A dictionary, since an empty set takes three times its memory, and there is a view for each log.
-        self._skipped: dict[tuple[str | None, int | None], None] = {}
+        # Made when they are needed, as there is a view for each log.
+        self._skipped: set[tuple[str | None, int | None]] | None = None
         self._cache = cache
-        self._too_large: dict[tuple[Segment, int], DecompressedTooLargeError] = {}
+        self._too_large: dict[tuple[Segment, int], DecompressedTooLargeError] | None = None
         self._aborted_in: dict[Segment, Sequence[AbortedTransaction]] = {}
 
     def fresh_copy(self) -> VisibleLog:
@@ -97,7 +97,7 @@ class VisibleLog:
     @property
     def skipped(self) -> int:
         """Return how many damaged places were left out so far."""
-        return len(self._skipped)
+        return 0 if self._skipped is None else len(self._skipped)
 
     def find(self, offset: int) -> Found | None:
         """The visible record at an offset; None if there is none.
@@ -268,13 +268,15 @@ class VisibleLog:
         That a batch is too large takes long to find out, and is remembered.
         """
         place = (segment, batch.position)
-        if place in self._too_large:
+        if self._too_large is not None and place in self._too_large:
             return self._too_large[place]
         try:
             records = _between(decode(batch).records, start, end)
         except CorruptBatchError as error:
             error.__traceback__ = None  # whose frames hold the decoded batch
             if isinstance(error, DecompressedTooLargeError):
+                if self._too_large is None:
+                    self._too_large = {}
                 self._too_large[place] = error
             return error.located(path=segment.path(Kind.LOG))
         return VisibleBatch(batch, segment, records) if records else None
@@ -287,7 +289,8 @@ class VisibleLog:
         failure = self._damaged(error)
         if not self._skips:
             raise failure
-        self._skipped[error.path, error.position] = None
+        self._skipped = self._skipped or set()
+        self._skipped.add((error.path, error.position))
 
     def _damaged(self, error: CorruptBatchError) -> DamagedError:
         self._cache.report(error)

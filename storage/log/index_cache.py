@@ -1,15 +1,37 @@
-"""The segments of a log whose indexes are in memory: at most a few."""
+"""The segments whose indexes are in memory: at most a few of a log, and at most some hundred of all logs."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from weakref import ref
 
 if TYPE_CHECKING:
     from storage.segment.segment import Segment
 
 SEGMENTS_MAX = 16
+ALL_SEGMENTS_MAX: Final = 1024
+"""The number of segments of all logs together, of which a process may have many thousands."""
+
+
+class _AllSegments:
+    """The segments that were last taken into use by any log, which may be in use still; earlier ones unload."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._segments: deque[ref[Segment]] = deque()
+
+    def add(self, segment: Segment) -> None:
+        """Add a segment, and unload the first one if there are too many."""
+        with self._lock:
+            self._segments.append(ref(segment))
+            first = self._segments.popleft()() if len(self._segments) > ALL_SEGMENTS_MAX else None
+        if first is not None:
+            first.unload()
+
+
+_all_segments: Final = _AllSegments()
 
 
 class IndexCache:
@@ -31,6 +53,7 @@ class IndexCache:
         """Note that the caller is about to use the segment, and return it."""
         if segment is self._last:
             return segment
+        _all_segments.add(segment)
         released = None
         with self._lock:
             last, self._last = self._last, segment

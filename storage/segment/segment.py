@@ -59,6 +59,7 @@ class Segment:
     """
 
     __slots__ = (
+        "__weakref__",
         "_first_timestamp",
         "_is_finished",
         "_largest",

@@ -72,12 +72,26 @@ def test_pages_are_dropped_before_a_larger_size_is_told(kernel: Kernel) -> None:
     trio.run(main)
 
 
-def test_a_read_under_way_counts(kernel: Kernel) -> None:
+def test_a_read_under_way_counts_and_is_waited_for(kernel: Kernel) -> None:
     async def main() -> None:
         tail = Tail(KEY)
         await tail.raise_to(10)
         tail.read_begins()
         assert told(tail, 20) == 10
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tail.raise_to, 20)
+            await wait_all_tasks_blocked()
+            assert kernel.dropped == []
+            tail.read_ends()
+        assert kernel.dropped == [KEY]
+        assert told(tail, 30) == 30, "it ended before the pages were dropped"
+
+
+def test_a_read_that_goes_on_is_not_waited_for_for_ever(kernel: Kernel) -> None:
+    async def main() -> None:
+        tail = Tail(KEY)
+        await tail.raise_to(10)
+        tail.read_begins()
         await tail.raise_to(20)
         assert kernel.dropped == [KEY]
         tail.read_ends()

@@ -9,6 +9,8 @@ from weakref import ref
 import pytest
 
 from storage.files import Files
+from storage.log import index_cache
+from storage.log.index_cache import IndexCache
 from storage.segment.names import FileName, Kind
 from storage.segment.segment import Segment
 from storage.segment.segment_files import HELD_LOGS_MAX
@@ -80,3 +82,15 @@ def test_what_is_deleted_takes_no_space(change: str, tmp_path: Path) -> None:
         return
     look_up([segment])  # under its new name
     assert open_in(tmp_path) == []
+
+
+def test_no_more_segments_of_all_logs_have_indexes_than_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mount follows thousands of logs, each of which keeps the indexes of those that it used last."""
+    monkeypatch.setattr(index_cache, "ALL_SEGMENTS_MAX", 3)
+    monkeypatch.setattr(index_cache, "_all_segments", index_cache._AllSegments())
+    segments = segments_in(tmp_path, 5)
+    indexes = [ref(IndexCache().use(segment).offset_index) for segment in segments]
+    assert [index() is None for index in indexes] == [True, True, False, False, False]
+    look_up(segments)
