@@ -187,7 +187,7 @@ class _Reading:
         self._total_bytes = sum(_log_bytes(each) for each in candidates)
 
     def read(self, candidates: Iterable[Candidate], *, is_compacted: bool) -> list[Source]:
-        """Read the replicas of a topic; one that its broker has compacted `is_compacted` whatever its settings are."""
+        """Read the replicas of a topic, which `is_compacted` if its broker has compacted it, by its settings or not."""
         sources = []
         for candidate in candidates:
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Final
-from weakref import ref
+
+from storage.segment.segment_files import LastUsed
 
 if TYPE_CHECKING:
     from storage.segment.segment import Segment
@@ -14,24 +15,7 @@ SEGMENTS_MAX = 16
 ALL_SEGMENTS_MAX: Final = 1024
 """The number of segments of all logs together, of which a process may have many thousands."""
 
-
-class _AllSegments:
-    """The segments that were last taken into use by any log, which may be in use still; earlier ones unload."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._segments: deque[ref[Segment]] = deque()
-
-    def add(self, segment: Segment) -> None:
-        """Add a segment, and unload the first one if there are too many."""
-        with self._lock:
-            self._segments.append(ref(segment))
-            first = self._segments.popleft()() if len(self._segments) > ALL_SEGMENTS_MAX else None
-        if first is not None:
-            first.unload()
-
-
-_all_segments: Final = _AllSegments()
+_all_segments: Final[LastUsed[Segment]] = LastUsed(ALL_SEGMENTS_MAX, lambda segment: segment.unload())
 
 
 class IndexCache:

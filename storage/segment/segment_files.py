@@ -8,11 +8,11 @@ they read the files that they meant. No reader waits for a lock.
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import OrderedDict
 from contextlib import suppress
 from errno import ENOENT
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import ref
 
 from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind
@@ -29,6 +29,8 @@ _IN_PLACE: Final = (FileSuffix.LIVE,)
 _ON_ITS_WAY: Final = (FileSuffix.LIVE, FileSuffix.DELETED)
 _DELETED: Final = (FileSuffix.DELETED,)
 _GONE: Final = ()
+
+T = TypeVar("T")
 
 HELD_LOGS_MAX: Final = 64
 """The number of logs that a process holds open for lookups, of all stores together."""
@@ -175,23 +177,28 @@ class HeldLog:
         self.file.close()
 
 
-class _HeldLogs:
-    """The segments whose logs were last opened to be held."""
+class LastUsed(Generic[T]):
+    """The objects that were last taken into use, `limit` at most; `release` is called with each that is older."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int, release: Callable[[T], None]) -> None:
+        self._limit = limit
+        self._release = release
         self._lock = Lock()
-        self._holders: deque[ref[SegmentFiles]] = deque()
+        self._used: OrderedDict[ref[T], None] = OrderedDict()
 
-    def add(self, holder: SegmentFiles) -> None:
-        """Add a segment, and release the log that was held longest if there are too many."""
+    def add(self, used: T) -> None:
+        """Add one, or note that it is used again. Any thread may call this."""
+        oldest = None
         with self._lock:
-            self._holders.append(ref(holder))
-            longest = self._holders.popleft()() if len(self._holders) > HELD_LOGS_MAX else None
-        if longest is not None:
-            longest.release_log()
+            self._used[ref(used)] = None
+            self._used.move_to_end(ref(used))
+            if len(self._used) > self._limit:
+                oldest, _ = self._used.popitem(last=False)
+        if oldest is not None and (released := oldest()) is not None:
+            self._release(released)
 
 
-_held_logs: Final = _HeldLogs()
+_held_logs: Final[LastUsed[SegmentFiles]] = LastUsed(HELD_LOGS_MAX, SegmentFiles.release_log)
 
 
 def _nothing() -> None:

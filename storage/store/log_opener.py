@@ -141,8 +141,8 @@ def recover_guarded(request: LogRequest, *, cuts_metadata: bool) -> RecoveryRepo
     for unknown, and renames each of their partitions to `-stray`. So recovery cuts by itself only what was never
     acknowledged: the first part of a batch at the end of the file, or zeros. Other logs are cut where they have to be.
 
-    A broker reads this log whole at each start, whatever the clean-shutdown marker and the recovery points say. So here
-    they are not believed either if the log is damaged.
+    A broker reads this log whole at each start, and believes neither the clean-shutdown marker nor the recovery point.
+    So neither is believed here if the log is damaged.
     """
     if request.partition[0] == CLUSTER_METADATA:
         whole = replace(request, is_clean=False, recovery_point=0)

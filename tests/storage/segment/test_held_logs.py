@@ -13,7 +13,7 @@ from storage.log import index_cache
 from storage.log.index_cache import IndexCache
 from storage.segment.names import FileName, Kind
 from storage.segment.segment import Segment
-from storage.segment.segment_files import HELD_LOGS_MAX
+from storage.segment.segment_files import HELD_LOGS_MAX, LastUsed
 from storage.testing.codec import OracleRecord, batch_of, encode_batch
 
 if TYPE_CHECKING:
@@ -88,9 +88,16 @@ def test_no_more_segments_of_all_logs_have_indexes_than_the_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mount follows thousands of logs, each of which keeps the indexes of those that it used last."""
-    monkeypatch.setattr(index_cache, "ALL_SEGMENTS_MAX", 3)
-    monkeypatch.setattr(index_cache, "_all_segments", index_cache._AllSegments())
+    monkeypatch.setattr(index_cache, "_all_segments", LastUsed(3, Segment.unload))
     segments = segments_in(tmp_path, 5)
     indexes = [ref(IndexCache().use(segment).offset_index) for segment in segments]
     assert [index() is None for index in indexes] == [True, True, False, False, False]
     look_up(segments)
+
+
+def test_segments_that_are_used_in_turn_keep_their_indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_cache, "_all_segments", LastUsed(3, Segment.unload))
+    segments, cache = segments_in(tmp_path, 2), IndexCache()
+    indexes = [segment.offset_index for segment in segments]
+    for _ in range(5):
+        assert [cache.use(segment).offset_index for segment in segments] == indexes
