@@ -35,7 +35,17 @@ class FollowedProducers:
     since. Many producers are forgotten when other work needs their memory. No file is changed.
     """
 
-    __slots__ = ("__weakref__", "_aborted", "_account", "_clock", "_directory", "_expiration_ms", "_lock", "_states")
+    __slots__ = (
+        "__weakref__",
+        "_aborted",
+        "_account",
+        "_clock",
+        "_directory",
+        "_empty_to",
+        "_expiration_ms",
+        "_lock",
+        "_states",
+    )
 
     def __init__(self, clock: Clock, directory: Directory, *, expiration_ms: int) -> None:
         self._clock = clock
@@ -43,6 +53,7 @@ class FollowedProducers:
         self._expiration_ms = expiration_ms
         self._lock = Lock()  # held while the log is read
         self._states: ProducerStates | None = None
+        self._empty_to: int | None = None  # in place of states without producers, which would take a kilobyte a log
         self._account: Account | None = None
         self._aborted: tuple[AbortedTransaction, ...] = ()  # the last ones; empty deques would take a kilobyte a log
 
@@ -65,9 +76,11 @@ class FollowedProducers:
 
     def known_to(self, end_offset: int) -> int:
         """Return the offset up to which the log has been read. Does not wait for a thread that reads."""
-        states = self._states
-        if states is not None and states.end_offset <= end_offset:
-            return states.end_offset
+        states, known_to = self._states, self._empty_to
+        if states is not None:
+            known_to = states.end_offset
+        if known_to is not None and known_to <= end_offset:
+            return known_to
         snapshots = SnapshotFiles(self._directory, read_only=True)
         return max((offset for offset in snapshots.offsets if offset <= end_offset), default=0)
 
@@ -83,14 +96,14 @@ class FollowedProducers:
             self._lock.release()
 
     def _known(self, segments: Sequence[Segment], end_offset: int) -> ProducerStates:
-        states = self._states
+        states = self._kept()
         if states is None or states.end_offset > end_offset:
             states = ProducerStates(self._directory, expiration_ms=self._expiration_ms, read_only=True)
             # A snapshot from before the log's start still says which transactions were open there.
             before_offset = segments[0].base_offset - 1 if segments else end_offset
             states.truncate_and_reload(before_offset, end_offset, self._clock.now_ms())
             self._aborted = ()
-        self._states = None  # kept only after a complete replay: a partial one would be applied twice
+        self._states = self._empty_to = None  # kept only after a complete replay: a partial one would be applied twice
         try:
             ended = replay(states, segments, end_offset)
         except CorruptBatchError as error:
@@ -102,7 +115,18 @@ class FollowedProducers:
             self._aborted = (*self._aborted, *aborted)[-_ABORTED_MAX:]
         if states.is_large and self._account is None:
             self._account = MEMORY.account(self._forget)
-        self._states = states
+        if states.is_empty:
+            self._empty_to = states.end_offset
+        else:
+            self._states = states
+        return states
+
+    def _kept(self) -> ProducerStates | None:
+        if self._empty_to is None:
+            return self._states
+        snapshots = SnapshotFiles(self._directory, read_only=True, offsets=())
+        states = ProducerStates(self._directory, expiration_ms=self._expiration_ms, snapshots=snapshots)
+        states.set_end_offset(self._empty_to)
         return states
 
     def _forget(self, _size_bytes: int) -> None:

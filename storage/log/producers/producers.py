@@ -59,6 +59,11 @@ class ProducerStates:
         self._reserved: list[Lease] = []
 
     @property
+    def is_empty(self) -> bool:
+        """Return True if no producer is known."""
+        return not self._producers
+
+    @property
     def is_large(self) -> bool:
         """Return True if the producers take memory from the budget."""
         return bool(self._reserved)
