@@ -8,10 +8,11 @@ is cut its segment goes on, and so the number of its truncations tells them apar
 from __future__ import annotations
 
 import logging
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
+from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from storage.budget import MEMORY
 
@@ -27,14 +28,9 @@ _PLACES_MAX: Final = 10_000
 
 _Key: TypeAlias = "tuple[Segment, int]"
 
+_first_offset = attrgetter("first_offset")
+
 logger = logging.getLogger(__name__)
-
-
-class _Shelf(NamedTuple):
-    """Batches of one segment in the order of their offsets, and the first offset of each."""
-
-    first_offsets: list[int]
-    batches: list[HeldBatch]
 
 
 class BatchCache:
@@ -47,7 +43,7 @@ class BatchCache:
         self._limit_bytes = limit_bytes
         self._left_bytes = limit_bytes
         self._lock = Lock()
-        self._shelves: dict[_Key, _Shelf] = {}
+        self._shelves: dict[_Key, list[HeldBatch]] = {}  # the batches of a segment in the order of their offsets
         self._recent: OrderedDict[HeldBatch, _Key] = OrderedDict()  # the one used last at the end
         self._places: OrderedDict[tuple[str | None, int | None], None] = OrderedDict()
         self._account = budget.account(self.shrink)
@@ -63,10 +59,10 @@ class BatchCache:
             shelf = self._shelves.get((segment, truncations))
             if shelf is None:
                 return None
-            index = bisect_right(shelf.first_offsets, offset) - 1
+            index = bisect_right(shelf, offset, key=_first_offset) - 1
             if index < 0:
                 return None
-            held = shelf.batches[index]
+            held = shelf[index]
             if offset > held.last_offset:
                 return None
             self._recent.move_to_end(held)
@@ -84,10 +80,7 @@ class BatchCache:
                 if not self._recent:
                     return
                 self._drop_oldest()
-            shelf = self._shelves.setdefault(key, _Shelf([], []))
-            index = bisect_left(shelf.first_offsets, held.first_offset)
-            shelf.first_offsets.insert(index, held.first_offset)
-            shelf.batches.insert(index, held)
+            insort(self._shelves.setdefault(key, []), held, key=_first_offset)
             self._recent[held] = key
             self._left_bytes -= held.size_bytes
 
@@ -110,16 +103,15 @@ class BatchCache:
         logger.warning("damage in the log: %s", error)
 
     def _has(self, key: _Key, first_offset: int) -> bool:
-        offsets = self._shelves[key].first_offsets if key in self._shelves else []
-        index = bisect_left(offsets, first_offset)
-        return index < len(offsets) and offsets[index] == first_offset
+        shelf = self._shelves.get(key, [])
+        index = bisect_left(shelf, first_offset, key=_first_offset)
+        return index < len(shelf) and shelf[index].first_offset == first_offset
 
     def _drop_oldest(self) -> None:
         held, key = self._recent.popitem(last=False)
         shelf = self._shelves[key]
-        index = bisect_left(shelf.first_offsets, held.first_offset)
-        del shelf.first_offsets[index], shelf.batches[index]
-        if not shelf.batches:
+        del shelf[bisect_left(shelf, held.first_offset, key=_first_offset)]
+        if not shelf:
             del self._shelves[key]
         self._left_bytes += held.size_bytes
         self._account.give(held.size_bytes)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.options import TreeOptions
     from kafkafs.tree.rights import Rights
     from storage.config import TopicConfig
-    from storage.files import Access, Directory, Files, FileStatus
+    from storage.files import Access, Files, FileStatus
     from storage.log import Log, LogView
     from storage.log_dir import LogDir
 
@@ -62,11 +62,8 @@ class LogSource:
         self.path = path
         self.topic = topic
         self.partition = partition
-        self.home = directory
-        self._directory = directory
-        # The directory that the path was made of. A path takes as much memory as a log's view.
-        is_same = isinstance(log, FollowedLog) and str(directory) == log.directory.path
-        self._followed: Directory | None = log.directory if is_same else None
+        # Kept as strings: a `Path` takes ten times the memory of one.
+        self._home = self._directory = log.directory.path if log.directory.path == str(directory) else str(directory)
         self.log = log
         self.options = options
         self.files = files
@@ -117,12 +114,14 @@ class LogSource:
         return made
 
     @property
+    def home(self) -> Path:
+        """Return the directory in which the partition was first found."""
+        return Path(self._home)
+
+    @property
     def directory(self) -> Path:
         """Return the last known directory of the partition."""
-        if isinstance(self.log, FollowedLog) and self.log.directory is not self._followed:
-            self._followed = self.log.directory
-            self._directory = Path(self._followed)
-        return self._directory
+        return Path(self.log.directory.path if isinstance(self.log, FollowedLog) else self._directory)
 
     def access(self) -> Access:
         """Return the access to the log's views."""
@@ -144,8 +143,8 @@ class LogSource:
 
     def move(self, directory: Path, log_dir: LogDir) -> None:
         """Record that the partition was moved to this directory."""
-        if directory != self._directory or log_dir is not self.log_dir:
-            self._directory, self.log_dir = directory, log_dir
+        if directory != self.directory or log_dir is not self.log_dir:
+            self._directory, self.log_dir = str(directory), log_dir
             self._place = None if self.writable is None else _Place(self.files, directory)
             if isinstance(self.log, FollowedLog) and Path(self.log.directory) != directory:
                 self.log.move(self.files.directory(directory))
