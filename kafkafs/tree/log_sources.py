@@ -89,7 +89,7 @@ class LogSources:
         if topic not in self.store.topics.inventory.topics:
             self.store.look_again()
         if topic not in self.store.topics.inventory.topics:
-            raise NotThereError(f"there is no topic {topic!r}")
+            raise NotThereError(self.store.topics.inventory.lack_of(topic))
 
     def get(self, path: LogPath) -> LogSource:
         """The source of a log's views; raises `NotThereError` if there is no such log, or what opening it raises."""

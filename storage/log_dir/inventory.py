@@ -99,6 +99,16 @@ class Inventory:
         topics = {name: partitions for name, partitions in self.topics.items() if name != topic}
         return Inventory(MappingProxyType(topics), self.unattached, self.foreign, self.links)
 
+    def lack_of(self, topic: str, partition: int | None = None) -> str:
+        """Return the sentence that there is no such topic, or no such partition of it, and which link stands there."""
+        lack = f"there is no topic {topic!r}"
+        if partition is not None:
+            lack = f"the topic {topic} has no partition {partition}"
+        for log_dir, name in self.links:
+            if name.topic == topic and partition in {None, name.partition}:
+                return f"{lack}: {log_dir.path / str(name)} is a symbolic link, which --follow-links follows"
+        return lack
+
     def log_dir(self, topic: str, partition: int) -> LogDir | None:
         """Return the log directory that a partition is in, None if there is no such partition."""
         return self.topics.get(topic, {}).get(partition)

@@ -210,14 +210,14 @@ class Topics:
         """The topic's partitions and where they are; raises `UnknownPartitionError` if there is no such topic."""
         found = self.inventory.topics.get(topic)
         if found is None:
-            raise UnknownPartitionError(f"there is no topic {topic!r}")
+            raise UnknownPartitionError(self.inventory.lack_of(topic))
         return found
 
     def location(self, topic: str, partition: int) -> tuple[Directory, LogDir]:
         """Return the partition's directory and its log directory; raises `UnknownPartitionError` if there is none."""
         log_dir = self.partitions(topic).get(partition)
         if log_dir is None:
-            raise UnknownPartitionError(f"the topic {topic} has no partition {partition}")
+            raise UnknownPartitionError(self.inventory.lack_of(topic, partition))
         return log_dir.directory.at(str(DirectoryName(topic, partition))), log_dir
 
     def directory(self, topic: str, partition: int) -> Directory:

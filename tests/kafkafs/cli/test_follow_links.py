@@ -37,6 +37,11 @@ def run(*arguments: object) -> Result:
 def test_a_partition_that_is_a_link_is_no_part_of_the_store(spread_store: Path) -> None:
     assert run("ls", spread_store, "orders").stdout.split() == ["1", "config"]
     assert run("cat", spread_store, "orders/0/offset/3").exit_code == EXIT_FOUND
+    said = f"{spread_store / 'orders-0'} is a symbolic link, which --follow-links follows\n"
+    assert run("cat", spread_store, "orders/0/values").stderr.endswith(f"the topic orders has no partition 0: {said}")
+    (spread_store / "orders-1").rename(spread_store.parent / "disk" / "other")
+    assert run("cat", spread_store, "orders/0/values").stderr.endswith(f"there is no topic 'orders': {said}")
+    (spread_store.parent / "disk" / "other").rename(spread_store / "orders-1")
     (finding,) = map(json.loads, run("verify", spread_store).stdout.splitlines())
     assert (finding["path"], finding["kind"]) == ("orders-0", "symbolic_link")
 
