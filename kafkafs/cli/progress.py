@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from kafkafs.cli.standard_streams import TerminalText
 from kafkafs.plain_text import one_line
@@ -27,6 +27,8 @@ _ERASE_LINE: Final = "\r\x1b[K"
 
 class Progress:
     """The progress of long work in one line, rewritten in place and erased at the end; nothing without a stream."""
+
+    _is_beating: ClassVar[bool] = False  # in a block of `beating`, also another's
 
     def __init__(self, stream: TextIO | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -51,17 +53,19 @@ class Progress:
     def beating(self, what: str = "") -> Iterator[None]:
         """While a block runs, say again and again what is being done, and for how long: a step of it may take long.
 
-        That is `what` at first, and then what was said last.
+        That is `what` at first, and then what was said last. A block within another's is a step of that one.
         """
-        if self._stream is None:
+        if self._stream is None or Progress._is_beating:
             yield
             return
         if what:
             self._saying = lambda: what
+        Progress._is_beating = True
         try:
             with _beat_in_thread(self._beat), _beat_by_signals(self._beat):
                 yield
         finally:
+            Progress._is_beating = False
             self.erase()
 
     def _beat(self) -> None:

@@ -126,7 +126,7 @@ def _gathered(
             progress.show_count(what, done, total)
 
     settings = broker_settings(server_properties)
-    with progress.beating(), opened_store(store, server_properties) as opened:
+    with progress.beating("opening the store"), opened_store(store, server_properties) as opened:
         chosen = matching_partitions(opened, topics)
         gathering = Gathering(opened, store_files(), Clock(), extent, announce, broker_settings=settings)
         named = sorted({topic for topic, _ in chosen}) if topics else ()

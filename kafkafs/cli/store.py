@@ -13,6 +13,7 @@ import click
 
 from kafkafs.cli.failures import say
 from kafkafs.cli.output import counted
+from kafkafs.cli.progress import Progress
 from storage.clock import Clock
 from storage.errors import NotAStoreError, ReadOnlyStoreError
 from storage.files import Files, NamedFiles, store_path
@@ -129,7 +130,7 @@ def check_may_change(store: Sequence[Path], *, may_change_any: bool) -> None:
     """Raise `ReadOnlyStoreError` for a store that kafkafs did not make, unless --rw was given."""
     if may_change_any:
         return
-    with Store.open(store, mode=Mode.READ_ONLY, files=store_files(), clock=Clock()) as opened:
+    with opened_store(store) as opened:
         if not opened.is_made_here:
             raise ReadOnlyStoreError(
                 "kafkafs did not make this store; give --rw to change it all the same", path=store[0]
@@ -149,13 +150,15 @@ def opened_store(
     change: Change | None = None,
 ) -> AbstractContextManager[Store]:
     """Open a store, for writing if it is changed; then it is left closed properly, as `left_clean` says."""
-    store = Store.open(
-        paths,
-        mode=Mode.READ_WRITE if is_changed else Mode.READ_ONLY,
-        files=store_files(),
-        clock=Clock(),
-        broker_settings=broker_settings(server_properties),
-    )
+    settings = broker_settings(server_properties)
+    with Progress.on_terminal(is_erased_for_results=True).beating("opening the store"):
+        store = Store.open(
+            paths,
+            mode=Mode.READ_WRITE if is_changed else Mode.READ_ONLY,
+            files=store_files(),
+            clock=Clock(),
+            broker_settings=settings,
+        )
     return left_clean(store, change) if is_changed else store
 
 
@@ -178,6 +181,8 @@ def left_clean(store: Store, change: Change | None) -> Iterator[Store]:
                 more += f"; and {len(rest.failures) - _FAILURES_MAX} more"
             were = "was" if recovered == 1 else "were"
             say(f"the store was not closed properly: {counted(recovered, 'log')} {were} recovered{more}")
+        with Progress.on_terminal(is_erased_for_results=True).beating("closing the store"):
+            store.close()
 
 
 def chosen_partitions(store: Store, topics: Sequence[str]) -> list[Partition]:

@@ -125,9 +125,10 @@ def verify(
         jobs, bytes_per_second_max = jobs or 1, bytes_per_second_max or _POLITE_BYTES_PER_SECOND
     jobs = jobs or os.cpu_count() or 1
     files = store_files(spares_cache=polite)
-    verification = Verification(
-        files, store, topics=topics, jobs=jobs, prepare=keep_freed_memory, server_properties=settings
-    )
+    with Progress.on_terminal(is_erased_for_results=True).beating("listing the store"):
+        verification = Verification(
+            files, store, topics=topics, jobs=jobs, prepare=keep_freed_memory, server_properties=settings
+        )
     with nullcontext() if resume is None else journal_of(resume, store, topics) as journal:
         _print_findings(verification, journal, bytes_per_second_max or math.inf)
     if journal is not None:

@@ -14,14 +14,20 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from kafkafs.cli import main
 from kafkafs.cli import progress as progress_of_commands
+from kafkafs.cli.failures import EXIT_DONE
 from kafkafs.cli.output import write_pieces
 from kafkafs.cli.progress import Progress
+from storage.log_dir import LogDir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from storage.log_dir.log_dir import Listing
 
 ERASE = "\r\x1b[K"
 IMPATIENT = """
@@ -90,6 +96,45 @@ def test_a_thread_that_leaves_no_other_a_turn_says_it_itself(monkeypatch: pytest
     assert stream.getvalue().endswith(ERASE)
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_a_block_within_another_is_a_step_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_PATIENCE_S", "_INTERVAL_S", "_BEAT_S"):
+        monkeypatch.setattr(progress_of_commands, name, 0.001)
+    outer, inner = io.StringIO(), io.StringIO()
+    ends_s = time.monotonic() + 60
+    with Progress(outer).beating("looking"):
+        with Progress(inner).beating("opening"):
+            pass
+        while "looking, " not in outer.getvalue():
+            assert time.monotonic() < ends_s
+        assert signal.getitimer(signal.ITIMER_REAL) != (0, 0)
+    assert inner.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [(("cat", "orders/0/offset/3"), "opening the store, "), (("verify",), "listing the store, ")],
+)
+def test_that_a_store_takes_long_to_open_is_said(
+    filled_store: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], said: str
+) -> None:
+    """As one does that has a million partitions."""
+    for name in ("_PATIENCE_S", "_INTERVAL_S", "_BEAT_S"):
+        monkeypatch.setattr(progress_of_commands, name, 0.001)
+    stream = io.StringIO()
+    monkeypatch.setattr(Progress, "on_terminal", lambda **_: Progress(stream))
+    listed = LogDir.scan
+
+    def list_slowly(log_dir: LogDir) -> Listing:
+        ends_s = time.monotonic() + 60
+        while said not in stream.getvalue():
+            assert time.monotonic() < ends_s
+        return listed(log_dir)
+
+    monkeypatch.setattr(LogDir, "scan", list_slowly)
+    name, *rest = command
+    assert CliRunner().invoke(main, [name, str(filled_store), *rest]).exit_code == EXIT_DONE
 
 
 def test_nothing_is_not_a_number() -> None:
