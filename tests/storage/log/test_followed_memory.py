@@ -24,14 +24,20 @@ BYTES_MAX = 4000
 DECIDED_BYTES_MAX = 200
 
 
+def log_of_one_record(store: Store) -> Log:
+    """Make a log of one record, which no idempotent producer sent."""
+    store.topics.create("t", 1)
+    log = store.log("t", 0)
+    assert isinstance(log, Log)
+    log.append_as_leader(sent([(NOW_MS, b"a")]))
+    return log
+
+
 @pytest.fixture
 def store_path(tmp_path: Path) -> Path:
-    """A store with a log of one record, which no idempotent producer sent."""
+    """Make a closed store with such a log."""
     with Store.create([tmp_path / "store"], files=Files(), clock=StandingClock()) as store:
-        store.topics.create("t", 1)
-        log = store.log("t", 0)
-        assert isinstance(log, Log)
-        log.append_as_leader(sent([(NOW_MS, b"a")]))
+        log_of_one_record(store)
     return tmp_path / "store"
 
 
@@ -75,10 +81,7 @@ def test_that_a_log_has_no_producers_takes_next_to_nothing(store_path: Path) -> 
 
 def test_a_producer_that_comes_later_is_known(tmp_path: Path) -> None:
     with Store.create([tmp_path / "store"], files=Files(), clock=StandingClock()) as store:
-        store.topics.create("t", 1)
-        log = store.log("t", 0)
-        assert isinstance(log, Log)
-        log.append_as_leader(sent([(NOW_MS, b"a")]))
+        log = log_of_one_record(store)
         followed = looked_at(tmp_path / "store")
         assert followed.producers.states() == []
         form = BatchForm(producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
