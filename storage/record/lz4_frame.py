@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import lz4.frame  # type: ignore[import-untyped]
 
 from storage.errors import DecompressedTooLargeError, DecompressionError
+from storage.record.kernel.frames import lz4_blocks_end
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
 _SHORTEST_HEADER_BYTES: Final = 7  # magic, flags, block descriptor, header checksum
@@ -35,7 +36,6 @@ _BLOCK_BYTES: Final = 64 << 10  # of the frames that Kafka writes
 _BLOCK_BYTES_MAX: Final = {4: _BLOCK_BYTES, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
 
 _LENGTH_BYTES: Final = 4
-_LENGTH_MASK: Final = 0x7FFFFFFF  # the bit above says that the block is stored
 _END_MARK: Final = bytes(_LENGTH_BYTES)
 _CHECKSUM_BYTES: Final = 4
 _WORD: Final = Struct("<I")
@@ -98,7 +98,7 @@ def decompress(data: memoryview, limit_bytes: int, *, magic: int = 2) -> bytes:
     if len(head) == _SHORTEST_HEADER_BYTES and head[4] & _CONTENT_SIZE_FLAG:
         head = bytes(data[:_LONGEST_HEADER_BYTES])
     header = _parse_header(head, magic > 0)
-    end = _blocks_end(data, len(head), header.block_checksum_bytes)
+    end = lz4_blocks_end(data, len(head), header.block_checksum_bytes)
     left_bytes = len(data) - end - header.content_checksum_bytes
     if left_bytes < 0:
         raise DecompressionError("the lz4 frame is cut short within its content checksum")
@@ -117,30 +117,20 @@ def has_linked_blocks(data: memoryview) -> bool:
     return bool(flags) and not flags[0] & _INDEPENDENCE_FLAG
 
 
-def _blocks_end(data: memoryview, position: int, checksum_bytes: int) -> int:
-    """Return the position after the end mark: the length of the first block without bytes."""
-    last = len(data) - _LENGTH_BYTES
-    while position <= last:
-        length = _WORD.unpack_from(data, position)[0] & _LENGTH_MASK
-        position += _LENGTH_BYTES
-        if not length:
-            return position
-        position += length + checksum_bytes
-    raise DecompressionError("the lz4 frame is cut short: it has no end mark")
-
-
 def _decode(frame: memoryview, block_bytes_max: int, limit_bytes: int) -> list[bytes]:
     """Return the contents of the blocks, in parts."""
     # A context keeps buffers of the block size: the thread's own is only for the smallest, which Kafka writes.
     kept = block_bytes_max == _BLOCK_BYTES
     context = _thread.context if kept else lz4.frame.create_decompression_context()
     # Most frames come out in the first step. Steps are bounded because the library copies what each produces.
-    step_bytes = min(max(block_bytes_max, len(frame) * _USUAL_EXPANSION), _STEP_BYTES_MAX)
+    step_bytes = block_bytes_max
+    if len(frame) * _USUAL_EXPANSION > step_bytes:
+        step_bytes = min(len(frame) * _USUAL_EXPANSION, _STEP_BYTES_MAX)
     room_bytes = limit_bytes
     parts = []
     ended = False
     try:
-        while not ended:
+        while True:
             if step_bytes > room_bytes:
                 step_bytes = room_bytes + 1
             part, read_bytes, ended = lz4.frame.decompress_chunk(context, frame, max_length=step_bytes)
@@ -148,17 +138,17 @@ def _decode(frame: memoryview, block_bytes_max: int, limit_bytes: int) -> list[b
             if room_bytes < 0:
                 raise DecompressedTooLargeError(f"the lz4 frame holds more than the limit of {limit_bytes} bytes")
             parts.append(part)
+            if ended:
+                return parts
+            if not (part or read_bytes):
+                raise DecompressionError("the lz4 frame is damaged: its blocks do not end where they should")
             frame = frame[read_bytes:]
-            if not ended:
-                if not (part or read_bytes):
-                    raise DecompressionError("the lz4 frame is damaged: its blocks do not end where they should")
-                step_bytes = _STEP_BYTES_MAX
+            step_bytes = _STEP_BYTES_MAX
     except RuntimeError as error:
         raise DecompressionError(f"the lz4 frame is damaged: {error}") from error
     finally:
         if kept and not ended:
             lz4.frame.reset_decompression_context(context)
-    return parts
 
 
 @lru_cache(maxsize=64)

@@ -8,23 +8,20 @@ can hold.
 from __future__ import annotations
 
 import threading
-from struct import Struct
 from typing import Final
 
 import zstandard
 
 from storage.errors import DecompressedTooLargeError, DecompressionError
+from storage.record.kernel.frames import zstd_blocks_end
 
 DEFAULT_LEVEL: Final = 3
 
 _FIRST_BYTE: Final = 0x28  # of a frame, and of no skippable one
 _SKIPPABLE_MAGIC: Final = 0x184D2A50  # and the 15 numbers that follow it
 _SKIPPABLE_HEADER_BYTES: Final = 8  # magic, length of the rest
-_BLOCK_HEADER: Final = Struct("<HB")  # last-block bit, kind, length in the upper 21 bits
-_BLOCK_HEADER_BYTES: Final = _BLOCK_HEADER.size
 _BLOCK_BYTES_MAX: Final = 128 * 1024
 _CHECKSUM_BYTES: Final = 4
-_REPEATED, _COMPRESSED, _RESERVED = 1, 2, 3  # and 0, stored
 
 _KEPT_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024  # as much as levels up to 19 use
 
@@ -89,24 +86,10 @@ def _measure_frame(data: memoryview) -> tuple[int, int, int]:
     if frame.dict_id:
         raise DecompressionError("the zstd frame needs a dictionary")
     window_bytes = frame.window_size
-    block_bytes_max = min(window_bytes, _BLOCK_BYTES_MAX)
-    available_bytes = len(data)
-    position = zstandard.frame_header_size(data)
-    most_bytes = 0
-    is_last = 0
-    while not is_last:
-        start = position + _BLOCK_HEADER_BYTES
-        if start > available_bytes:
-            raise DecompressionError("the zstd stream is cut short: it has no last block")
-        low, high = _BLOCK_HEADER.unpack_from(data, position)
-        is_last, kind, length = low & 1, low >> 1 & 3, low >> 3 | high << 13
-        if length > block_bytes_max or kind == _RESERVED:
-            raise DecompressionError(f"the zstd stream is damaged: a block of kind {kind} says {length} bytes")
-        most_bytes += block_bytes_max if kind == _COMPRESSED else length
-        position = start + (1 if kind == _REPEATED else length)
+    position, most_bytes = zstd_blocks_end(data, zstandard.frame_header_size(data), min(window_bytes, _BLOCK_BYTES_MAX))
     if frame.has_checksum:
         position += _CHECKSUM_BYTES
-    if position > available_bytes:
+    if position > len(data):
         raise DecompressionError("the zstd stream is cut short within a frame")
     if most_bytes < frame.content_size < zstandard.CONTENTSIZE_UNKNOWN:
         raise DecompressionError(
