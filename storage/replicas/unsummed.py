@@ -133,14 +133,16 @@ def _record_batch(data: bytes, place: Place) -> UnsummedBatch | None:
 
 
 def _base_offset(batch: RecordBatch, place: Place) -> int:
-    """Return the batch's base offset; that of the place if the batch has none of its offsets, and may fill it.
+    """Return the batch's base offset, or that of the place, which the batch's own may contradict.
 
     No checksum covers it.
     """
-    if place.takes(batch.base_offset, batch.base_offset):
+    if place.takes(batch.base_offset, batch.last_offset):
         return batch.base_offset
-    may_fill = not place.is_followed or place.begin + batch.last_offset_delta + 1 == place.end
-    return place.begin if may_fill else batch.base_offset
+    if place.is_followed:
+        fills = place.begin + batch.last_offset_delta + 1 == place.end
+        return place.begin if fills else batch.base_offset
+    return batch.base_offset if place.takes(batch.base_offset, batch.base_offset) else place.begin
 
 
 def _leading_records(batch: RecordBatch, place: Place) -> tuple[Sequence[Record], bool]:

@@ -30,6 +30,8 @@ _WINDOW_BYTES: Final = 1024 * 1024
 # Limits of reading for places that turn out to be no batch: this, and so many times the range.
 _TRIED_BYTES_MIN: Final = 64 * 1024 * 1024
 _TRIES: Final = 8
+_RUNS_MAX: Final = 8
+"""How many runs of sound batches are followed within a damaged one: records may hold batches, and not as a rule."""
 
 
 def position_after(
@@ -37,13 +39,45 @@ def position_after(
 ) -> int | None:
     """Return the position after a damaged batch at `start`, of a batch whose offset is not below `next_offset`.
 
-    It is the end of the damaged batch, if that is framed and a batch seems to begin there or the file ends; otherwise
-    the beginning of the next sound batch. None if nothing follows up to `end`.
+    It is the end of the damaged batch, if that is framed, and a batch seems to begin there or the file ends; but if
+    sound batches within lead up to that end or across it, the length is what is damaged, and the first of them comes
+    next. Otherwise it is the beginning of the next sound batch. None if nothing follows up to `end`.
     """
     if own_end is not None and _may_go_on_at(file, own_end, base_offset, next_offset):
-        return own_end
+        within = _batches_up_to(file, start + 1, own_end, end, base_offset=base_offset, next_offset=next_offset)
+        return own_end if within is None else within
     found = find_sound_batch(file, start + 1, end, base_offset=base_offset, next_offset=next_offset)
     return own_end if found is None else found
+
+
+def _batches_up_to(
+    file: ReadableFile, start: int, bound: int, end: int, *, base_offset: int, next_offset: int
+) -> int | None:
+    """Return where the first of the sound batches begins of which one ends at the bound or after it.
+
+    Records that hold batches have at least a byte after them within their own batch.
+    """
+    for _ in range(_RUNS_MAX):
+        found = find_sound_batch(file, start, end, base_offset=base_offset, next_offset=next_offset, before=bound)
+        if found is None:
+            return None
+        start = found
+        while start < bound and (size_bytes := _sound_bytes(file, start, end, base_offset + LARGEST_OFFSET_DELTA)):
+            start += size_bytes
+        if start >= bound:
+            return found
+    return None
+
+
+def _sound_bytes(file: ReadableFile, position: int, end: int, offset_max: int) -> int:
+    """Return the size of the sound batch that begins at the position, 0 if none does."""
+    header = file.read_at(position, _OFFSET_AND_LENGTH.size)
+    if len(header) < _OFFSET_AND_LENGTH.size:
+        return 0
+    size_bytes = LOG_OVERHEAD_BYTES + int(_OFFSET_AND_LENGTH.unpack(header)[1])
+    if not _BATCH_BYTES_MIN <= size_bytes <= min(end - position, DEFAULT_OUTPUT_LIMIT_BYTES):
+        return 0
+    return size_bytes if _is_sound(file.read_at(position, size_bytes), offset_max) else 0
 
 
 def _may_go_on_at(file: ReadableFile, position: int, base_offset: int, next_offset: int) -> bool:
@@ -57,16 +91,19 @@ def _may_go_on_at(file: ReadableFile, position: int, base_offset: int, next_offs
     return is_placed and is_framed and 0 <= magic <= _MAGIC_MAX
 
 
-def find_sound_batch(file: ReadableFile, start: int, end: int, *, base_offset: int, next_offset: int) -> int | None:
+def find_sound_batch(
+    file: ReadableFile, start: int, end: int, *, base_offset: int, next_offset: int, before: int | None = None
+) -> int | None:
     """Return where the first sound batch between `start` and `end` begins whose offset is not below `next_offset`.
 
-    None if there is none. The range is read once, except for its holes, and a batch at each place where the bytes look
-    like a header, unless it is larger than a reader takes. Where that comes to many times the bytes read so far, as an
-    attacker may have contrived, large ones are passed over.
+    None if there is none, or none that begins `before` a position. The range is read once, except for its holes, and a
+    batch at each place where the bytes look like a header, unless it is larger than a reader takes. Where that comes to
+    many times the bytes read so far, as an attacker may have contrived, large ones are passed over.
     """
     offset_max = base_offset + LARGEST_OFFSET_DELTA
     tried_bytes = 0
-    for position, offset, size_bytes, read_bytes in _candidates(file, start, end, base_offset, offset_max):
+    looked_end = end if before is None else min(end, before + _HEADER_BYTES - 1)
+    for position, offset, size_bytes, read_bytes in _candidates(file, start, looked_end, base_offset, offset_max):
         left_bytes = min(_TRIED_BYTES_MIN + _TRIES * read_bytes - tried_bytes, DEFAULT_OUTPUT_LIMIT_BYTES)
         if position + size_bytes > end or size_bytes > left_bytes or not next_offset <= offset <= offset_max:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from replica_directories import TIME_MS, ReplicaDirectory, Written
 
@@ -50,6 +50,8 @@ def contents(found: Mended) -> bytes:
     at=st.sampled_from(OFFSET_LENGTH_AND_MAGIC),
     bit=st.integers(0, 7),
 )
+@example(number=2, at=7, bit=0)  # the offset is still one of the batch's own
+@example(number=8, at=10, bit=0)  # the length reaches over the batches that follow
 def test_a_batch_that_is_broken_outside_of_its_checksum_is_the_one_that_was_written(
     number: int, at: int, bit: int
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.files import Files
-from storage.segment.sound_batch_search import find_sound_batch
+from storage.segment.sound_batch_search import find_sound_batch, position_after
 from storage.testing.codec import OracleRecord, batch_of, encode_batch
 from storage.testing.legacy_codec import encode_entry, entry_of
 
@@ -68,3 +68,35 @@ def test_what_somebody_contrived_takes_no_forever(tmp_path: Path) -> None:
     )
     assert find(tmp_path, headers) is None
     assert find(tmp_path, headers + batch(BASE + 5)) == len(headers)
+
+
+def gap_end(path: Path, data: bytes, own_bytes: int) -> int | None:
+    """Return where the gap of a damaged batch ends that begins the data and says that it has so many bytes."""
+    (path / "log").write_bytes(data)
+    with Files().open_reading(path / "log") as file:
+        return position_after(file, 0, own_bytes, len(data), base_offset=BASE, next_offset=BASE)
+
+
+@pytest.mark.parametrize("passed", [1, 2, 3])
+@pytest.mark.parametrize("short_bytes", [0, 16])
+def test_a_length_that_reaches_over_sound_batches_hides_none(tmp_path: Path, passed: int, short_bytes: int) -> None:
+    size = len(batch(BASE))
+    data = bytearray(b"".join(batch(BASE + number) for number in range(4)))
+    own_bytes = size * (1 + passed) - short_bytes * (passed == 3)
+    data[8:12] = (own_bytes - 12).to_bytes(4, "big")
+    assert gap_end(tmp_path, bytes(data), own_bytes) == size
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+@pytest.mark.parametrize("count", [1, 3])
+def test_batches_in_a_record_are_no_batches_of_the_log(tmp_path: Path, is_followed: bool, count: int) -> None:
+    value = b"".join(batch(BASE + 5 + number) for number in range(count))
+    holder = bytearray(encode_batch(batch_of([OracleRecord(BASE, 1000, b"k", value)])))
+    holder[20] ^= 1
+    data = bytes(holder) + batch(BASE + 1) * is_followed
+    assert gap_end(tmp_path, data, len(holder)) == len(holder)
+
+
+def test_many_batches_in_many_damaged_ones_take_no_forever(tmp_path: Path) -> None:
+    parts = b"".join(batch(BASE + 5) + b"\0" for _ in range(20_000))
+    assert gap_end(tmp_path, parts + batch(BASE + 1), len(parts)) == len(parts)
