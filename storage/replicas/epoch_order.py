@@ -1,6 +1,7 @@
 """The leader epochs of a replica's batches, which no checksum covers.
 
-They ascend in every log. Where some contradict others, those of the fewer batches are taken for flipped bits.
+They ascend in every log. Where some contradict others, those of the fewer batches are taken for flipped bits. If
+both are as many, the batches that go on with the epoch before them are believed.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ class EpochOrder:
         if span.epoch < 0:
             self._odd.append(span)
         elif not self._known or span.epoch >= self._known[-1].epoch:
+            if self._doubtful and self._doubts() == self._contradicted() and self._is_going_on():
+                self._believe_doubtful()
             self._odd += self._doubtful
             self._doubtful = []
             _extend(self._known, span)
@@ -107,6 +110,10 @@ class EpochOrder:
     def _contradicted(self) -> int:
         """Return the number of batches whose epochs are above the first doubtful one."""
         return sum(each.count for each in self._known if each.epoch > self._doubtful[0].epoch)
+
+    def _is_going_on(self) -> bool:
+        """Return True if the first doubtful epoch is that of the batches before the contradicted ones."""
+        return any(each.epoch == self._doubtful[0].epoch for each in self._known)
 
     def _believe_doubtful(self) -> None:
         while self._known and self._known[-1].epoch > self._doubtful[0].epoch:
