@@ -103,7 +103,7 @@ def recover(
     with finishing("everything was repaired", is_changing=is_applied) as change:
         printing = _Printing(change, is_plan=not is_applied, form=chosen_form(ctx))
         run = recover_store if is_applied else plan_recovery
-        with _refusing_read_only_disks():
+        with printing.progress.beating("reading the store"), _refusing_read_only_disks():
             run(store, files=files, clock=Clock(), announce=printing.announce, tell=printing.tell, options=options)
         printing.end()
         if printing.tally.has_failed or printing.tally.lacks_log_dir:
@@ -127,8 +127,8 @@ class _Printing:
 
     def __init__(self, change: Change, *, is_plan: bool, form: Form | None) -> None:
         self.tally = _Tally(is_plan=is_plan)
+        self.progress = Progress.on_terminal()
         self._change = change
-        self._progress = Progress.on_terminal()
         self._is_plan = is_plan
         self._form = form
         self._array = JsonArray(sys.stdout)
@@ -137,12 +137,12 @@ class _Printing:
         """Show which log is next; raises KeyboardInterrupt after a signal."""
         if self._change.is_interrupted:
             raise self._change.interruption()
-        self._progress.show_count(name, number, count)
+        self.progress.show_count(name, number, count)
 
     def tell(self, outcome: Outcome) -> None:
         """Print an outcome."""
         self.tally.count(outcome)
-        self._progress.erase()
+        self.progress.erase()
         if self._form is Form.JSON:
             self._array.add(json_line(outcome_object(outcome)))
             sys.stdout.flush()
@@ -158,7 +158,7 @@ class _Printing:
         if self._form is Form.JSON:
             self._array.end()
         elif self._form is None:
-            self._progress.erase()
+            self.progress.erase()
             print_line(self.tally.sentence())
             if self._is_plan and self.tally.has_changes:
                 if self.tally.loses_batches:

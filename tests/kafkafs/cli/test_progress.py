@@ -114,7 +114,11 @@ def test_a_block_within_another_is_a_step_of_it(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("command", "said"),
-    [(("cat", "orders/0/offset/3"), "opening the store, "), (("verify",), "listing the store, ")],
+    [
+        (("cat", "orders/0/offset/3"), "opening the store, "),
+        (("verify",), "listing the store, "),
+        (("recover",), "reading the store, "),
+    ],
 )
 def test_that_a_store_takes_long_to_open_is_said(
     filled_store: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], said: str
