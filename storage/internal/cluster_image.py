@@ -253,6 +253,9 @@ class ClusterImage:
     def _controller(self, fields: Fields, _: int | None) -> None:
         self.controllers[fields["controllerId"]] = fields
 
+    def _remove_controller(self, fields: Fields, _: int | None) -> None:
+        self.controllers.pop(fields["controllerId"], None)
+
     # Settings, features, quotas
 
     def _setting(self, fields: Fields, offset: int | None) -> None:
@@ -322,6 +325,7 @@ class ClusterImage:
         "UnfenceBrokerRecord": _unfence,
         "BrokerRegistrationChangeRecord": _broker_change,
         "RegisterControllerRecord": _controller,
+        "UnregisterControllerRecord": _remove_controller,
         "ConfigRecord": _setting,
         "FeatureLevelRecord": _feature,
         "ClientQuotaRecord": _quota,

@@ -128,6 +128,15 @@ def test_a_broker_is_registered_fenced_changed_and_removed() -> None:
     assert image_of(("FenceBrokerRecord", {"id": 9, "epoch": 0})).brokers == {}
 
 
+def test_a_controller_is_registered_and_removed() -> None:
+    """Kafka can remove one since 4.4."""
+    registered = [("RegisterControllerRecord", {"controllerId": number, "endPoints": []}) for number in (1, 2)]
+    image = image_of(*registered, ("UnregisterControllerRecord", {"controllerId": 2}))
+    assert image.controllers.keys() == {1}
+    assert image_of(("UnregisterControllerRecord", {"controllerId": 9})).controllers == {}
+    assert not image.unknown
+
+
 def test_quotas_are_of_what_they_name_in_any_order() -> None:
     parts = [{"entityType": "user", "entityName": None}, {"entityType": "client-id", "entityName": "c"}]
     quota = {"key": "rate", "value": 2.5, "remove": False}
